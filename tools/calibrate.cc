@@ -1,4 +1,4 @@
-// rehearse calibrate: what this machine's kernels and collectives take.
+// rehearse calibrate: how long this machine's kernels and collectives take.
 #include "real/calibration/calibrate.h"
 
 #include <algorithm>
@@ -37,46 +37,47 @@ CommandSyntax CalibrateSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse calibrate [options]";
   syntax.explanation =
-      "Measures what kernels and collectives take on this machine, in the middle of training "
-      "steps,\n"
-      "and writes it to a file that scenarios use:\n"
+      "Measures how long kernels and collectives take on this machine, in the middle of training\n"
+      "steps, and writes it to a file that scenarios use:\n"
       "  \"cluster\": {\"preset\": \"local-cpu\", \"ranks\": 2, \"calibration\": "
       "\"calibration.json\"}\n"
       "Steps that other programs disturbed are rejected and counted. Ranks are threads of this\n"
-      "process, or processes when started by mpirun; for GPUs also by srun or torchrun. After "
-      "Ctrl-C\n"
-      "numbers of ranks that were measured to their end are in FILE.partial.json. Examples:\n"
+      "process, or processes when started by mpirun; for GPUs also by srun or torchrun. After\n"
+      "Ctrl-C, FILE.partial.json holds the numbers of ranks that were measured completely.\n"
+      "Examples:\n"
       "  rehearse calibrate\n"
       "  rehearse calibrate --for scenarios/mine.json --ranks 2,4 -o mine.json\n"
       "  mpirun -n 2 rehearse calibrate -o mpi.json\n"
-      "  rehearse calibrate --backend cuda -o h200.json       also launches, copies, and what\n"
-      "                                                       communication and compute cost each "
-      "other\n";
+      "  rehearse calibrate --backend cuda -o h200.json       also launches, copies, and how much\n"
+      "                                                       communication and compute slow each\n"
+      "                                                       other down\n";
   auto add = syntax.options.add_options();
   add("backend", po::value<std::string>()->default_value("cpu")->value_name("cpu|cuda"),
-      "what is measured");
+      "what to measure");
   add("for", po::value<std::vector<std::string>>()->multitoken()->value_name("SCENARIO..."),
-      "also measure exactly what these need");
+      "also measure exactly what these scenarios need");
   syntax.takes["for"] = TakenFile({".json"});
   add("ranks", Wholes("N,...", nullptr, 1, kMostThreadRanks),
-      "numbers of ranks to measure collectives among; by default a rank a core and twice as many, "
-      "on GPUs a rank a GPU");
-  add("kept", Whole("N", "15", 1u, 1'000'000u), "undisturbed steps wanted of each schedule");
-  add("patience", Wait("SECONDS", "1"), "how long to wait for them, each schedule");
+      "numbers of ranks to measure collectives with; by default one rank per core and twice as "
+      "many, on GPUs one rank per GPU");
+  add("kept", Whole("N", "15", 1u, 1'000'000u),
+      "how many undisturbed steps to measure of each schedule");
+  add("patience", Wait("SECONDS", "1"), "how long to wait for them, for each schedule");
   add("largest", Gigaflops("GFLOP", nullptr),
-      "operations of the largest training step to learn from, a rank; products have up to a tenth. "
-      "By default 2, on GPUs 20000");
+      "operations per rank of the largest training step to learn from; a product has up to a tenth "
+      "of them. By default 2, on GPUs 20000");
   add("largest-message", SizeWithUnit("SIZE", nullptr),
       "largest step of a ring; by default 4 MiB, on GPUs 64 MiB");
   add("networks", Whole("N", nullptr, 1u, 100'000u),
-      "random networks to learn from; by default 12, on GPUs 8");
+      "how many random networks to learn from; by default 12, on GPUs 8");
   add("share-gpus",
-      "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
+      "GPUs: let ranks share them (as processes, each with its own NCCL_HOSTID); times then mean "
+      "nothing");
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
-      "where to write it; with - it is printed, and what there is to say goes to standard error");
+      "where to write it; with - it goes to standard output, and messages to standard error");
   syntax.takes["output"] = TakenOutput({".json"});
   add("device-points", po::value<std::string>()->value_name("FILE.csv"),
-      "write the measured products there besides, as --device-points of run takes them");
+      "also write the measured products there, in the form that run's --device-points reads");
   syntax.takes["device-points"] = TakenOutput({".csv"});
   return syntax;
 }
@@ -102,14 +103,14 @@ std::vector<NamedSchedule> WantedSchedules(const po::variables_map& values) {
   if (values.count("for") == 0) return wanted;
   for (const std::string& path : values["for"].as<std::vector<std::string>>()) {
     Scenario scenario = ReadScenario(JsonDocument::FromFile(path));
-    // What this machine has no room for is left out below, where there is a limit.
+    // Where memory is limited, what does not fit this machine is left out below.
     scenario.allow_out_of_memory = true;
     for (Job& job : Prepare(scenario)) wanted.push_back({job.name, std::move(job.schedule)});
   }
   return wanted;
 }
 
-// What is said of the rank's GPU, and measured without other ranks.
+// Facts about the rank's GPU, and what is measured without other ranks.
 GpuFacts FactsOfGpu(const Request& request, uint32_t local_rank, uint32_t ranks) {
   const GpuLibraries& gpu = LoadGpuLibraries();
   const int device = DeviceOfRank(local_rank);
@@ -126,7 +127,7 @@ GpuFacts FactsOfGpu(const Request& request, uint32_t local_rank, uint32_t ranks)
   return facts;
 }
 
-// All ranks do it at the same time; the result is rank 0's.
+// All ranks do this at the same time; the result is rank 0's.
 struct WorldOfRank {
   LearnedWorld learned;
   GpuFacts gpu;
@@ -143,7 +144,8 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   if (request.on_gpus) {
     options.backend = GpuBackends(local_rank, {});
     options.computes_in = std::nullopt;
-    // All ranks must plan the same: for rank 0's device, which is measured while the others wait.
+    // All ranks must plan the same steps: those for rank 0's device, which is measured while the
+    // others wait.
     std::string bytes;
     if (transport.rank() == 0) {
       world.gpu = FactsOfGpu(request, local_rank, transport.size());
@@ -167,13 +169,13 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   return world;
 }
 
-// Ranks whose compute and communication have a core each: half as many as there are cores, if these
-// are two at least.
+// As many ranks as can have one core for compute and one for communication: half as many as there
+// are cores, if these are at least two.
 std::vector<EncounterSamples> MeetOnCores(const Request& request) {
   std::vector<EncounterSamples> encounters;
   const uint32_t ranks = ThisHost().cores / 2;
   if (ranks < 2) return encounters;
-  request.observer->Begin("measuring what compute and communication cost each other", "", 0);
+  request.observer->Begin("measuring how compute and communication slow each other down", "", 0);
   RunAsThreads(ranks, [&](Transport& transport) {
     auto samples = MeasureEncounters(PlanEncounters(request.plan), DType::kFp32, transport,
                                      {.kept = request.options.kept,
@@ -189,7 +191,7 @@ void CheckOutputs(const Request& request) {
   if (!request.points_path.empty()) CheckWritable(request.points_path);
 }
 
-// The products that were measured alone, each mode separately.
+// The products that were measured on their own, each mode separately.
 DevicePoints ProductsOf(const Calibration& calibration) {
   DevicePoints points;
   if (!calibration.kernels) return points;
@@ -259,7 +261,7 @@ Request ParseRequest(const po::variables_map& values) {
   return request;
 }
 
-// Ranks as threads: a rank a core and twice as many, or a rank a GPU.
+// Ranks as threads: one per core and twice as many, or one per GPU.
 std::vector<uint32_t> DefaultWorlds(bool on_gpus) {
   if (on_gpus) {
     int devices = 1;
@@ -279,7 +281,8 @@ void LearnAsThreads(const Request& request, std::vector<WorldOfRank>* learned) {
   }
 }
 
-// "calibration.json" -> "calibration.partial.json": what is complete is not replaced by less.
+// "calibration.json" -> "calibration.partial.json", so that a complete file is not replaced by a
+// partial one.
 std::string PartialPath(const std::string& path) {
   if (IsStandardOutput(path)) return path;
   const std::filesystem::path whole(path);
@@ -290,16 +293,15 @@ std::string PartialPath(const std::string& path) {
   return partial.string();
 }
 
-// Numbers of ranks that are measured to their end are worth a file of their own.
+// Numbers of ranks that were measured completely are worth a file of their own.
 void ReportStop(const std::vector<WorldOfRank>& learned, Request* request,
                 std::chrono::steady_clock::time_point start) {
   if (learned.empty()) {
     const std::string fewer =
         request->worlds.size() > 1 ? fmt::format("--ranks {}, ", request->worlds.front()) : "";
-    throw Stopped(
-        fmt::format("nothing is written to {}; it takes less with {}fewer --networks or "
-                    "a smaller --kept",
-                    request->path, fewer));
+    throw Stopped(fmt::format(
+        "nothing is written to {}; it is quicker with {}fewer --networks or a smaller --kept",
+        request->path, fewer));
   }
   std::vector<uint32_t> done(request->worlds.begin(),
                              request->worlds.begin() + static_cast<ptrdiff_t>(learned.size()));
@@ -311,7 +313,7 @@ void ReportStop(const std::vector<WorldOfRank>& learned, Request* request,
   std::fflush(stdout);
   Say(fmt::format("{}: nothing is written to {}; {} holds {} ranks, {}", StopWords(), whole,
                   request->path, fmt::join(done, ", "),
-                  missing.empty() ? "without what compute and communication cost each other"
+                  missing.empty() ? "without how compute and communication slow each other down"
                                   : fmt::format("not {}", fmt::join(missing, ", "))));
 }
 
@@ -328,7 +330,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   SetBlasThreads(1);
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
-    if (launch->rank == 0) CheckOutputs(request);  // who writes it
+    if (launch->rank == 0) CheckOutputs(request);  // the rank that writes
     if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);

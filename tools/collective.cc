@@ -1,4 +1,4 @@
-// rehearse collective KIND: one collective alone, in nccl-tests' words.
+// rehearse collective KIND: one collective on its own, in the format of nccl-tests.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -36,9 +36,8 @@ CommandSyntax CollectiveSyntax() {
   syntax.usage = "rehearse collective KIND --cluster CLUSTER [options]";
   syntax.explanation =
       "Times one collective on idle devices and prints nccl-tests' table. KIND is all-reduce,\n"
-      "all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-receive or barrier; or "
-      "what\n"
-      "experts do, dispatch or combine, by tokens instead of bytes. Examples:\n"
+      "all-gather, reduce-scatter, all-to-all, broadcast, reduce, send-receive or barrier; or\n"
+      "what experts do: dispatch or combine, whose sizes are in tokens. Examples:\n"
       "  rehearse collective all-reduce --cluster dgx-a100 -b 1M -e 1G -f 2\n"
       "  rehearse collective all-reduce --cluster dgx-a100:nodes=4 -b 64M --explain\n"
       "  rehearse collective all-reduce --cluster dgx-h100 -a ring -p simple -b 1G\n"
@@ -55,16 +54,18 @@ CommandSyntax CollectiveSyntax() {
                                "link efficiencies and overheads that `rehearse compare "
                                "--calibration` wrote")(
       "minbytes,b", Size("SIZE", "32M"),
-      "smallest size: bytes, or with K, M, G, T (powers of 1,024)")(
+      "smallest size, in bytes or with K, M, G, T (powers of 1,024)")(
       "maxbytes,e", Size("SIZE", nullptr), "largest size; --minbytes if not given")(
-      "stepfactor,f", Factor("X", nullptr), "each size is the one before times X, more than 1; 2")(
+      "stepfactor,f", Factor("X", nullptr),
+      "each size is the one before times X, a number above 1; 2 if not given")(
       "stepbytes,i", Size("SIZE", nullptr), "or each size is the one before plus this")(
       "iters,n", Whole("N", "20", 1u, kMostRepeats),
-      "for scripts written for nccl-tests: a simulated run repeats to the bit, so that one is "
-      "enough")("warmup_iters,w", Whole("N", "5", 0u, kMostRepeats), "likewise")(
-      "explain", "print rings or trees, channels, and the link that binds (text or json)");
+      "accepted for scripts written for nccl-tests; one run is enough, as every simulated run is "
+      "the same")("warmup_iters,w", Whole("N", "5", 0u, kMostRepeats), "likewise")(
+      "explain",
+      "print rings or trees, channels and the link that limits the speed (text or json)");
   AddDispatchOptions(&syntax);
-  AddFormatOption(syntax.options, kTableFormats, "a row a size");
+  AddFormatOption(syntax.options, kTableFormats, "a row for each size");
   return syntax;
 }
 
@@ -96,10 +97,10 @@ std::vector<Bytes> Sizes(const po::variables_map& values) {
 struct Row {
   NcclRow figures;
   Choice choice;
-  std::optional<std::pair<Seconds, Seconds>> range;  // over seeds, where these decide
+  std::optional<std::pair<Seconds, Seconds>> range;  // over seeds, where the result depends on them
 };
 
-// Nothing where no seed decides.
+// Nothing where the result depends on no seed.
 std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router& router) {
   if (!router.IsHashed()) return std::nullopt;
   const std::string routing = ToText(*router.rule());
@@ -111,8 +112,8 @@ std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router
                      kRoutingSeeds, 100 * most);
 }
 
-// "1 MiB to 4 MiB: ring, ll128, 24 channels", one line for each stretch of sizes that
-// chose the same.
+// "1 MiB to 4 MiB: ring, ll128, 24 channels", one line for each range of sizes with the
+// same choice.
 std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
   const auto words = [](const Choice& choice) {
     return fmt::format("{}, protocol {}{}", choice.algorithm->name, Name(choice.protocol),
@@ -156,7 +157,7 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   return WriteNcclTable(table, trial.root, comments);
 }
 
-// A row a size, with what is the same for all of them.
+// A row for each size, with what is the same for all of them.
 DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   DataTable table({{"kind", CellKind::kText},
@@ -217,16 +218,16 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
-  if (values.count("kind") == 0) throw Error("a kind is needed; usage: " + syntax.usage);
+  if (values.count("kind") == 0)
+    throw Error("a kind of collective is needed; usage: " + syntax.usage);
   const OutputFormat format = values.count("explain") > 0
                                   ? ReadFormat(values, kTextAndJson, "--explain")
                                   : ReadFormat(values, kTableFormats);
   if (IsExpertExchange(text("kind"))) {
     if (values.count("explain") > 0)
-      throw Error(
-          fmt::format("--explain is of collectives; {} is an all-to-all of experts, "
-                      "see --format json",
-                      text("kind")));
+      throw Error(fmt::format(
+          "--explain is for collectives; {} is an all-to-all of experts, see --format json",
+          text("kind")));
     std::optional<std::string> calibration;
     if (values.count("calibration") > 0) calibration = text("calibration");
     const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);

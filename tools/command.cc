@@ -29,7 +29,7 @@ Taken TakenOutput(std::vector<std::string> endings) {
 
 namespace {
 
-// Names of values that take whatever their option says.
+// Names of values that take whatever their option's help says.
 constexpr std::string_view kFreeValues[] = {"N",       "N,...",    "K",     "X",   "SIZE",
                                             "SECONDS", "TIME",     "GFLOP", "A,B", "A,B-C",
                                             "FROM-TO", "RANK,...", "I/N"};
@@ -57,7 +57,7 @@ Taken TakenBy(const CommandSyntax& syntax, const po::option_description& option)
   if (name.find('|') != std::string::npos) {
     Taken taken = TakenName({});
     boost::split(taken.names, name, [](char c) { return c == '|'; });
-    // "N|all" takes numbers, too.
+    // "N|all" takes numbers too.
     taken.only_names = std::erase_if(taken.names, IsFree) == 0;
     return taken;
   }
@@ -74,7 +74,7 @@ Taken TakenBy(const CommandSyntax& syntax, const std::string& positional) {
 
 namespace {
 
-// Refuses what is none of the names that an option takes.
+// Refuses anything but the names that an option takes.
 void CheckNames(const CommandSyntax& syntax, const po::variables_map& values) {
   for (const auto& option : syntax.options.options()) {
     const std::string& name = option->long_name();
@@ -91,7 +91,7 @@ void CheckNames(const CommandSyntax& syntax, const po::variables_map& values) {
 
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       po::variables_map* values) {
-  syntax.options.add_options()("help,h", "print this and stop");
+  syntax.options.add_options()("help,h", "print this help and stop");
   po::options_description all;
   all.add(syntax.options);
   po::positional_options_description positional;

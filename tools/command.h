@@ -12,8 +12,8 @@
 
 namespace rehearse {
 
-// What an option takes, or an argument without a dash. The check of names, completion and the man
-// page come of it.
+// What an option, or an argument without a dash, takes. The check of names, completion and the man
+// page follow from it.
 struct Taken {
   enum class Kind : uint8_t {
     kNothing,  // a switch
@@ -26,8 +26,8 @@ struct Taken {
   };
   Kind kind = Kind::kFree;
   std::vector<std::string> names = {};
-  bool only_names = true;                 // false: other spellings and words may do as well
-  std::vector<std::string> endings = {};  // of files, such as ".json"; any where there are none
+  bool only_names = true;                 // false: other spellings and words are accepted too
+  std::vector<std::string> endings = {};  // of files, such as ".json"; empty: any
   bool is_output = false;                 // a file that is written
 };
 
@@ -40,21 +40,22 @@ struct CommandSyntax {
   std::string usage;        // "rehearse run SCENARIO [options]"
   std::string explanation;  // a paragraph, with examples; ends with a newline
   boost::program_options::options_description options;
-  std::vector<std::string> positional;  // names of arguments without a dash, each at most once
-  bool last_repeats = false;            // but the last of them: as<std::vector<std::string>>()
-  // By long name, of those where the value's name does not say it (TakenBy()), and of all
-  // positional ones.
+  std::vector<std::string>
+      positional;             // names of arguments without a dash, each given at most once
+  bool last_repeats = false;  // except the last: as<std::vector<std::string>>()
+  // By long name: for options whose value's name does not tell (TakenBy()), and for all positional
+  // arguments.
   std::map<std::string, Taken> takes;
 };
 
-// "FILE", "text|json"; "" of a switch.
+// "FILE", "text|json"; "" for a switch.
 std::string NameOfValue(const boost::program_options::option_description& option);
 
-// By the name of the option's value: FILE, DIR, CLUSTER, PATH=VALUE or names with | between, unless
-// `takes` has it.
+// From `takes`, otherwise from the name of the option's value: FILE, DIR, CLUSTER, PATH=VALUE or
+// names separated by |.
 Taken TakenBy(const CommandSyntax& syntax,
               const boost::program_options::option_description& option);
-// Of a positional argument.
+// For a positional argument.
 Taken TakenBy(const CommandSyntax& syntax, const std::string& positional);
 
 struct Command {
@@ -113,21 +114,20 @@ int ListCommand(const std::vector<std::string>& arguments);
 CommandSyntax SchemaSyntax();
 int SchemaCommand(const std::vector<std::string>& arguments);
 
-// Parses strictly: no abbreviations, unknown options and names that an option does not take are
-// Errors with "did you mean". Adds --help; returns false after printing it.
+// Parses strictly: no abbreviations; unknown options, and names that an option does not take, are
+// Errors with "did you mean". Adds --help, and returns false after printing it.
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       boost::program_options::variables_map* values);
 
 // The value of --fidelity (or another option); Error with "did you mean" for anything else.
 Fidelity ParseFidelity(const std::string& option, const std::string& text);
-// The help of such an option: what it is, and what each leaves out.
+// The help of such an option: `what` it is, and what each fidelity leaves out.
 std::string FidelityHelp(const std::string& what);
 
-// Prints what there is to read beside an output file: on standard error where that file is standard
-// output.
+// Prints messages that go with an output file: to standard error if that file is standard output.
 void PrintBeside(const std::string& output, const std::string& text);
 
-// The value of --out or its like; "" where it is not given, Error where it is empty.
+// The value of --out or a similar option; "" where it is not given, Error where it is empty.
 std::string FolderOption(const boost::program_options::variables_map& values, const char* option);
 
 }  // namespace rehearse

@@ -1,6 +1,6 @@
-// rehearse compare: two accounts of the same thing, side by side.
+// rehearse compare: two records of the same thing, side by side.
 //
-// What the arguments are is told from their content; a row of kComparers says which of them
+// The content of the arguments tells what they are; a row of kComparers says which of them
 // can be compared.
 #include <cstdio>
 #include <limits>
@@ -36,14 +36,13 @@ CommandSyntax CompareSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse compare A [B] [options]";
   syntax.explanation =
-      "Lays two timelines side by side, op by op: simulated and measured, or any two. A and B are\n"
-      "each a folder of \"rehearse run --out\", a timeline or result file, or a scenario, which "
-      "is\n"
-      "played on the spot. Where A is simulated and B was measured, differences are errors of A;\n"
-      "else they say how much more A takes. Or lays what nccl-tests measured beside what is\n"
-      "predicted for --cluster, size by size: then A is the output of all_reduce_perf or its\n"
-      "siblings, also of several after another, or a table with commas that names its columns\n"
-      "(size, time, algbw, busbw). Examples:\n"
+      "Compares two timelines op by op: simulated and measured, or any two. A and B are each a\n"
+      "folder of \"rehearse run --out\", a timeline or result file, or a scenario, which is\n"
+      "simulated on the spot. Where A is simulated and B was measured, differences are errors of\n"
+      "A; otherwise they say how much longer A takes. Or compares what nccl-tests measured with\n"
+      "what is predicted for --cluster, size by size: then A is the output of all_reduce_perf or\n"
+      "its siblings (one or several in a row), or a CSV table that names its columns (size,\n"
+      "time, algbw, busbw). Examples:\n"
       "  rehearse compare scenarios/axonn-fig3-a.json scenarios/axonn-fig3-ab.json\n"
       "  rehearse compare simulated measured/timeline.json --format csv\n"
       "  rehearse compare nccl.log --cluster dgx-a100\n"
@@ -58,24 +57,24 @@ CommandSyntax CompareSyntax() {
   syntax.takes["rows"] = {};  // a number, or "all"
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   syntax.options.add_options()("kind", text("KIND"),
-                               "which collective it was, where the log does not say it; of several "
-                               "tables, which to compare")(
+                               "which collective it was, where the log does not say; which table "
+                               "to compare, where there are several")(
       "calibration", text("FILE"),
-      "fit the efficiency of the links that bind and the overhead of a collective to every other "
-      "size, as far as these tell them, write them there, and compare with them; with - they are "
-      "printed, and the comparison goes to standard error")("using", text("FILE"),
-                                                            "predict with this calibration")(
+      "fit the efficiency of the limiting links and the overhead of a collective to every other "
+      "size, as far as these determine them, write both there and compare with them; with - they "
+      "go to standard output, and the comparison to standard error")(
+      "using", text("FILE"), "predict with this calibration")(
       "rows", ReadBy(ReadRows, "N|all", nullptr),
-      "at most N rows of each list, those that differ most of ops and sizes; by default 10 ops and "
-      "all else");
+      "at most N rows of each list; of ops and sizes, those that differ most; by default 10 ops "
+      "and everything else");
   AddFormatOption(syntax.options, kTableFormats,
-                  "a row for the step, each part, group and op, or a row a size");
+                  "a row for the step and for each part, group and op, or a row for each size");
   return syntax;
 }
 
 namespace {
 
-// ---- Which can be compared ----------------------------------------------------------------------
+// ---- What can be compared -----------------------------------------------------------------------
 
 struct Comparer {
   SubjectKind a;

@@ -1,4 +1,4 @@
-// What nccl-tests measured beside what is predicted for a cluster, size by size.
+// What nccl-tests measured, compared with what is predicted for a cluster, size by size.
 #include <algorithm>
 #include <cmath>
 
@@ -78,7 +78,7 @@ std::vector<Summary> Summarize(const std::vector<const ComparedTable*>& tables) 
           {"below 1 MiB", "below_1_mib", SummarizeErrors(small)}};
 }
 
-// Those that differ most, in their own order.
+// The rows that differ most, in their original order.
 std::vector<size_t> ShownRows(const ComparedTable& table, std::optional<size_t> most) {
   std::vector<size_t> order(table.rows.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -96,8 +96,8 @@ std::string SummaryText(const std::vector<const ComparedTable*>& tables) {
   for (const auto& [what, key, errors] : Summarize(tables)) {
     if (errors.samples == 0) continue;
     text += fmt::format(
-        "{:<14} {:>3} sizes: error {:.1f} % in the median, {:.1f} % at the 90th percentile, "
-        "{:.1f} % at most\n",
+        "{:<14} {:>3} sizes: error {:.1f} % in the median, {:.1f} % at the 90th percentile, {:.1f} "
+        "% at most\n",
         what, errors.samples, errors.median * 100, errors.ninetieth * 100, errors.largest * 100);
   }
   return text;
@@ -129,7 +129,7 @@ std::string ComparisonText(const ComparedTable& table, const Cluster& cluster,
   return text + "\n" + SummaryText({&table});
 }
 
-// A row a size of all tables.
+// A row for each size of each table.
 DataTable TableOf(const std::vector<ComparedTable>& tables, const Cluster& cluster,
                   std::optional<size_t> most) {
   DataTable rows({{"kind", CellKind::kText},
@@ -192,7 +192,8 @@ std::vector<const ComparedTable*> PointersTo(const std::vector<ComparedTable>& t
   return pointers;
 }
 
-// One table's figures stand on top; those of several under "tables", and "errors" is of all.
+// The figures of a single table are at the top; those of several are under "tables", with "errors"
+// over all.
 Json ComparisonJson(const std::vector<ComparedTable>& tables, const Cluster& cluster,
                     std::optional<size_t> most) {
   Json json;
@@ -218,7 +219,7 @@ std::string CalibrationText(const Calibration& calibration, const std::string& p
                                  Print(link.bandwidth), link.efficiency));
   }
   if (calibration.collective_overhead) {
-    fitted.push_back(fmt::format("launching {} a collective and {} a channel",
+    fitted.push_back(fmt::format("launching {} per collective and {} per channel",
                                  Print(*calibration.collective_overhead),
                                  Print(*calibration.channel_overhead)));
   }
@@ -234,7 +235,7 @@ std::string CalibrationText(const Calibration& calibration, const std::string& p
   return VisibleText(fmt::format("{}; written to {}", text, OutputName(path))) + "\n";
 }
 
-// Which ranks did what, as the options and the table say it.
+// Which ranks did what, as the options and the table say.
 Trial TrialOf(const NcclTable& table, const po::variables_map& values, const Cluster& cluster,
               bool ranks_are_given, const std::string& path) {
   const Place place{path, table.line, ""};

@@ -51,10 +51,10 @@ TimelineRecord RecordOf(const Subject& subject) {
   return record;
 }
 
-// What a result says of the work that it is of.
+// What a result says about the work behind it.
 struct ResultWork {
   uint32_t ranks = 0;
-  double tokens = 0;  // a step
+  double tokens = 0;  // per step
   std::string fidelity;
 };
 
@@ -75,8 +75,8 @@ void WarnOfRanks(uint32_t a, uint32_t b, Comparison* comparison) {
   if (a != b) comparison->warnings.push_back(fmt::format("A is a step of {} ranks, B of {}", a, b));
 }
 
-// Names the files, what was given where both tell it, and says where the times are not of the same
-// work.
+// Adds the names of the files, the scenario's values where both record them, and a warning where
+// the times are not of the same work.
 void Complete(const Subject& a, const Subject& b, const nlohmann::json& a_given,
               const nlohmann::json& b_given, Comparison* comparison) {
   comparison->a_file = a.path;
@@ -112,7 +112,7 @@ nlohmann::json GivenOf(const JsonReader& root) {
 
 Subject RecogniseSubject(const std::string& path) {
   Subject subject;
-  std::error_code ignored;  // what cannot be looked at cannot be read either
+  std::error_code ignored;  // what cannot be examined cannot be read either
   const bool is_folder = path != kStandardInput && std::filesystem::is_directory(path, ignored);
   subject.path = is_folder ? path + "/timeline.json" : InputName(path);
   subject.text = ReadInputFile(is_folder ? subject.path : path);
@@ -122,9 +122,8 @@ Subject RecogniseSubject(const std::string& path) {
     subject.kind = SubjectKind::kNcclTable;
   } else {
     throw Error(
-        fmt::format("\"{}\" is nothing that can be compared; expected a timeline or a result of "
-                    "rehearse, a scenario, or a table of nccl-tests (no line names the columns "
-                    "size and time)",
+        fmt::format("\"{}\" cannot be compared; expected a timeline or a result of rehearse, a "
+                    "scenario, or a table of nccl-tests (no line names the columns size and time)",
                     path));
   }
   return subject;

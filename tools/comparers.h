@@ -1,4 +1,4 @@
-// What `rehearse compare` can compare: what its arguments are, told from their content.
+// What `rehearse compare` can compare: recognises its arguments by their content.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace rehearse {
 
 enum class SubjectKind : uint8_t {
   kNothing,
-  kNcclTable,  // what nccl-tests print
-  kTimeline,   // a file of `run --out` or `execute`, or a scenario, which is played on the spot
+  kNcclTable,  // what nccl-tests prints
+  kTimeline,   // a file of `run --out` or `execute`, or a scenario, which is simulated on the spot
   kResult,     // what `run --format json` prints
 };
 
@@ -24,18 +24,18 @@ struct Subject {
   std::string text;
 };
 
-// A file, or the folder that `run --out` wrote. Throws Error when it is nothing that is known.
+// A file, or the folder that `run --out` wrote. Throws Error for anything unknown.
 Subject RecogniseSubject(const std::string& path);
 
 struct CompareFormat {
   OutputFormat format = OutputFormat::kText;
-  std::optional<size_t> rows;  // --rows: at most so many of each list
+  std::optional<size_t> rows;  // --rows: at most this many of each list
 };
 
 // What is printed. --cluster, --kind and the like are in `values`.
 std::string CompareNcclLog(const Subject& log, const boost::program_options::variables_map& values,
                            const std::string& usage, const CompareFormat& format);
-// Where A and B are not of the same work, that is said beside it.
+// Warns where A and B are not of the same work.
 std::string CompareTimelines(const Subject& a, const Subject& b, const CompareFormat& format);
 std::string CompareResults(const Subject& a, const Subject& b, const CompareFormat& format);
 

@@ -78,10 +78,10 @@ CommandSyntax CompletionSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse completion bash|zsh|fish";
   syntax.explanation =
-      "Prints a script from which a shell learns what can be typed: commands, options, the names\n"
-      "that they take, clusters, collectives, what --set can change, files of the right kind.\n"
+      "Prints a script that teaches a shell what can be typed: commands, options, the names that\n"
+      "they take, clusters, collectives, what --set can change, files of the right kind.\n"
       "  source <(rehearse completion bash)                              in ~/.bashrc\n"
-      "  rehearse completion zsh > ~/.zsh/_rehearse                      a folder of $fpath\n"
+      "  rehearse completion zsh > ~/.zsh/_rehearse                      a folder in $fpath\n"
       "  rehearse completion fish > ~/.config/fish/completions/rehearse.fish\n";
   syntax.positional = {"shell"};
   syntax.takes["shell"] = TakenName({});

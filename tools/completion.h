@@ -20,7 +20,7 @@ struct OptionWords {
 struct ArgumentWords {
   std::string name;
   Taken taken;
-  bool repeats = false;  // all that follow are of this kind, too
+  bool repeats = false;  // all that follow are of this kind too
 };
 
 struct CommandWords {

@@ -103,7 +103,7 @@ std::string FishCompletion() {
                         command.name, PlainForFish(command.summary));
   }
   text += "complete -c rehearse -n __fish_use_subcommand -a help -d 'explain a command'\n";
-  text += "complete -c rehearse -n __fish_use_subcommand -l version -d 'print which it is'\n";
+  text += "complete -c rehearse -n __fish_use_subcommand -l version -d 'print the version'\n";
   text += fmt::format("complete -c rehearse -n '__rehearse_argument help' -a '{}'\n", names);
   for (const CommandWords& command : commands) {
     text += fmt::format("\n# {}\n", command.name);
@@ -114,7 +114,7 @@ std::string FishCompletion() {
       text +=
           fmt::format("{} -d '{}'\n", ArgumentsFor(option.taken), PlainForFish(option.description));
     }
-    // All that a command takes in turn, as one: fish asks for no place.
+    // All arguments of a command together: fish does not ask for positions.
     for (const ArgumentWords& argument : command.arguments) {
       text += fmt::format("complete -c rehearse -n '__rehearse_argument {}'{}\n", command.name,
                           ArgumentsFor(argument.taken));

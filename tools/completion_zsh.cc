@@ -35,7 +35,7 @@ else
 fi
 )";
 
-// For an _arguments specification in single quotes: its own signs are :, [ and ].
+// For an _arguments specification in single quotes, in which :, [ and ] have a meaning.
 std::string PlainForZsh(const std::string& text) {
   std::string plain;
   for (const char c : text) {

@@ -23,10 +23,10 @@ constexpr uint32_t kMostColumns = 1 << 20;
 constexpr uint32_t kMostExperts = 1 << 16;
 constexpr const char* kOwnOptions[] = {"tokens",  "hidden",        "dtype",         "top-k",
                                        "experts", "expert-groups", "limited-groups"};
-// Of what has a size, which follows here.
+// Options of collectives with sizes; here the sizes follow from the tokens.
 constexpr const char* kSizeOptions[] = {"minbytes", "maxbytes", "stepfactor", "stepbytes"};
 
-// What tokens count as on the wire: the size on it of one element of what they are sent in.
+// The type in which tokens are sent: its size is what an element takes on the wire.
 DType ParseDtype(const po::variables_map& values, const std::string& kind) {
   const std::string text = values.count("dtype") > 0 ? values["dtype"].as<std::string>()
                            : kind == kDispatch       ? Name(DType::kFp8)
@@ -70,7 +70,7 @@ std::string TextOf(const std::vector<DispatchRow>& rows, const Exchange& exchang
   std::string text = fmt::format(
       "# {} of experts on {}, simulated ({}) by {}: {} ranks in {} machine{}\n"
       "# a token of {:.0f} B ({} elements, {}) goes to {} of {} experts{}\n"
-      "# which are {:.3f} ranks and {:.3f} machines in the mean, its own among them\n"
+      "# which are {:.3f} ranks and {:.3f} machines on average, its own included\n"
       "# left out by {}: {}; the kernels' own time\n",
       exchange.kind, VisibleText(cluster.name()), Name(trial.fidelity), trial.algorithm,
       routing.ranks, routing.machines, routing.machines == 1 ? "" : "s", exchange.token().value(),
@@ -144,24 +144,28 @@ bool IsExpertExchange(const std::string& kind) { return kind == kDispatch || kin
 void AddDispatchOptions(CommandSyntax* syntax) {
   syntax->takes["tokens"] = Taken{};
   syntax->takes["dtype"] = TakenName({"fp8", "bf16", "fp16", "fp32"});
-  syntax->options.add_options()("tokens", Wholes("N,N", nullptr, 1, kMostTokens),
-                                "dispatch, combine: tokens of a rank, a row each; 4096")(
-      "hidden", Whole("N", nullptr, 1u, kMostColumns), "likewise: elements of a token; 7168")(
+  syntax->options.add_options()(
+      "tokens", Wholes("N,N", nullptr, 1, kMostTokens),
+      "dispatch, combine: tokens per rank, a row for each number; 4096 if not given")(
+      "hidden", Whole("N", nullptr, 1u, kMostColumns),
+      "dispatch, combine: elements of a token; 7168 if not given")(
       "dtype", po::value<std::string>()->value_name("TYPE"),
-      "likewise: fp8 (with a scale for 128), bf16, fp16 or fp32; fp8 to experts, bf16 back")(
-      "top-k", Whole("N", nullptr, 1u, kMostExperts), "likewise: experts of a token; 8")(
-      "experts", Whole("N", nullptr, 1u, kMostExperts), "likewise: that there are; 256")(
+      "dispatch, combine: fp8 (with a scale for every 128), bf16, fp16 or fp32; if not given, fp8 "
+      "to experts and bf16 back")("top-k", Whole("N", nullptr, 1u, kMostExperts),
+                                  "dispatch, combine: experts per token; 8 if not given")(
+      "experts", Whole("N", nullptr, 1u, kMostExperts),
+      "dispatch, combine: number of experts; 256 if not given")(
       "expert-groups", Whole("N", nullptr, 1u, kMostExperts),
-      "likewise: groups of experts; one a machine")("limited-groups",
-                                                    Whole("N", nullptr, 1u, kMostExperts),
-                                                    "likewise: groups that a token may go to; all");
+      "dispatch, combine: groups of experts; one per machine if not given")(
+      "limited-groups", Whole("N", nullptr, 1u, kMostExperts),
+      "dispatch, combine: groups that a token may go to; all if not given");
 }
 
 void RefuseDispatchOptions(const po::variables_map& values, const std::string& kind) {
   for (const char* name : kOwnOptions)
     if (values.count(name) > 0)
       throw Error(
-          fmt::format("--{} is of dispatch and combine; {} is given sizes (-b)", name, kind));
+          fmt::format("--{} is for dispatch and combine; {} is given sizes (-b)", name, kind));
 }
 
 std::string TimeDispatch(const po::variables_map& values, const std::string& kind,

@@ -1,9 +1,9 @@
-// rehearse collective dispatch and combine: what experts send, by its numbers.
+// rehearse collective dispatch and combine: what experts send, given in tokens.
 //
 // A dispatch brings every token of a rank to the ranks of its experts, a combine brings the results
-// back. By deepep tokens come once to a machine and once to a rank of it, the bytes that follow
-// from uniform routing (collectives/algorithms/token_spread.h); by any other algorithm of an
-// all-to-all, once for every expert.
+// back. With deepep a token is sent once to a machine and once to each rank there, in the numbers
+// that uniform routing gives (collectives/algorithms/token_spread.h); with any other algorithm of
+// an all-to-all, once for every expert.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ void AddDispatchOptions(CommandSyntax* syntax);
 void RefuseDispatchOptions(const boost::program_options::variables_map& values,
                            const std::string& kind);
 
-// The whole command: times each of --tokens, and says what it said.
+// The whole command: times each of --tokens, and returns what to print.
 std::string TimeDispatch(const boost::program_options::variables_map& values,
                          const std::string& kind, const Cluster& cluster, OutputFormat format);
 

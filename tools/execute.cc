@@ -40,55 +40,52 @@ CommandSyntax ExecuteSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse execute SCENARIO|SCHEDULE [options]";
   syntax.explanation =
-      "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks "
-      "are\n"
-      "threads of this process, or processes when started by mpirun, srun or torchrun. After "
-      "Ctrl-C\n"
-      "threads report the steps that were measured. Examples:\n"
+      "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks\n"
+      "are threads of this process, or processes when started by mpirun, srun or torchrun. After\n"
+      "Ctrl-C, ranks that are threads still report the steps measured so far. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
       "  rehearse execute scenarios/cpu-4d.json --steps 50         its losses, and one rank's\n"
-      "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on a GPU of its own\n";
+      "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on its own GPU\n";
   syntax.positional = {"scenario"};
   AddClusterOption(&syntax);
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
-  add("allow-oom", "run a plan that does not fit the scenario's devices all the same");
+  add("allow-oom", "run the plan even if it does not fit the scenario's devices");
   add("backend", po::value<std::string>()->default_value("cpu")->value_name("cpu|cuda"),
-      "what runs it");
-  add("warmup", Whole("N", "2", 0u, 100'000u), "steps that are not counted");
-  add("repeat", Whole("N", "5", 1u, 100'000u), "steps that are; the result is the median one");
+      "what to run it on");
+  add("warmup", Whole("N", "2", 0u, 100'000u), "warm-up steps, which do not count");
+  add("repeat", Whole("N", "5", 1u, 100'000u), "steps that count; the result is the median one");
   add("check",
-      "also compare loss, gradients and updated parameters with the serial step: in fp64, on GPUs "
-      "in "
-      "fp32");
+      "also compare loss, gradients and updated parameters with those of a serial step: in fp64, "
+      "on GPUs in fp32");
   add("steps", Whole("N", "0", 0u, 100'000u),
-      "first train N steps on one batch, each on the parameters that the last one left, and show "
-      "the losses beside those of one rank: in fp64 unless --arithmetic says otherwise, on GPUs in "
-      "fp32");
+      "first train N steps on one batch, each starting from the parameters that the last one left, "
+      "and show the losses beside those of a single rank: in fp64 unless --arithmetic says "
+      "otherwise, on GPUs in fp32");
   add("collectives", po::value<std::string>()->default_value("own")->value_name("own|mpi"),
-      "our steps over messages, or the MPI library's collectives");
+      "own: the steps of Rehearse's algorithms as messages; mpi: the MPI library's collectives");
   add("streams",
       po::value<std::string>()->default_value("auto")->value_name("auto|blocking|threads"),
-      "blocking: one op after the other; threads: one a stream");
+      "blocking: one op after the other; threads: a thread for each stream");
   add("arithmetic", po::value<std::string>()->default_value("auto")->value_name("auto|fp32|fp64"),
-      "of the steps that are timed: fp32 or fp64; auto is fp32, on GPUs what the schedule says");
+      "precision of the timed steps: fp32 or fp64; auto is fp32, on GPUs what the schedule says");
   add("tune-products",
-      "GPUs: choose the mode of each matrix product by trial before the first step");
-  add("untimed-ops", "GPUs: time only whole steps, to see what timing the ops costs");
+      "GPUs: before the first step, try out which mode of each matrix product is fastest");
+  add("untimed-ops", "GPUs: time only whole steps, to see how much timing each op costs");
   add("cuda-graph",
-      "GPUs: also launch the step as a CUDA graph, to see what its launches cost; --check is "
-      "of the graph then");
+      "GPUs: also launch the step as a CUDA graph, to see how much its launches cost; --check then "
+      "checks the graph");
   add("share-gpus",
-      "GPUs: let ranks share them (processes with an NCCL_HOSTID each); times mean nothing then");
-  add("seed", Whole("N", "1", uint64_t{0}, UINT64_MAX), "of parameters, tokens and dropout");
+      "GPUs: let ranks share them (as processes, each with its own NCCL_HOSTID); times then mean "
+      "nothing");
+  add("seed", Whole("N", "1", uint64_t{0}, UINT64_MAX), "seed of parameters, tokens and dropout");
   add("blas-threads", Whole("N", "1", 1u, 1024u), "threads of each matrix product");
   AddFormatOption(syntax.options, kTextAndJson);
   add("out", po::value<std::string>()->value_name("DIR"),
       "write execution.json, timeline.json (for rehearse compare), trace.pftrace, timeline.svg "
-      "and, "
-      "with --steps, losses.csv there, and rank-N.jsonl while the run goes on");
+      "and, with --steps, losses.csv there, and rank-N.jsonl during the run");
   AddTraceOption(&syntax);
   return syntax;
 }
@@ -134,7 +131,7 @@ ExecuteRequest ParseExecuteRequest(const po::variables_map& values) {
   request.trains_in = arithmetic == 1 || request.on_gpus ? DType::kFp32 : DType::kFp64;
   if (request.on_gpus) {
     if (arithmetic == 2) throw Error("--arithmetic fp64: GPU kernels compute in fp32");
-    request.options.streams = StreamUse::kThreads;  // CUDA's streams cost no cores
+    request.options.streams = StreamUse::kThreads;  // CUDA's streams need no cores
     request.gpu.all_fp32 = arithmetic == 1;
     request.gpu.tune_gemms = values.count("tune-products") > 0;
     const bool untimed = values.count("untimed-ops") > 0;
@@ -178,8 +175,7 @@ void WriteOutputs(const ExecutedScenario& executed, const std::string& folder, b
   files.Commit();
 }
 
-// What the schedule's matrix products are in: what a GPU run computes in where it is not
-// told otherwise.
+// The type of the schedule's matrix products, in which a GPU run computes unless told otherwise.
 DType ArithmeticOf(const Schedule& schedule) {
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
@@ -197,7 +193,7 @@ BackendFactory CheckedGpuBackend(const ExecuteRequest& request, uint32_t local_r
   return GpuBackends(local_rank, options);
 }
 
-// What one rank does; all ranks do it at the same time. The result is rank 0's.
+// The work of one rank; all ranks do this at the same time. The result is rank 0's.
 std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule& schedule,
                                         const ExecuteRequest& request, Transport& transport,
                                         uint32_t local_rank) {
@@ -291,7 +287,7 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
                             launch.ranks, schedule.ranks()));
   }
   const std::unique_ptr<Transport> transport = JoinProcesses(launch, request.on_gpus);
-  // The message has to be out before the transport is: then launchers kill.
+  // The message must be out before the transport closes: launchers then kill the processes.
   try {
     ProgressLine progress(ProgressWanted());
     request.observer = &progress;

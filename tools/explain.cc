@@ -22,17 +22,17 @@ CommandSyntax ExplainSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse explain SCENARIO|SCHEDULE [options]";
   syntax.explanation =
-      "Plays the scenario and says why the step takes as long as it does: the critical path\n"
+      "Simulates the scenario and says why the step takes as long as it does: the critical path\n"
       "and the slack of what is not on it, communication that nothing hides, links that held\n"
       "transfers back and who shared them, and how much shorter the step would be if one\n"
-      "thing were 10 % better (by simulating again). Examples:\n"
+      "figure were 10 % better (by simulating again). Examples:\n"
       "  rehearse explain scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse explain scenarios/axonn-weak-80b.json --rows 20\n"
       "  rehearse explain scenarios/axonn-weak-80b.json --format csv --table links\n";
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
   add("rows", Whole("N", "8", 0u, 1'000'000'000u), "at most N rows of each list (text only)");
-  AddFormatOption(syntax.options, kTableFormats, "those of --table");
+  AddFormatOption(syntax.options, kTableFormats, "the rows that --table names");
   std::string lists = "what a row of csv and jsonl is:";
   std::vector<std::string> names;
   for (const ExplanationList& list : ExplanationLists()) {
@@ -51,7 +51,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   const OutputFormat format = ReadFormat(values, kTableFormats);
   if (values.count("table") > 0 && !IsTable(format))
     throw Error(
-        fmt::format("--table is for --format csv and jsonl; {} has all lists", Name(format)));
+        fmt::format("--table is for --format csv and jsonl; {} prints all lists", Name(format)));
   const ExplanationList& list = values.count("table") > 0
                                     ? FindExplanationList(values["table"].as<std::string>())
                                     : ExplanationLists().front();

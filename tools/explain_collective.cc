@@ -18,10 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kHopsShown = 64;   // of a part, in text
+constexpr size_t kHopsShown = 64;   // of a part, in the text
 constexpr size_t kPartsShown = 32;  // likewise
 
-// Who sends to whom in a part; a switch that adds has no rank.
+// Who sends to whom in a part; a switch that reduces has no rank.
 struct Hop {
   std::optional<uint32_t> from;
   std::optional<uint32_t> to;
@@ -34,11 +34,11 @@ struct CollectiveExplanation {
   Seconds time;
   GroupPlan plan;
   std::string library;                 // NCCL or RCCL; "" on other makers' devices
-  std::vector<NcclCost> costs;         // what its model has; none on other devices
+  std::vector<NcclCost> costs;         // what its model says; empty on other devices
   std::vector<Seconds> simulated;      // what each takes here
   std::vector<std::vector<Hop>> hops;  // by part, each once
   BindingLink binding;
-  double busy = 0;  // of the time, that the binding link moves bytes
+  double busy = 0;  // share of the time in which the binding link moves bytes
 };
 
 std::vector<Hop> HopsOf(const GroupPlan& plan, size_t part_index) {
@@ -56,7 +56,7 @@ std::vector<Hop> HopsOf(const GroupPlan& plan, size_t part_index) {
   return hops;
 }
 
-// "0 > 1 > 2 > 0" as far as each hop begins where the one before ends.
+// "0 > 1 > 2 > 0" as long as each hop begins where the one before ends.
 std::string TextOf(const std::vector<Hop>& hops) {
   const auto name = [](std::optional<uint32_t> rank) {
     return rank ? fmt::format("{}", *rank) : std::string("switch");
@@ -71,7 +71,7 @@ std::string TextOf(const std::vector<Hop>& hops) {
   return text;
 }
 
-// By sender, in the order of the part: a ring is told around.
+// By sender, in the order of the part, so that a ring is listed all the way round.
 void SortBySender(const Part& part, const std::vector<uint32_t>& ranks, std::vector<Hop>* hops) {
   std::map<std::optional<uint32_t>, size_t> place;
   for (const uint32_t member : part.order) place.emplace(ranks[member], place.size());
@@ -106,7 +106,7 @@ CollectiveExplanation Explain(const Trial& trial, Bytes bytes, Router& router,
   return explanation;
 }
 
-// Nothing where what was chosen is less than twice as slow as the best.
+// Nothing unless the choice is at least twice as slow as the best.
 constexpr double kMuchSlower = 2;
 std::optional<size_t> MuchQuicker(const CollectiveExplanation& explanation) {
   if (explanation.simulated.empty()) return std::nullopt;
@@ -142,7 +142,7 @@ std::string TextOf(const CollectiveExplanation& explanation, const Trial& trial,
     }
     if (const auto quicker = MuchQuicker(explanation)) {
       text += fmt::format(
-          "             {} chooses what takes {:.1f} times as long here as {} with {}\n",
+          "             {}'s choice takes {:.1f} times as long here as {} with {}\n",
           explanation.library, explanation.time / explanation.simulated[*quicker],
           Name(explanation.costs[*quicker].algorithm), Name(explanation.costs[*quicker].protocol));
     }
@@ -156,8 +156,9 @@ std::string TextOf(const CollectiveExplanation& explanation, const Trial& trial,
   const BindingLink& binding = explanation.binding;
   const ClusterLink& link = cluster.Link(binding.link);
   text += fmt::format(
-      "\nbinding link {} ({}, {} of {})\n             carries {:.3g} times the size, busy {:.1f} % "
-      "of the time\n",
+      "\n"
+      "binding link {} ({}, {} of {})\n"
+      "             carries {:.3g} times the size, busy {:.1f} % of the time\n",
       cluster.LinkName(binding.link), Name(link.kind), Print(link.Capacity()),
       Print(link.bandwidth), binding.bytes, explanation.busy * 100);
   return text;

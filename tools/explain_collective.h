@@ -1,5 +1,5 @@
-// Why a collective takes what it takes: what was chosen among which, along which rings or trees,
-// and which link binds.
+// Why a collective takes as long as it does: what was chosen from what, which rings or trees it
+// uses, and which link binds.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rehearse {
 
-// Of the trial's first group. Ends with a newline.
+// For the trial's first group. Ends with a newline.
 std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
                               ChannelFinder& finder, Tuner& tuner, OutputFormat format);
 

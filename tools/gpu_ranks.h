@@ -11,14 +11,14 @@
 namespace rehearse {
 
 // Throws Error, before any rank allocates anything, unless this machine has a GPU for each of its
-// ranks; or at least one where they share.
+// ranks, or at least one where they share.
 void RequireGpusForRanks(uint32_t ranks_on_host, bool share_gpus);
 
 // The device of the rank that counts `local_rank` among those of this machine.
 int DeviceOfRank(uint32_t local_rank);
 BackendFactory GpuBackends(uint32_t local_rank, const CudaOptions& options);
 
-// The transport of this process. Data of GPU ranks go by NCCL: for the rest a connection will do
+// The transport of this process. GPU ranks exchange data through NCCL; for the rest TCP will do
 // where there is no mpirun.
 std::unique_ptr<Transport> JoinProcesses(const Launch& launch, bool on_gpus);
 

@@ -1,4 +1,4 @@
-// rehearse import KIND FILE: what others have written, as a file that the other commands take.
+// rehearse import KIND FILE: what other tools write, as a file that the other commands read.
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
@@ -33,7 +33,7 @@ const ImportKind& KindOf(const std::string& name) {
   throw Error(fmt::format("unknown kind of import \"{}\"{}", name, KnownNames(name, names)));
 }
 
-// The value of an option that goes with some kinds; "" where it is not given.
+// The value of an option that only some kinds have; "" where it is not given.
 std::string ValueFor(const ImportKind& kind, ImportKind::Options option, const char* name,
                      const char* of_what, const po::variables_map& values) {
   if (values.count(name) == 0) return "";
@@ -53,7 +53,9 @@ std::string ResultText(const std::string& output, const ImportRequest& request,
                   IsStandardOutput(output) ? std::string("standard output") : VisibleText(output),
                   imported.what, VisibleText(from));
   if (imported.remarks.empty()) return text;
-  text += "\nWhat the file leaves open, or what is left out of it\n";
+  text +=
+      "\n"
+      "What the file leaves open, or what was left out\n";
   for (const std::string& remark : imported.remarks)
     text += fmt::format("  {}\n", VisibleText(remark));
   return text;
@@ -65,8 +67,9 @@ CommandSyntax ImportSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse import KIND FILE... [options]";
   syntax.explanation =
-      "Reads what others have written, and writes it as a file that the other commands take. What\n"
-      "was not understood is listed, not guessed. KIND says what FILE is:\n";
+      "Reads what other tools write, and writes it as a file that the other commands read. What "
+      "was\n"
+      "not understood is listed, not guessed. KIND says what FILE is:\n";
   for (const ImportKind& kind : ImportKinds())
     syntax.explanation +=
         fmt::format("  {:13} {}; becomes {}\n", kind.name, kind.what, kind.result);
@@ -86,9 +89,9 @@ CommandSyntax ImportSyntax() {
       "  rehearse import kineto traces -o timeline.json\n"
       "  rehearse import kineto traces --as schedule -o step.schedule.json\n"
       "  rehearse import nccl-tests slurm-4711.out -o nccl-tests.log\n"
-      "A measured timeline is for report and compare. As a schedule, kernels take as long as they\n"
-      "took, and collectives are played again: what if the NICs were twice as fast?\n"
-      "A scenario takes either file of a model: \"model\": {\"file\": \"config.json\"}.\n";
+      "A measured timeline is for report and compare. In a schedule, kernels take as long as\n"
+      "they took, and collectives are simulated again: what if the NICs were twice as fast? A\n"
+      "scenario can name either file of a model: \"model\": {\"file\": \"config.json\"}.\n";
   syntax.positional = {"kind", "file"};
   syntax.last_repeats = true;
   syntax.takes["kind"] = TakenName({});
@@ -101,17 +104,17 @@ CommandSyntax ImportSyntax() {
   syntax.takes["output"] = TakenOutput({".json", ".log"});
   auto add = syntax.options.add_options();
   add("device", po::value<std::string>()->value_name("NAME"),
-      "what the devices of a machine are, e.g. a100-80g");
+      "what a machine's devices are, e.g. a100-80g");
   add("node", po::value<std::string>()->value_name("PRESET"),
-      "of a fabric, what every node is: that of a cluster preset, e.g. dgx-a100; dgx-h100 unless "
+      "what a fabric's nodes are: those of this cluster preset, e.g. dgx-a100; dgx-h100 if not "
       "given");
   add("cluster", po::value<std::string>()->value_name("CLUSTER"),
-      "what a run or rings are put on: preset, preset with changes, or a cluster file; of a run "
-      "dgx-h100 with as many boxes as it has ranks for unless given");
+      "what a run or rings are on: preset, preset with changes, or a cluster file; if not given, a "
+      "run is on as many dgx-h100 boxes as it needs");
   add("as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
       "what a profile becomes");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
-      "write there; - is standard output");
+      "where to write it; - is standard output");
   return syntax;
 }
 

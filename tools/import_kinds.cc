@@ -83,7 +83,7 @@ Imported ProfileOf(const ImportRequest& request,
 Imported ImportProfile(const ImportRequest& request) { return ProfileOf(request, ImportKineto); }
 Imported ImportNsysExport(const ImportRequest& request) { return ProfileOf(request, ImportNsys); }
 
-// Tables without what launchers print around them, in-place figures and noise in their rows.
+// Tables, without what launchers print around them, in-place figures, and noise in their rows.
 Imported ImportNcclTests(const ImportRequest& request) {
   const std::string file = InputName(request.file());
   const NcclLog log = ReadNcclLog(ReadInputFile(request.file()), file, std::nullopt, std::nullopt);
@@ -95,7 +95,7 @@ Imported ImportNcclTests(const ImportRequest& request) {
     if (!table.kind || !table.ranks) {
       imported.remarks.push_back(
           fmt::format("line {}: a table that does not say {} is left out{}", table.line,
-                      table.kind ? "how many ranks there are" : "which collective it is of",
+                      table.kind ? "how many ranks there are" : "which collective it is about",
                       table.why_no_kind.empty() ? "" : ": " + table.why_no_kind));
       continue;
     }
@@ -108,15 +108,15 @@ Imported ImportNcclTests(const ImportRequest& request) {
   }
   if (tables == 0) {
     throw Error({file, 0, ""},
-                "no table says which collective it is of and of how many ranks; "
-                "rehearse compare takes them with --kind and --ranks");
+                "no table says which collective and how many ranks it is about; rehearse compare "
+                "takes them with --kind and --ranks");
   }
   imported.what = fmt::format("{} table{} of {} size{}", tables, tables == 1 ? "" : "s", sizes,
                               sizes == 1 ? "" : "s");
   return imported;
 }
 
-// By `read`, of a file's text.
+// Read by `read` from a file's text.
 Imported ImportRun(const ImportRequest& request,
                    ImportedScenario (*read)(std::string_view text, const std::string& file,
                                             const std::string& cluster)) {
@@ -134,12 +134,12 @@ Imported ImportTorchtitanRun(const ImportRequest& request) {
   return ImportRun(request, ImportTorchtitan);
 }
 
-// The cluster that is named, going the rings of the file.
+// The cluster that is named, with the rings of the file.
 Imported ImportGraph(const ImportRequest& request) {
   const std::string file = InputName(request.file());
   if (request.cluster.empty()) {
     throw Error({file, 0, ""},
-                "says how rings go, and not over what; expected --cluster with the "
+                "says which rings there are, but not on which machine; expected --cluster with the "
                 "machine, such as dgx-a100 or what import nccl made");
   }
   const NcclGraphRings graph = ReadNcclGraph(ReadInputFile(request.file()), file);
@@ -151,10 +151,10 @@ Imported ImportGraph(const ImportRequest& request) {
   imported.what =
       fmt::format("{} rings of {} devices", graph.rings.size(), graph.rings.front().size());
   if (graph.gigabytes_per_second > 0) {
-    imported.remarks.insert(imported.remarks.begin(),
-                            fmt::format("NCCL counts on {:g} GB/s in each; here that follows from "
-                                        "the links",
-                                        graph.gigabytes_per_second));
+    imported.remarks.insert(
+        imported.remarks.begin(),
+        fmt::format("NCCL assumes {:g} GB/s in each; here the bandwidth follows from the links",
+                    graph.gigabytes_per_second));
   }
   return imported;
 }
@@ -178,12 +178,12 @@ constexpr ImportKind kKinds[] = {
      ImportTorchtitanRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et, or a folder of them", "a schedule",
      ImportKind::kFiles, ImportTraces},
-    {"kineto", "PyTorch's profiles (.json, .json.gz), one a rank, or a folder of them",
+    {"kineto", "PyTorch's profiles (.json, .json.gz), one per rank, or a folder of them",
      "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kAs, ImportProfile},
     {"nsys", "Nsight Systems' reports (nsys export --type sqlite), or a folder of them",
      "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kAs, ImportNsysExport},
-    {"nccl-tests", "what all_reduce_perf and its like printed", "their tables, for compare",
-     ImportKind::kNone, ImportNcclTests},
+    {"nccl-tests", "what all_reduce_perf or another of nccl-tests printed",
+     "their tables, for compare", ImportKind::kNone, ImportNcclTests},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What `rehearse import` reads: a row a kind of file.
+// What `rehearse import` reads: a row for each kind of file.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct ImportRequest {
 struct Imported {
   std::string text;                  // of the file that is written
   std::string what;                  // "a machine of 8 devices"
-  std::vector<std::string> remarks;  // what the file left open, or what was not understood
+  std::vector<std::string> remarks;  // what the file leaves open, or what was not understood
 };
 
 struct ImportKind {
   const char* name;
   const char* what;
   const char* result;
-  // Which options it has, and whether it is of several files.
+  // Which options it has, and whether it takes several files.
   enum Options : uint8_t { kNone = 0, kDevice = 1, kNode = 2, kCluster = 4, kAs = 8, kFiles = 16 };
   uint8_t options;
   Imported (*read)(const ImportRequest& request);

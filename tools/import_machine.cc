@@ -45,7 +45,7 @@ std::string ClusterFileText(const Cluster& cluster, const std::string& preset) {
   std::string text = ClusterToText(cluster, preset);
   if (text.size() > kLargestJson) {
     throw Error(
-        fmt::format("the cluster file would have {}, and only {} could be read again; a "
+        fmt::format("the cluster file would have {}, of which only {} could be read again; a "
                     "scenario can name the preset itself",
                     Print(Bytes(static_cast<double>(text.size()))),
                     Print(Bytes(static_cast<double>(kLargestJson)))));

@@ -19,17 +19,17 @@ CommandSyntax InitSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse init [options]";
   syntax.explanation =
-      "Writes a first scenario that runs, with comments: a known model on a known cluster, with a\n"
-      "mesh that fits the devices' memory. Examples:\n"
+      "Writes a first scenario, ready to run and with comments: a known model on a known\n"
+      "cluster, on a mesh that fits the devices' memory. Examples:\n"
       "  rehearse init -o my.json\n"
       "  rehearse init --strategy fsdp --cluster dgx-h100:nodes=4 --model gpt-20b -o my.json\n";
   const auto text = [](const std::string& standard, const char* name) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
   auto add = syntax.options.add_options();
-  add("strategy", text(usual.strategy, "KIND"), "a row of `rehearse list strategies`");
+  add("strategy", text(usual.strategy, "KIND"), "one of `rehearse list strategies`");
   add("cluster", text(usual.cluster, "CLUSTER"), "preset, preset with changes, or a cluster file");
-  add("model", text(usual.model, "NAME"), "a row of `rehearse list models`");
+  add("model", text(usual.model, "NAME"), "one of `rehearse list models`");
   add("output,o", po::value<std::string>()->value_name("FILE"),
       "where to write it; standard output if not given");
   std::vector<std::string> strategies;
@@ -50,7 +50,7 @@ int InitCommand(const std::vector<std::string>& arguments) {
   FirstScenarioRequest request;
   request.cluster = text("cluster");
   if (request.cluster == kStandardInput)
-    throw Error("--cluster: the scenario names the cluster, and standard input has no name");
+    throw Error("--cluster: the scenario names the cluster, but standard input has no name");
   request.model = text("model");
   request.strategy = text("strategy");
   const std::string file = FirstScenario(request);

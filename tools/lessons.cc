@@ -55,16 +55,17 @@ CommandSyntax LessonsSyntax() {
   auto add = syntax.options.add_options();
   add("answer", "make the lesson's change, and show the answer below");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-      "make a change of your own, which is drawn below; may be repeated");
+      "make your own change, and draw its step below; may be repeated");
   add("output,o", po::value<std::string>()->value_name("FILE"),
-      "write all of them as one page for a browser, which plays them itself; - is standard output");
+      "write all lessons as one page for a browser, which simulates them itself; - is standard "
+      "output");
   syntax.takes["output"] = TakenOutput({".html"});
   return syntax;
 }
 
 namespace {
 
-// Lines of at most so many characters.
+// In lines of at most this many characters.
 std::string Wrapped(const std::string& text, size_t columns) {
   std::string wrapped;
   size_t line = 0;
@@ -86,7 +87,7 @@ std::string Wrapped(const std::string& text, size_t columns) {
 
 std::string PathOf(const Lesson& lesson) { return "scenarios/lessons/" + lesson.name + ".json"; }
 
-// As a shell takes it.
+// Quoted for a shell.
 std::string Quoted(const std::string& text) {
   constexpr std::string_view kSpecial = " \"[]{}*?'";
   return text.find_first_of(kSpecial) == std::string::npos ? text : "'" + text + "'";
@@ -98,7 +99,7 @@ std::string CommandOf(const Lesson& lesson) {
   return command + " --gantt";
 }
 
-// A rank of each kind that behaves alike.
+// One of each group of ranks that behave alike.
 std::vector<uint32_t> RanksToDraw(const Timeline& timeline) {
   constexpr size_t kMost = 4;
   std::vector<uint32_t> ranks;
@@ -127,7 +128,7 @@ Scenario ChangedScenario(const Lesson& lesson, const std::vector<std::string>& c
 void ShowLesson(const Lesson& lesson, const std::vector<std::string>& own, bool answers) {
   constexpr unsigned kPiped = 100;
   const size_t columns = TerminalColumns(STDOUT_FILENO, kPiped);
-  // Both are read before anything is shown: a mistake stands alone.
+  // Both are read before anything is shown, so that a mistake is all that is printed.
   const Rehearsal before = Rehearse(ReadLessonScenario(lesson, LessonFile(lesson.name), false));
   std::optional<Rehearsal> after;
   if (answers || !own.empty())
@@ -162,7 +163,7 @@ void ListLessons(const std::vector<Lesson>& lessons) {
   std::fputs(page.text.c_str(), stdout);
 }
 
-// Before above after, as the page shows them first.
+// Before above after, as the page first shows them.
 std::string DataOf(const Lesson& lesson) {
   Report report;
   for (const bool changed : {false, true}) {
@@ -215,7 +216,7 @@ int LessonsCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> own;
   if (values.count("set") > 0) own = values["set"].as<std::vector<std::string>>();
   if (answers && !own.empty())
-    throw Error("--answer makes the lesson's change, --set one of your own: give one of them");
+    throw Error("--answer makes the lesson's change, --set makes your own: give one of them");
   if (values.count("lesson") == 0 && (answers || !own.empty()))
     throw Error("which lesson? usage: " + syntax.usage + "\ntry: rehearse lessons ring --answer");
   if (values.count("output") > 0) {

@@ -138,13 +138,13 @@ CommandSyntax ListSyntax() {
   CommandSyntax syntax;
   syntax.usage =
       "rehearse list [clusters|devices|models|strategies|pipelines|software|algorithms] [options]";
-  syntax.explanation = "What scenarios and commands can name, with sources (--sources).\n";
+  syntax.explanation = "Lists what scenarios and commands can name, with sources (--sources).\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});
   for (const ListedKind& kind : kListedKinds) syntax.takes["kind"].names.emplace_back(kind.name);
   syntax.options.add_options()("sources",
-                               "print where the figures are from, as naming one kind does");
-  AddFormatOption(syntax.options, kTableFormats, "a row a name");
+                               "print where the figures are from, as is done for a single kind");
+  AddFormatOption(syntax.options, kTableFormats, "a row for each name");
   return syntax;
 }
 

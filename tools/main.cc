@@ -1,5 +1,5 @@
-// rehearse: the command-line program. Finds the subcommand and turns exceptions into exit codes:
-// 0 done, 1 the user's mistake, 2 a fault of ours; signals into 130 and 143.
+// rehearse: the command-line program. Finds the subcommand and turns exceptions into exit codes
+// (0 done, 1 the user's mistake, 2 our own fault) and signals into 130 and 143.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -70,10 +70,10 @@ int Dispatch(std::vector<std::string> arguments) {
                           KnownNames(arguments[0], names, "rehearse --help")));
 }
 
-// Large blocks come from the heap and go back to it, to be used again, instead of being fetched as
-// zeroed pages from the kernel each time: a fifth of the time of a large simulation. The heap
-// begins as a gigabyte of addresses that the kernel may back by large pages as they are touched:
-// another tenth or two.
+// Large blocks come from the heap and return to it, instead of being fetched from the kernel as
+// zeroed pages each time: this saves a fifth of the time of a large simulation. The heap begins as
+// a gigabyte of addresses, which the kernel may back with large pages as they are touched: this
+// saves another tenth or two.
 void KeepFreedMemory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
@@ -116,9 +116,9 @@ int SayWhatWasThrown() noexcept {
   return 2;
 }
 
-// Exit handlers are for what tools add to a run that went well (profilers, sanitizers). Elsewhere
-// they are left out: in OpenBLAS's own the program waits for a thread that waits for memory, where
-// that is limited.
+// Exit handlers are for what tools add to a run that went well (profilers, sanitizers). Otherwise
+// they are skipped: where memory is limited, OpenBLAS's handler waits for a thread that waits for
+// memory.
 int End(int status) noexcept {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (status != 0 || !ran_for_real) {
@@ -129,8 +129,8 @@ int End(int status) noexcept {
   return status;
 }
 
-// Where nothing can catch an exception, as when there is no memory left to destroy what is no
-// longer needed.
+// Called where nothing can catch an exception, as when there is no memory left even for
+// destructors.
 [[noreturn]] void OnTerminate() noexcept {
   const std::type_info* const type = abi::__cxa_current_exception_type();
   const bool is_full = type != nullptr && *type == typeid(std::bad_alloc);

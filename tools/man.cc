@@ -14,7 +14,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// What roff would take for its own signs.
+// Escapes what roff would take for its own syntax.
 std::string Roff(std::string text) {
   boost::replace_all(text, "\\", "\\e");
   boost::replace_all(text, "-", "\\-");
@@ -26,7 +26,7 @@ std::string Roff(std::string text) {
   return text;
 }
 
-// Examples are indented; what goes before and after them is filled.
+// Examples are indented; the text before and after them is filled.
 std::string Paragraphs(const std::string& text) {
   std::string page;
   bool in_example = false;
@@ -67,10 +67,9 @@ std::string ManPage() {
       ".SH DESCRIPTION\n"
       "A discrete\\-event simulator of GPU clusters that train neural networks. Each command\n"
       "explains itself: \\fBrehearse help\\fR \\fICOMMAND\\fR.\n.PP\n"
-      "Where a file is read, \\fB\\-\\fR is standard input, once a command; paths inside of it "
-      "are\n"
-      "meant from the current folder. Where one is written, \\fB\\-\\fR is standard output; what\n"
-      "else there is to read then goes to standard error.\n";
+      "Where a file is read, \\fB\\-\\fR is standard input, at most once per command; paths in\n"
+      "that file are relative to the current folder. Where a file is written, \\fB\\-\\fR is\n"
+      "standard output, and messages then go to standard error.\n";
   for (const Command& command : Commands())
     page += fmt::format(".TP\n.B {}\n{}\n", command.name, Roff(command.summary));
   for (const Command& command : Commands()) {
@@ -88,11 +87,22 @@ std::string ManPage() {
   }
   page +=
       ".SH \"EXIT STATUS\"\n"
-      ".TP\n.B 0\nDone.\n"
-      ".TP\n.B 1\nA mistake of the user, told in one line on standard error.\n"
-      ".TP\n.B 2\nA fault of rehearse itself, or numbers that are wrong (\\fB\\-\\-check\\fR).\n"
-      ".TP\n.B 130, 143\nEnded by SIGINT or SIGTERM.\n"
-      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colours, as with TERM=dumb.\n";
+      ".TP\n"
+      ".B 0\n"
+      "Done.\n"
+      ".TP\n"
+      ".B 1\n"
+      "The user's mistake, reported in one line on standard error.\n"
+      ".TP\n"
+      ".B 2\n"
+      "A fault of rehearse itself, or numbers that are wrong (\\fB\\-\\-check\\fR).\n"
+      ".TP\n"
+      ".B 130, 143\n"
+      "Ended by SIGINT or SIGTERM.\n"
+      ".SH ENVIRONMENT\n"
+      ".TP\n"
+      ".B NO_COLOR\n"
+      "No colours, as with TERM=dumb.\n";
   return page;
 }
 

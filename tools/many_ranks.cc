@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Looks after the other ranks while this one simulates, which asks for no messages. Work that does
-// not end when it is asked to is ended.
+// Watches the other ranks while this one simulates without sending or receiving messages. Work that
+// does not end when asked to is ended by force.
 class RankWatch {
  public:
   explicit RankWatch(Transport& transport) : transport_(transport), thread_([this] { Watch(); }) {}
@@ -31,7 +31,7 @@ class RankWatch {
   RankWatch& operator=(const RankWatch&) = delete;
 
   bool is_lost() const { return is_lost_; }
-  // Throws Error where a rank was lost.
+  // Throws Error if a rank was lost.
   void End() {
     Stop();
     if (is_lost_) throw Error(why_);
@@ -80,8 +80,8 @@ std::string RankFile(const std::string& path, uint32_t rank) {
   return fmt::format("{}.rank{}", path, rank);
 }
 
-// What ranks have kept goes into the file of all, whoever they were: an earlier run may have had
-// more of them.
+// Merges what ranks have kept into the common file, from any number of ranks: an earlier run may
+// have had more of them.
 void MergeRanks(const std::string& path, bool resumes) {
   const fs::path whole = fs::absolute(path);
   const std::string begin = whole.filename().string() + ".rank";
@@ -126,7 +126,7 @@ int PlayRank(Transport& transport, const ResultsOptions& results,
             .threads = std::max(1u, std::thread::hardware_concurrency() /
                                         std::max(1u, transport.ranks_on_host()))});
     } catch (const Stopped&) {
-      // Either a rank is lost, or all are to stop.
+      // Either a rank was lost, or all should stop.
     } catch (const Error& error) {
       fault = error.what();
     }
@@ -135,8 +135,7 @@ int PlayRank(Transport& transport, const ResultsOptions& results,
   transport.Barrier();
   leases->Close();
   if (!is_first) return StopCode();
-  // What is wrong with a point, `finish` finds as well; what kept this rank from work, only it
-  // knows.
+  // `finish` also finds what is wrong with a point; only this rank knows what kept it from working.
   MergeRanks(results.path, false);
   if (fault) throw Error(*fault);
   return finish();
@@ -148,7 +147,7 @@ std::optional<Launch> SharingLaunch(const ResultsOptions& results) {
   if (!results.shard.IsWhole()) return std::nullopt;
   std::optional<Launch> launch = DetectLaunch();
   // A batch script sees Slurm's variables without having been started by srun, and srun without
-  // PMIx starts processes that know nothing of each other.
+  // PMIx starts processes that do not know of each other.
   const bool is_mpi = launch && (launch->launcher == "mpirun" ||
                                  (launch->launcher == "srun" && getenv("PMIX_RANK") != nullptr));
   if (!is_mpi || launch->ranks == 1) return std::nullopt;
@@ -163,7 +162,7 @@ int PlayOnRanks(const Launch& launch, const ResultsOptions& results,
                 const std::function<void(const RankShare&)>& work,
                 const std::function<int()>& finish) {
   const std::unique_ptr<Transport> transport = JoinMpi(launch);
-  // The message has to be out before the transport is: then launchers kill.
+  // The message must be out before the transport closes: launchers then kill the processes.
   try {
     return PlayRank(*transport, results, work, finish);
   } catch (const std::exception& error) {

@@ -1,9 +1,9 @@
-// Sweeps and searches as several processes that mpirun started (or srun --mpi=pmix): each rank
+// Sweeps and searches as several processes started by mpirun (or srun --mpi=pmix): each rank
 // simulates points that it leases (real/transports/leases.h) and keeps them in a file of its own;
-// the first one merges them at the end, and goes on with all that is there as one process would.
+// at the end the first rank merges these files, and goes on with the result as one process would.
 //
-// A rank that dies ends the run, by name. What all ranks have kept is merged at the begin of the
-// next run, so that only points in flight are simulated again.
+// A rank that dies ends the run, which names it. What all ranks have kept is merged at the
+// beginning of the next run, so that only points in flight are simulated again.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct RankShare {
   unsigned threads = 0;  // its part of its machine's cores
 };
 
-// Nothing where this process is alone, or has a shard of its own (--shard).
+// Nothing if this process is alone or has a shard of its own (--shard).
 std::optional<Launch> SharingLaunch(const ResultsOptions& results);
 
 // Calls `work` on each rank, then `finish` on the first, whose exit code it returns.

@@ -63,7 +63,7 @@ class TextSemantic : public po::value_semantic {
   throw Error(fmt::format("found \"{}\", expected {}", text, expected));
 }
 
-// What the text begins with, and what follows it; nothing where no digit does.
+// The number that the text begins with, and what follows it; nothing if it begins with no digit.
 struct Beginning {
   double number = 0;
   std::string rest;
@@ -221,7 +221,9 @@ void AddThreadsOption(po::options_description* options, const char* parts) {
   constexpr unsigned kMostThreads = 1024;
   options->add_options()(
       "threads", Whole("N", "0", 0u, kMostThreads),
-      fmt::format("{} at a time, at most four a core; 0 is one a core", parts).c_str());
+      fmt::format("how many {} to simulate at a time, at most four per core; 0 is one per core",
+                  parts)
+          .c_str());
 }
 
 unsigned ThreadsOption(const po::variables_map& values) {

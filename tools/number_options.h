@@ -1,9 +1,9 @@
-// Options whose value is a number: one reader for those of all commands, called when the command
-// line is parsed. What does not fit is
+// Options whose value is a number: one reader for all commands, called when the command line is
+// parsed. A value that does not fit is
 //   Error("--repeat: found \"x\", expected a whole number from 1 to 100000").
 //
 // Each function makes what boost::program_options calls the semantic of an option; the options own
-// it. `name` is what help calls the value; `standard` is the text of its default, nullptr where
+// it. `name` is what the help calls the value; `standard` is the text of its default, nullptr if
 // there is none.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace rehearse {
 
-// What an option's text means, by a function that throws Error("found ..., expected ...").
+// Reads an option's text by a function that throws Error("found ..., expected ...").
 boost::program_options::value_semantic* ReadBy(
     std::function<boost::any(const std::string& text)> read, const char* name,
     const char* standard);
@@ -44,32 +44,32 @@ boost::program_options::value_semantic* Whole(const char* name, const char* stan
 // Whole numbers such as "2,4"; as<std::vector<uint32_t>>().
 boost::program_options::value_semantic* Wholes(const char* name, const char* standard,
                                                uint32_t least, uint32_t most);
-// More than 1, by which sizes grow; as<double>().
+// A number above 1, by which sizes grow; as<double>().
 boost::program_options::value_semantic* Factor(const char* name, const char* standard);
 // A size of whole bytes up to 1024T: bare as in "8", with nccl-tests' K, M, G, T (powers of 1,024)
 // or with a unit (sim/base/units.h); as<Bytes>().
 boost::program_options::value_semantic* Size(const char* name, const char* standard);
-// The same with a unit always; as<Bytes>().
+// The same, always with a unit; as<Bytes>().
 boost::program_options::value_semantic* SizeWithUnit(const char* name, const char* standard);
 // From a millisecond to 11 days: seconds as in "10" and "0.5", or with a unit; as<Seconds>().
 boost::program_options::value_semantic* Wait(const char* name, const char* standard);
 // From one GFLOP: GFLOP as in "2" and "0.5", or with a unit; as<Flops>().
 boost::program_options::value_semantic* Gigaflops(const char* name, const char* standard);
 
-// --threads, of commands that do many `parts` ("points", "rows") at a time.
+// --threads, for commands that simulate many `parts` ("points", "rows") at a time.
 void AddThreadsOption(boost::program_options::options_description* options, const char* parts);
-// 0: one a core. At most four a core: more are no quicker, and each takes memory.
+// 0: one per core. At most four per core: more are no quicker, and each takes memory.
 unsigned ThreadsOption(const boost::program_options::variables_map& values);
 
-// Ranks that are threads of this process, at most.
+// At most this many ranks are threads of this process.
 inline constexpr uint32_t kMostThreadRanks = 65'536;
 
-// The whole text, if it is digits and in the range of the type; nothing else is one.
+// The number, if the whole text is digits and in the range of the type.
 std::optional<uint64_t> WholeNumberIn(std::string_view text);
-// "a,b" -> a b; as many parts as commas and one.
+// "a,b" -> a b; always one more part than there are commas.
 std::vector<std::string> SplitAtCommas(const std::string& text);
 
-// What boost throws out of an option's semantic: it puts the option's name in.
+// What an option's semantic throws; boost puts the option's name in.
 class OptionMistake : public boost::program_options::error_with_option_name {
  public:
   explicit OptionMistake(const std::string& what);

@@ -1,4 +1,4 @@
-// --format, of all commands: one reader, with the formats that a command has.
+// --format, for all commands: one reader, given the formats that a command has.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ enum class OutputFormat : uint8_t { kText, kJson, kCsv, kJsonLines, kMarkdown };
 
 const char* Name(OutputFormat format);  // "text", "json", "csv", "jsonl", "markdown"
 
-// Of a command that prints rows.
+// For a command that prints rows.
 inline const std::vector<OutputFormat> kTableFormats = {
     OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv, OutputFormat::kJsonLines};
 inline const std::vector<OutputFormat> kTextAndJson = {OutputFormat::kText, OutputFormat::kJson};
 
-// --format, text where it is not given; `rows` says what a row of csv and jsonl is ("a row a
-// size"), where the command has them.
+// --format, text if not given; `rows` says what a row of csv and jsonl is ("a row for each size"),
+// if the command has these formats.
 void AddFormatOption(boost::program_options::options_description& options,
                      const std::vector<OutputFormat>& formats, const std::string& rows = "");
 
 // One of `formats`; Error with "did you mean" for anything else. `of` names what has only these
-// ("--explain"), where the command has more.
+// ("--explain"), if the command has more.
 OutputFormat ReadFormat(const boost::program_options::variables_map& values,
                         const std::vector<OutputFormat>& formats, const std::string& of = "");
 
 bool IsTable(OutputFormat format);  // csv or jsonl
-// In one of these two.
+// In one of these two formats.
 std::string Print(const DataTable& table, OutputFormat format);
 
 }  // namespace rehearse

@@ -1,5 +1,5 @@
-// The HTML file of `rehearse report` and `rehearse lessons`: the page's program and its data, and
-// nothing of any network.
+// The HTML file of `rehearse report` and `rehearse lessons`: the page's program and its data;
+// nothing is loaded from a network.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace rehearse {
 
 struct PageFile {
   std::string title;
-  // What the program finds by name, "rehearse-data": letters of base64 only.
+  // What the program finds by name, such as "rehearse-data"; base64 only.
   std::vector<std::pair<std::string, std::string>> texts;
   bool is_live = false;  // with the simulator
 };

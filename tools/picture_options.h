@@ -9,8 +9,8 @@
 
 namespace rehearse {
 
-// "100ms-250ms". May end after the step, so that pictures of two steps align; throws Error for what
-// is no window, is empty, or begins after the step's end.
+// "100ms-250ms". May end after the step, so that pictures of two steps align; throws Error for text
+// that is no window, and for a window that is empty or begins after the step's end.
 void ParseWindow(const std::string& text, Time step, PictureOptions* picture);
 
 // Rank 0, or the first rank of each role where there are several, 16 at most.

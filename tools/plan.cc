@@ -34,7 +34,7 @@ Seconds TimeOf(const Cluster& cluster, uint32_t device, const Op& op) {
                      op.tag.phase == Phase::kBackward);
 }
 
-// Execution traces of the job on its devices, and what there is to say of them.
+// Writes execution traces of the job on its devices, and returns what to print about them.
 std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTitle& title,
                         const std::string& folder) {
   ChakraDevices devices;
@@ -54,14 +54,14 @@ std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTi
                   files.distinct, files.distinct == 1 ? "s" : "", files.groups);
   if (files.drift > Seconds(0)) {
     text += fmt::format(
-        "  durations are rounded up to whole microseconds: to other readers a rank computes\n"
+        "  durations are rounded up to whole microseconds: in other tools a rank computes\n"
         "  up to {} longer\n",
         Print(files.drift));
   }
   return text;
 }
 
-// The job as messages, on all devices of its machine.
+// Writes the job as messages, on all devices of its cluster.
 std::string WriteMessages(const Scenario& scenario, const Job& job, const std::string& path) {
   const Cluster& cluster = *scenario.cluster;
   const Schedule schedule = Join({job}, cluster.device_count());
@@ -71,7 +71,8 @@ std::string WriteMessages(const Scenario& scenario, const Job& job, const std::s
                 [&](uint32_t rank, const Op& op) { return TimeOf(cluster, rank, op); });
   WriteFileAtomically(path, goal.text);
   return fmt::format(
-      "{}   GOAL of {}: {}, {}\n  not carried: the links that messages take, what NCCL waits for\n",
+      "{}   GOAL of {}: {}, {}\n"
+      "  not included: the links that messages take, what NCCL waits for\n",
       VisibleText(path), CountOf(schedule.ranks(), "rank"),
       CountOf(goal.computations, "computation"), CountOf(goal.messages, "message"));
 }
@@ -84,29 +85,30 @@ CommandSyntax PlanSyntax() {
   syntax.explanation =
       "Plans the schedule that every GPU of the scenario would follow, as rehearse run plays it,\n"
       "and writes it as a file (rehearse.schedule.v1; sim/schedule/README.md has the format).\n"
-      "It can be changed and played: its timeline then has the same hash. Examples:\n"
+      "The file can be edited and played; unchanged, it gives the same timeline hash. Examples:\n"
       "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json -o step.schedule.json.gz\n"
       "  rehearse run step.schedule.json.gz --cluster perlmutter:nodes=4\n"
       "  rehearse plan scenarios/cpu-4d.json --set strategy.overlap_all_gather=false | less\n"
-      "As Chakra execution traces, which ASTRA-sim reads (NAME.RANK.et, and the groups of ranks\n"
-      "as JSON), and rehearse import chakra turns into the same schedule again:\n"
+      "As Chakra execution traces (NAME.RANK.et, and the groups of ranks as JSON), which\n"
+      "ASTRA-sim reads and rehearse import chakra turns back into the same schedule:\n"
       "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json --chakra traces\n"
-      "As GOAL, collectives as the messages of their algorithm, which LogGOPSim and htsim read:\n"
+      "As GOAL, which LogGOPSim and htsim read, with collectives as the messages of their\n"
+      "algorithm:\n"
       "  rehearse plan scenarios/cpu-4d.json --goal step.goal\n"
-      "A schedule's file is written again, in full:\n"
+      "A schedule file is written out again, in full:\n"
       "  rehearse plan scenarios/schedules/two-ranks.json --cluster switch:devices=2\n";
   syntax.positional = {"scenario"};
   AddClusterOption(&syntax);
   auto add = syntax.options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read; may be repeated");
-  add("allow-oom", "write a plan that does not fit the devices' memory all the same");
+  add("allow-oom", "write the plan even if it does not fit the devices' memory");
   add("chakra", po::value<std::string>()->value_name("DIR"),
-      "write execution traces into this new folder; the schedule itself only with -o");
+      "write execution traces into this new folder; the schedule itself is written only with -o");
   add("goal", po::value<std::string>()->value_name("FILE"),
-      "write GOAL there; the schedule itself only with -o");
+      "write GOAL there; the schedule itself is written only with -o");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
-      "where to write it: gzipped where the name ends in .gz; - is standard output");
+      "where to write it, gzipped if the name ends in .gz; - is standard output");
   syntax.takes["goal"] = TakenOutput({".goal"});
   syntax.takes["output"] = TakenOutput({".json", ".json.gz"});
   return syntax;
@@ -137,9 +139,10 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   if (!has_file) return 0;
   const std::string text = WriteSchedule(job.schedule, title);
   if (text.size() > kLargestJson) {
-    throw Error(fmt::format("the schedule is a text of {}, and only {} could be read again",
-                            Print(Bytes(static_cast<double>(text.size()))),
-                            Print(Bytes(static_cast<double>(kLargestJson)))));
+    throw Error(
+        fmt::format("the schedule would be a text of {}, of which only {} could be read again",
+                    Print(Bytes(static_cast<double>(text.size()))),
+                    Print(Bytes(static_cast<double>(kLargestJson)))));
   }
   WriteFileAtomically(path, path.ends_with(".gz") ? Gzip(text) : text);
   return 0;

@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// The number, or `devices` when the text is none that is below.
+// The number, or `devices` if the text is no number below it.
 uint32_t ParseRank(const std::string& text, uint32_t devices) {
   const std::optional<uint64_t> number = WholeNumberIn(text);
   return number && *number < devices ? static_cast<uint32_t>(*number) : devices;

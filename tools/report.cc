@@ -37,13 +37,13 @@ CommandSyntax ReportSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse report INPUT [INPUT...] -o FILE.html [options]";
   syntax.explanation =
-      "Writes one page for a browser, which needs nothing else: the timeline of the step with\n"
-      "exposed communication and critical path, what each op waited for, where the time of each\n"
-      "rank, layer and axis goes, memory, the cluster with the load of its links, collectives.\n"
-      "INPUT is a scenario or a schedule, which is played; a timeline of \"rehearse run --out\" "
+      "Writes one self-contained page for a browser: the timeline of the step with exposed\n"
+      "communication and the critical path, what each op waited for, where the time of each rank,\n"
+      "layer and axis goes, memory, the cluster with the load of its links, and collectives.\n"
+      "INPUT is a scenario or a schedule, which is simulated; a timeline of \"rehearse run --out\" "
       "or\n"
-      "\"rehearse execute --out\" (or its folder); a study or a table of measured steps, whose\n"
-      "points are dots. Two steps are drawn one above the other on one axis. Examples:\n"
+      "\"rehearse execute --out\" (or its folder); or a study or a table of measured steps, whose\n"
+      "points are drawn as dots. Two steps are drawn one above the other on one axis. Examples:\n"
       "  rehearse report scenarios/axonn-gpt20b-perlmutter.json -o step.html\n"
       "  rehearse report scenarios/axonn-fig3-a.json scenarios/axonn-fig3-abcde.json -o two.html\n"
       "  rehearse report scenarios/cpu-4d.json measured/timeline.json -o true.html\n"
@@ -54,7 +54,7 @@ CommandSyntax ReportSyntax() {
       "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n";
   syntax.positional = {"first", "second", "third", "fourth"};
   AddScenarioSettings(&syntax);
-  syntax.takes.erase("scenario");  // inputs may be other things as well
+  syntax.takes.erase("scenario");  // inputs may be other things too
   for (const std::string& name : syntax.positional)
     syntax.takes[name] = TakenFile({".json", ".json.gz", ".csv"});
   auto add = syntax.options.add_options();
@@ -62,19 +62,19 @@ CommandSyntax ReportSyntax() {
       "where to write the page; - is standard output");
   syntax.takes["output"] = TakenOutput({".html", ".svg"});
   add("versus", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-      "lay the scenario above itself with this change; may be repeated");
+      "show the scenario above itself with this change; may be repeated");
   add("live",
-      "the page holds the simulator as well: change bandwidths, switches, grid, micro-batches or "
-      "the scenario's text in it, and it plays the step again");
+      "the page also contains the simulator: change bandwidths, switches, grid, micro-batches or "
+      "the scenario's text there, and it plays the step again");
   add("search",
-      "also search what the scenario's \"search\" says (rehearse search): each configuration is a "
-      "dot, and the Pareto front of two objectives a line");
-  add("svg", "write a picture (SVG) instead, of the first rank of each stage of each step");
+      "also run the scenario's \"search\" (rehearse search): each configuration is a dot, and the "
+      "Pareto front of two objectives is a line");
+  add("svg", "write an SVG picture instead, of the first rank of each stage of each step");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the steps that --svg shows, e.g. 100ms-250ms");
   add("ranks", po::value<std::string>()->value_name("A,B-C"),
-      "ranks whose spans the page holds besides those that stand for all (one of each kind that "
-      "behaves alike, 24 at most)");
+      "ranks whose spans the page also holds, besides those that stand for all (one of each group "
+      "that behaves alike, at most 24)");
   return syntax;
 }
 
@@ -87,7 +87,7 @@ enum class InputKind : uint8_t { kScenario, kTimeline, kStudy, kTable };
 struct Input {
   InputKind kind = InputKind::kScenario;
   std::string path;
-  JsonDocument document;  // but for tables
+  JsonDocument document;  // except for tables
 };
 
 InputKind KindOfDocument(const JsonDocument& document) {
@@ -108,7 +108,7 @@ InputKind KindOfDocument(const JsonDocument& document) {
 Input ReadInput(const std::string& asked) {
   Input input;
   input.path = asked;
-  std::error_code ignored;  // what cannot be looked at cannot be read either
+  std::error_code ignored;  // what cannot be examined cannot be read either
   if (asked != kStandardInput && std::filesystem::is_directory(asked, ignored))
     input.path += "/timeline.json";
   if (input.path.ends_with(".csv")) {
@@ -202,7 +202,7 @@ std::string PictureOf(const Report& report, const po::variables_map& values) {
   return StackedPicture(report.runs, picture.from, picture.to);
 }
 
-// What the page is to play again itself. `read` are the files that the scenario was read from.
+// What the page plays again itself. `read` are the files that the scenario was read from.
 LiveStep LiveStepOf(const Input& input, const po::variables_map& values,
                     const std::vector<InputFile>& read) {
   LiveStep step{
@@ -227,12 +227,12 @@ LiveStep LiveStepOf(const Input& input, const po::variables_map& values,
 
 void CheckLive(const std::vector<Input>& inputs, const po::variables_map& values) {
   if (inputs.size() != 1 || inputs.front().kind != InputKind::kScenario)
-    throw Error("--live plays one scenario or schedule again; give one, and nothing else");
+    throw Error("--live plays one scenario or schedule again; give exactly one input");
   for (const char* option : {"versus", "search", "svg", "calibration", "device-points"})
     if (values.count(option) > 0)
       throw Error(fmt::format("--live and --{} do not go together{}", option,
                               std::string_view(option) == "versus"
-                                  ? ": the page itself lays changes beside the step"
+                                  ? ": the page itself shows changes beside the step"
                                   : ""));
 }
 
@@ -245,19 +245,19 @@ void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& valu
     if (input.kind == InputKind::kScenario) continue;
     if (values.count("versus") > 0 && input.kind == InputKind::kTimeline)
       throw Error(
-          fmt::format("--versus changes a scenario, and {} is a timeline", InputName(input.path)));
+          fmt::format("--versus changes a scenario, but {} is a timeline", InputName(input.path)));
   }
   if (runs > kMostRuns)
     throw Error(
-        fmt::format("found {} steps, expected at most two: one lies above the other", runs));
+        fmt::format("found {} steps, expected at most two, drawn one above the other", runs));
   if (played == 0 && values.count("set") > 0)
     throw Error(
-        "--set changes scenarios before they are played, and timelines were played already");
-  if (values.count("svg") > 0 && runs == 0) throw Error("--svg draws steps, and none is given");
+        "--set changes scenarios before they are played, but timelines were played already");
+  if (values.count("svg") > 0 && runs == 0) throw Error("--svg draws steps, but none is given");
   if (values.count("window") > 0 && values.count("svg") == 0)
-    throw Error("--window is for --svg; the page shows the whole step, and zooms");
+    throw Error("--window is for --svg; the page shows the whole step and can be zoomed");
   if (values.count("versus") > 0 && runs < kMostRuns)
-    throw Error("--versus changes a scenario, and none is given");
+    throw Error("--versus changes a scenario, but none is given");
 }
 
 }  // namespace
@@ -282,18 +282,18 @@ int ReportCommand(const std::vector<std::string>& arguments) {
 
   ProgressLine progress(ProgressWanted());
   Report report;
-  std::optional<std::string> live;  // of a page that simulates
+  std::optional<std::string> live;  // for a page that simulates
   for (const Input& input : inputs) {
     switch (input.kind) {
       case InputKind::kScenario: {
-        // Both are read before the first is played: a mistake costs no time.
+        // Both are read before the first is played, so that a mistake costs no time.
         const InputRecord read;
         const Scenario scenario = ReadScenarioWith(input.document, values);
         if (values.count("live") > 0) {
           const LiveStep step = LiveStepOf(input, values, read.files());
           const nlohmann::ordered_json told = {{"step", ToJson(step)},
                                                {"controls", LiveControls(scenario)}};
-          // Comments of the text may hold any bytes.
+          // Comments in the text may hold any bytes.
           live = PackedForPage(
               told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
         }

@@ -32,7 +32,7 @@ std::string PrintResults(const std::vector<KeptPoint>& points, const std::string
 int Show(const std::vector<std::string>& files, const po::variables_map& values) {
   const OutputFormat format = ReadFormat(values, kTableFormats);
   if (files.size() > 1)
-    throw Error("results show takes one file; rehearse results merge makes one of several");
+    throw Error("results show takes one file; rehearse results merge makes one out of several");
   if (values.count("output") > 0) throw Error("--output is for results merge; results show prints");
   ResultsView view;
   view.sort = SortOption(values);
@@ -64,10 +64,11 @@ CommandSyntax ResultsSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse results show|merge FILE... [options]";
   syntax.explanation =
-      "What `sweep --results FILE` and `search --results FILE` have kept, an SQLite file with a\n"
-      "row a point. show prints it; merge makes one file of several, such as those of --shard:\n"
-      "a point that several have is as in the last. The study's own command with the merged\n"
-      "file then prints the whole, without simulating anything again. Examples:\n"
+      "Shows or merges what `sweep --results FILE` and `search --results FILE` have kept: SQLite\n"
+      "files with a row for each point. show prints one; merge makes one out of several, such as\n"
+      "those of --shard. Of a point that several files have, the last one counts. Then the\n"
+      "command that made them, given the merged file, prints everything without simulating\n"
+      "again. Examples:\n"
       "  rehearse results show all.sqlite --sort step_seconds --top 10\n"
       "  rehearse results merge part*.sqlite -o all.sqlite\n";
   syntax.positional = {"action", "file"};
@@ -77,10 +78,10 @@ CommandSyntax ResultsSyntax() {
   AddSortOption(&syntax);
   auto add = syntax.options.add_options();
   add("top", Whole("N", nullptr, 1u, kMostRows), "show the first N points only");
-  add("output,o", po::value<std::string>()->value_name("FILE"), "of merge: the new file");
+  add("output,o", po::value<std::string>()->value_name("FILE"), "merge: the new file");
   syntax.takes["output"] = TakenOutput({".sqlite"});
   AddFormatOption(syntax.options, kTableFormats,
-                  "a row a point with what it changes and all numbers of its result");
+                  "a row for each point, with what it changes and all numbers of its result");
   return syntax;
 }
 
@@ -88,7 +89,7 @@ int ResultsCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ResultsSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  if (values.count("action") == 0) throw Error("nothing to do given; usage: " + syntax.usage);
+  if (values.count("action") == 0) throw Error("no action given; usage: " + syntax.usage);
   const auto action = values["action"].as<std::string>();
   const std::vector<std::string>& names = syntax.takes["action"].names;
   if (std::find(names.begin(), names.end(), action) == names.end())

@@ -25,7 +25,7 @@ Shard ParseShard(const std::string& text) {
   const uint64_t of = slash < text.size() ? WholeNumberIn(text.substr(slash + 1)).value_or(0) : 0;
   if (number < 1 || number > of || of > kMostShards)
     throw Error(fmt::format(
-        "found \"{}\", expected a part and how many there are, such as 1/4 to 4/4", text));
+        "found \"{}\", expected a part and the number of parts, such as 1/4 to 4/4", text));
   return {.number = number, .of = of};
 }
 
@@ -42,13 +42,12 @@ std::vector<PointStore*> ResultsOptions::Open() {
 void AddResultsOptions(CommandSyntax* syntax) {
   syntax->options.add_options()(
       "results", po::value<std::string>()->value_name("FILE"),
-      "keep every simulated point in this SQLite file, and do not simulate what is there already; "
+      "keep every simulated point in this SQLite file, and do not simulate what is already there; "
       "rehearse results shows and merges such files")(
-      "resume", "what is kept must be there already: a mistyped name is a mistake")(
+      "resume", "expect results to be there already, so that a mistyped name is an error")(
       "shard",
       ReadBy([](const std::string& text) { return boost::any(ParseShard(text)); }, "I/N", nullptr),
-      "simulate the I-th of N parts of the points only, for arrays of jobs; merged results have "
-      "all");
+      "simulate only the I-th of N parts of the points, for job arrays; merged results have all");
   syntax->takes["results"] = TakenOutput({".sqlite"});
 }
 
@@ -63,10 +62,10 @@ ResultsOptions ReadResultsOptions(const po::variables_map& values, const std::st
   if (values.count("shard") > 0) options.shard = values["shard"].as<Shard>();
   const bool is_kept = !options.path.empty() || !folder.empty();
   if (options.resumes && !is_kept)
-    throw Error("--resume goes on with what is kept; expected --results FILE too");
+    throw Error("--resume goes on with kept results; expected --results FILE too");
   if (values.count("shard") > 0 && !is_kept)
     throw Error(
-        "--shard does a part, which is of use where it is kept; expected --results FILE too");
+        "--shard does a part, which is useful only if it is kept; expected --results FILE too");
   std::error_code missing;
   if (options.resumes && !folder.empty() && !std::filesystem::is_directory(folder, missing))
     throw Error({folder, 0, ""}, "there is no such folder to resume");
@@ -74,9 +73,9 @@ ResultsOptions ReadResultsOptions(const po::variables_map& values, const std::st
 }
 
 void AddSortOption(CommandSyntax* syntax) {
-  syntax->options.add_options()("sort", po::value<std::string>()->value_name("NUMBER"),
-                                "show points by this number of result.json, such as step_seconds, "
-                                "the best first");
+  syntax->options.add_options()(
+      "sort", po::value<std::string>()->value_name("NUMBER"),
+      "sort points by this number of result.json, such as step_seconds, the best first");
   syntax->takes["sort"] = TakenName(NumbersOfEveryResult());
   syntax->takes["sort"].only_names = false;
 }
@@ -84,7 +83,7 @@ void AddSortOption(CommandSyntax* syntax) {
 std::string SortOption(const po::variables_map& values) {
   if (values.count("sort") == 0) return "";
   auto number = values["sort"].as<std::string>();
-  // Which axes there are is known later.
+  // Which axes there are is known only later.
   std::vector<std::string> known = NumbersOfResults();
   const size_t first = number.find('.');
   const size_t last = number.rfind('.');
@@ -93,7 +92,7 @@ std::string SortOption(const po::variables_map& values) {
     if (const size_t star = name.find('*'); star != std::string::npos && !axis.empty())
       name.replace(star, 1, axis);
   if (std::find(known.begin(), known.end(), number) == known.end())
-    throw Error(fmt::format("--sort: found \"{}\", which is no number of results{}", number,
+    throw Error(fmt::format("--sort: found \"{}\", which is not a number in results{}", number,
                             KnownNames(number, known)));
   return number;
 }

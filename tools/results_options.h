@@ -1,5 +1,5 @@
-// Where sweeps and searches keep what is done, and which part of it they do: --results, --resume,
-// --shard.
+// Where sweeps and searches keep their results, and which part of the points they simulate:
+// --results, --resume, --shard.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct ResultsOptions {
   Shard shard;
   std::unique_ptr<ResultsFile> file;
 
-  // Opens the file, if there is one to be; what finished points are kept in.
+  // Opens the file, if one was asked for. Returns the stores in which finished points are kept.
   std::vector<PointStore*> Open();
 };
 
@@ -27,7 +27,7 @@ void AddResultsOptions(CommandSyntax* syntax);
 ResultsOptions ReadResultsOptions(const boost::program_options::variables_map& values,
                                   const std::string& folder);
 
-// --sort, by which points are shown; "" where it is not given.
+// --sort, by which points are sorted; "" where it is not given.
 void AddSortOption(CommandSyntax* syntax);
 std::string SortOption(const boost::program_options::variables_map& values);
 

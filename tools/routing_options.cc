@@ -32,11 +32,12 @@ void AddRoutingOptions(CommandSyntax* syntax) {
       TakenName({std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames)});
   syntax->options.add_options()(
       "routing", po::value<std::string>()->value_name("NAME"),
-      "among equal ways, instead of the fabric's own: spray, flowlet or ecmp in fat trees, spray, "
-      "minimal or valiant in dragonflies")("queue-pairs", Whole("N", nullptr, 1u, kMostQueuePairs),
-                                           "per pair of ranks, each hashed separately (ecmp)")(
+      "how to choose among equal paths, instead of the fabric's own way: spray, flowlet or ecmp in "
+      "fat trees; spray, minimal or valiant in dragonflies")(
+      "queue-pairs", Whole("N", nullptr, 1u, kMostQueuePairs),
+      "queue pairs per pair of ranks, each hashed separately (ecmp)")(
       "routing-seed", Whole("N", nullptr, uint64_t{0}, kMostRoutingSeed),
-      "of the hash of ecmp and of valiant's detours");
+      "seed of ecmp's hash and of valiant's detours");
 }
 
 FabricRouting ReadRoutingOptions(const po::variables_map& values, const Cluster& cluster) {

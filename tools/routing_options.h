@@ -1,5 +1,5 @@
 // Options of commands that look at routes without a scenario: how the fabric chooses among equal
-// ways.
+// paths.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -13,7 +13,7 @@ namespace rehearse {
 // --routing, --queue-pairs, --routing-seed.
 void AddRoutingOptions(CommandSyntax* syntax);
 
-// Throws Error where the cluster's fabric cannot have it.
+// Throws Error for a choice that the cluster's fabric cannot have.
 FabricRouting ReadRoutingOptions(const boost::program_options::variables_map& values,
                                  const Cluster& cluster);
 

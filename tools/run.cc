@@ -27,8 +27,8 @@ CommandSyntax RunSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse run SCENARIO|SCHEDULE [options]";
   syntax.explanation =
-      "Plans the schedule that every GPU of the scenario would follow, plays it on the\n"
-      "modelled cluster, and prints where the time goes. `rehearse init` writes a first scenario,\n"
+      "Plans the schedule that every GPU of the scenario would follow, plays it on the modelled\n"
+      "cluster, and prints where the time goes. `rehearse init` writes a first scenario,\n"
       "`rehearse schema scenario` lists every key. Examples:\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse run scenarios/axonn-gpt20b-perlmutter.json --set "
@@ -38,32 +38,31 @@ CommandSyntax RunSyntax() {
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
   AddFormatOption(syntax.options, kTableFormats,
-                  "one row, or a row a job, with a column for each number of the JSON and for each "
-                  "value of the scenario, so that the rows of many runs make one table");
+                  "one row, or a row for each job, with a column for each number of the JSON and "
+                  "each value of the scenario, so that the rows of many runs form one table");
   add("out", po::value<std::string>()->value_name("DIR"),
       "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
-      "ui.perfetto.dev) and timeline.svg there. Timeline and trace hold one rank of each kind that "
-      "behaves alike, 16 at most, the trace of many micro-batches the first and the last; they say "
-      "what they leave out");
+      "ui.perfetto.dev) and timeline.svg there. Timeline and trace hold one of each group of ranks "
+      "that behave alike, at most 16, and a trace with many micro-batches only the first and the "
+      "last; they say what they leave out");
   add("gantt",
-      "also print the step as lanes of block characters, as wide as the terminal (or 100): what is "
-      "solid computes, or communicates exposed");
+      "also print the step as lanes of block characters, as wide as the terminal (or 100); solid "
+      "blocks are compute or exposed communication");
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
-      "ranks that --gantt and timeline.svg show, and that timeline and trace then hold too, with "
-      "all "
-      "their micro-batches; of jobs devices; by default the first of each stage or job");
+      "ranks (with jobs: devices) that --gantt and timeline.svg show, and that timeline and trace "
+      "then also hold, with all their micro-batches; by default the first of each stage or job");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that --gantt and timeline.svg show, e.g. 100ms-250ms");
   add("cost-model", po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|autoddl|atp"),
-      "also show what a paper's own model says of the communication, term by term; auto: of the "
-      "paper whose strategy it is");
+      "also show what a paper's own model says about the communication, term by term; auto: the "
+      "model of the strategy's paper");
   AddTraceOption(&syntax);
   return syntax;
 }
 
 namespace {
 
-// By default the first, or the first of each job: there ranks are devices.
+// By default the first, or the first of each job, where ranks are devices.
 std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scenario& scenario) {
   std::vector<uint32_t> ranks;
   if (values["ranks"].defaulted() && scenario.lists_jobs) {
@@ -75,7 +74,7 @@ std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scena
   return ParseRanks("--ranks", values["ranks"].as<std::string>(), static_cast<uint32_t>(count));
 }
 
-// Of --cost-model; nothing where it is not given.
+// The model of --cost-model; nothing where it is not given.
 std::optional<PaperPrediction> PredictionOf(const po::variables_map& values,
                                             const Scenario& scenario) {
   if (values.count("cost-model") == 0) return std::nullopt;
@@ -93,8 +92,8 @@ std::optional<PaperPrediction> PredictionOf(const po::variables_map& values,
     model = PaperModels::ModelOf(scenario);
     if (!model)
       throw Error(
-          "--cost-model: the papers have models of 4d, atp and sbp by numbers, without "
-          "pipelines; this scenario is none of these");
+          "--cost-model: the papers have models of 4d, atp and sbp by numbers, without pipelines; "
+          "this scenario is none of these");
   }
   PaperModels models;
   return models.Predict(*model, scenario);
@@ -108,9 +107,9 @@ nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal, const Scenario& 
   return json;
 }
 
-// A row for the step, or for each of the jobs beside what is common to them.
+// A row for the step, or one for each job with what all jobs have in common.
 DataTable ResultToTable(nlohmann::ordered_json result) {
-  if (result.contains("given")) result["given"].erase("description");  // no value of it
+  if (result.contains("given")) result["given"].erase("description");  // not one of its values
   if (!result.contains("jobs")) return FlatTable({result});
   nlohmann::ordered_json common = result;
   common.erase("jobs");
@@ -137,8 +136,8 @@ std::string GanttOf(const Rehearsal& rehearsal, const PictureOptions& picture) {
                         .color = ColorsWanted()});
 }
 
-// What is written of a step that nobody asked to see more of.
-constexpr size_t kMostOpsOfATrace = 100'000;  // a rank
+// How much of a step is written unless the user asks for more.
+constexpr size_t kMostOpsOfATrace = 100'000;  // per rank
 constexpr size_t kMostLinksOfATrace = 100;
 
 // `asked`: ranks that the user named.
@@ -195,7 +194,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   ProgressLine progress(ProgressWanted());
   const Rehearsal rehearsal =
       Rehearse(scenario, {.record_link_loads = !folder.empty(), .observer = &progress});
-  // Of a pipeline a rank of each stage.
+  // For a pipeline, a rank of each stage.
   if (values["ranks"].defaulted() && !scenario.lists_jobs)
     picture.ranks = FirstRanksOfRoles(rehearsal.schedule);
   if (values.count("window") > 0) {

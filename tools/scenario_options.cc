@@ -22,8 +22,8 @@ void AddClusterOption(CommandSyntax* syntax) {
   syntax->takes["scenario"] = TakenFile({".json", ".json.gz"});
   syntax->options.add_options()(
       "cluster", po::value<std::string>()->value_name("CLUSTER"),
-      "where SCENARIO is a schedule's file (rehearse plan): preset, preset with changes "
-      "(dgx-a100:nodes=4), or a cluster file, with changes or without (my.json:nodes=4)");
+      "needed if SCENARIO is a schedule (rehearse plan): a preset, a preset with changes "
+      "(dgx-a100:nodes=4), or a cluster file, with or without changes (my.json:nodes=4)");
 }
 
 void AddScenarioOptions(CommandSyntax* syntax) {
@@ -35,22 +35,21 @@ void AddScenarioSettings(CommandSyntax* syntax) {
   AddClusterOption(syntax);
   auto add = syntax->options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
-      "change the scenario before it is read, e.g. cluster.nodes=8 or strategy.depth=8, and what "
-      "it "
-      "names: cluster.node.nics=8 in a cluster's file; may be repeated");
+      "change the scenario before it is read, e.g. cluster.nodes=8 or strategy.depth=8, or a file "
+      "that it names, e.g. cluster.node.nics=8 in a cluster file; may be repeated");
   add("fidelity", po::value<std::string>()->value_name("formula|fluid|step"),
-      FidelityHelp("what is played of the network, overrides the scenario's").c_str());
+      FidelityHelp("how closely the network is simulated; overrides the scenario's").c_str());
   add("calibration", po::value<std::string>()->value_name("FILE"),
       "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "
       "scenario's");
   syntax->takes["calibration"] = TakenFile({".json"});
   add("device-points", po::value<std::string>()->value_name("FILE.csv"),
       "measured times of exact products and attention cores (columns op, m, n, k, heads, head_dim, "
-      "sequence, dtype, microseconds), which stand for the devices' model; overrides the "
+      "sequence, dtype, microseconds), used instead of the devices' model; overrides the "
       "scenario's");
   syntax->takes["device-points"] = TakenFile({".csv"});
-  add("allow-oom", "play a plan that does not fit the devices' memory all the same");
-  add("no-fold", "simulate every rank, not one of each class of ranks that behave alike");
+  add("allow-oom", "play the plan even if it does not fit the devices' memory");
+  add("no-fold", "simulate every rank, not just one of each class that behaves alike");
 }
 
 namespace {
@@ -110,7 +109,7 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
     document.Set("device_points=" + path.dump(), kPointsOption);
   }
   Scenario scenario = ReadScenario(document);
-  // Options of their own, which the result tells anyway.
+  // Options of their own, which the result records anyway.
   std::erase_if(scenario.changes, [](const JsonChange& change) {
     return change.by == kFidelityOption.file || change.by == kCalibrationOption.file;
   });

@@ -1,5 +1,4 @@
-// What commands that take a scenario have in common: the argument and how it may be
-// changed on the way.
+// What commands that take a scenario have in common: the argument, and options that change it.
 #pragma once
 
 #include <string>
@@ -18,11 +17,11 @@ void AddScenarioSettings(CommandSyntax* syntax);
 // SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);
 
-// SCENARIO with all changes: a scenario, or a schedule on --cluster. Throws Error, also when none
-// is given.
+// SCENARIO with all changes: a scenario, or a schedule on --cluster. Throws Error, also if none is
+// given.
 Scenario ReadScenarioArgument(const CommandSyntax& syntax,
                               const boost::program_options::variables_map& values);
-// The same of a document that was read already; `changes` come after those of --set.
+// The same for a document that was already read; `changes` come after those of --set.
 Scenario ReadScenarioWith(JsonDocument document,
                           const boost::program_options::variables_map& values,
                           const std::vector<std::string>& changes = {});

@@ -14,7 +14,7 @@ using Paths = std::map<std::string, std::vector<std::string>>;  // with the name
 
 void AddObject(const ObjectShape& object, const std::string& path, Paths* paths);
 
-// An object is changed key by key, a list as a whole, and so is what names of the user hold.
+// An object is changed key by key; a list, and what the user's own names hold, as a whole.
 void AddShape(const JsonShape& shape, const std::string& path, Paths* paths) {
   switch (shape.type) {
     case JsonType::kObject:

@@ -8,10 +8,10 @@ namespace rehearse {
 
 struct ScenarioPath {
   std::string path;                // "strategy.depth"
-  std::vector<std::string> names;  // that it takes, where these are known
+  std::vector<std::string> names;  // that it takes, where they are known
 };
 
-// Sorted by path. Lists and what is inside of them are left out.
+// Sorted by path. Lists and what is inside them are left out.
 std::vector<ScenarioPath> ScenarioPaths();
 
 }  // namespace rehearse

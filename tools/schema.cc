@@ -1,4 +1,4 @@
-// rehearse schema [KIND]: what the files say that Rehearse reads and writes.
+// rehearse schema [KIND]: the keys of the files that Rehearse reads and writes.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -29,20 +29,21 @@ const std::vector<DocumentShape>& Documents() {
        ObjectOf(ScenarioShape)},
       {"cluster", "devices and links; a scenario's \"cluster\", and --cluster.", "",
        ClusterObjectShape()},
-      {"study", "many scenarios beside what is published; sweep reads it.", "",
+      {"study", "many scenarios, compared with what is published; sweep reads it.", "",
        ObjectOf(StudyShape)},
       {"schedule", "what every rank does in a step; plan writes it, run and others read it.",
        kScheduleSchema, ObjectOf(ScheduleShape)},
-      {"calibration", "a machine as measured; calibrate and compare write it.", kCalibrationSchema,
-       ObjectOf(CalibrationShape)},
-      {"edits", "what-ifs on links and devices; \"edits\" of a scenario or cluster.", "",
+      {"calibration", "measured figures of a machine; calibrate and compare write it.",
+       kCalibrationSchema, ObjectOf(CalibrationShape)},
+      {"edits", "changes to links and devices; \"edits\" of a scenario or cluster.", "",
        EditsShape()},
-      {"perturbation", "what is not steady; \"perturbation\" of a scenario's \"simulator\".", "",
+      {"perturbation",
+       "jitter, slow devices, failing links; \"perturbation\" of a scenario's \"simulator\".", "",
        ObjectOf(PerturbationShape)},
       {"timeline", "when each op ran; run and execute --out write it, compare reads it.",
        kTimelineSchema, ObjectOf(TimelineShape)},
-      {"result", "what a step takes; run --format json and --out write it.", kResultSchema,
-       ResultFileShape()},
+      {"result", "how long a step takes and why; run --format json and --out write it.",
+       kResultSchema, ResultFileShape()},
   };
   return documents;
 }
@@ -63,16 +64,16 @@ CommandSyntax SchemaSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse schema [KIND] [options]";
   syntax.explanation =
-      "Every key of the JSON files that Rehearse reads and writes, with type, unit, default,\n"
-      "allowed values and an example, from the tables that the readers use. KIND is one of\n"
-      "scenario, cluster, study, schedule, calibration, edits, perturbation, timeline and\n"
+      "Lists every key of the JSON files that Rehearse reads and writes, with type, unit,\n"
+      "default, allowed values and an example, from the tables that the readers use. KIND is one\n"
+      "of scenario, cluster, study, schedule, calibration, edits, perturbation, timeline and\n"
       "result. Examples:\n"
       "  rehearse schema scenario\n"
       "  rehearse schema scenario --json > scenario.schema.json   # for editors: name it in\n"
       "                                                           # the file's \"$schema\"\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName(KindNames());
-  syntax.options.add_options()("json", "as JSON Schema (draft 7), which editors take");
+  syntax.options.add_options()("json", "print JSON Schema (draft 7), for editors");
   return syntax;
 }
 
@@ -82,7 +83,9 @@ std::string ListText() {
   std::string text;
   for (const DocumentShape& document : Documents())
     text += fmt::format("{:<14} {}\n", document.name, document.about);
-  return text + "\n'rehearse schema KIND' prints the keys of one.\n";
+  return text +
+         "\n"
+         "'rehearse schema KIND' prints the keys of one kind.\n";
 }
 
 }  // namespace

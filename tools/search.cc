@@ -1,4 +1,4 @@
-// rehearse search SCENARIO: which configuration is the best.
+// rehearse search SCENARIO: finds the best configuration.
 #include "scenarios/searching/search.h"
 
 #include <cstdio>
@@ -36,7 +36,7 @@ constexpr KeyOption kKeyOptions[] = {{"objective", "objective"},     {"method", 
                                      {"decide", "decide"},           {"formula", "formula"},
                                      {"evaluations", "evaluations"}, {"seed", "seed"}};
 
-// Names become JSON text, two names separated by a comma a list.
+// A name becomes JSON text; two names separated by a comma become a list.
 std::string ValueOfOption(const std::string& option, const std::string& text) {
   if (option == "evaluations" || option == "seed") return text;
   const std::vector<std::string> parts = SplitAtCommas(text);
@@ -55,7 +55,7 @@ void SetKeys(const po::variables_map& values, JsonDocument* document) {
                   {"--seconds", 0, ""});
 }
 
-// Files that the scenario names are meant from where it lies.
+// Paths in the scenario are relative to its folder.
 nlohmann::json Movable(nlohmann::json scenario, const std::string& from) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(from).parent_path();
@@ -100,12 +100,12 @@ CommandSyntax SearchSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse search SCENARIO [options]";
   syntax.explanation =
-      "Tries configurations of a scenario and shows the best: all ways to write its ranks as\n"
-      "a product of its strategy's axes, times micro-batches, or what its \"search\" section\n"
-      "declares (`rehearse schema scenario`). A formula, the paper's of that strategy or\n"
-      "closed forms without contention, chooses what is simulated; what is impossible is\n"
-      "counted by reason. Ctrl-C shows the best so far; ranks of mpirun share simulations.\n"
-      "Examples:\n"
+      "Tries configurations of a scenario and shows the best: all ways to write its ranks as a\n"
+      "product of its strategy's axes, with all numbers of micro-batches, or what its \"search\"\n"
+      "section says (`rehearse schema scenario`). A formula, from the strategy's paper or closed\n"
+      "forms without contention, chooses what is simulated; impossible configurations are\n"
+      "counted by reason. Ctrl-C shows the best so far; ranks under mpirun share the\n"
+      "simulations. Examples:\n"
       "  rehearse search scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse search scenarios/axonn-gpt20b-perlmutter.json --decide simulation --quality\n"
       "  rehearse search mine.json --objective time,memory --method descent --out best\n";
@@ -115,33 +115,34 @@ CommandSyntax SearchSyntax() {
   syntax.takes["objective"].only_names = false;
   auto add = syntax.options.add_options();
   add("objective", po::value<std::string>()->value_name("NAME[,NAME]"),
-      "time, tokens, gpu-hours, money (search.price), energy, memory or a number of result.json; "
-      "of two, the Pareto front");
+      "what to optimise: time, tokens, gpu-hours, money (search.price), energy, memory or a number "
+      "of result.json; with two, the Pareto front");
   add("method",
       po::value<std::string>()->value_name("exhaustive|random|descent|metropolis|annealing"),
-      "how the space is walked (exhaustive)");
+      "how the space is searched (exhaustive)");
   add("decide", po::value<std::string>()->value_name("both|simulation|formula"),
-      "the formula chooses what is simulated (both), all is simulated, or nothing is");
+      "the formula chooses what is simulated (both), everything is simulated, or nothing is");
   add("formula",
       po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|atp|autoddl|closed-forms"),
-      "a paper's model, or the simulator's without contention");
+      "a paper's model, or the simulator's closed forms without contention");
   add("evaluations", po::value<std::string>()->value_name("N"),
-      "look at N points at most (2000; not for exhaustive)");
-  add("seconds", Wait("TIME", nullptr), "begin no point after so long");
-  add("seed", po::value<std::string>()->value_name("N"), "of random walks (1)");
-  add("top", Whole("K", "10", 1u, kMostShown), "show, and write, the K best");
-  add("explain", "the first against the second: where the time is lost");
+      "look at no more than N points (2000; not with exhaustive)");
+  add("seconds", Wait("TIME", nullptr), "begin no point after this time");
+  add("seed", po::value<std::string>()->value_name("N"),
+      "seed of the random numbers (1; not with exhaustive)");
+  add("top", Whole("K", "10", 1u, kMostShown), "show the K best, and write them with --out");
+  add("explain", "compare the best with the second best: where the time is lost");
   add("quality",
       "simulate everything and say how good the formula is (average precision at 5, Kendall's "
       "tau, regret)");
   add("out", po::value<std::string>()->value_name("DIR"),
-      "write the K best as scenarios, for rehearse run: 001.json and so on");
+      "write the K best as scenarios for rehearse run: 001.json and so on");
   AddResultsOptions(&syntax);
   AddThreadsOption(&syntax.options, "points");
-  add("allow-oom", "count what does not fit the devices' memory as possible");
+  add("allow-oom", "treat configurations as possible that do not fit the devices' memory");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read, e.g. search.keep=0.1; may be repeated");
-  AddFormatOption(syntax.options, kTableFormats, "a row a point that is possible");
+  AddFormatOption(syntax.options, kTableFormats, "a row for each possible point");
   return syntax;
 }
 
@@ -173,7 +174,7 @@ int SearchCommand(const std::vector<std::string>& arguments) {
 
   ResultsOptions results = ReadResultsOptions(values, "");
   if (words.quality && !results.shard.IsWhole())
-    throw Error("--quality needs all points, --shard has some; expected one of them");
+    throw Error("--quality needs all points, but --shard simulates some; expected one of them");
 
   SearchRun run;
   run.shard = results.shard;
@@ -192,7 +193,7 @@ int SearchCommand(const std::vector<std::string>& arguments) {
     std::fputs(PrintSearch(search, found, words, format).c_str(), stdout);
     if (found.was_stopped) {
       std::fflush(stdout);
-      Say(fmt::format("{}: the best of {} points that were looked at, of {:.0f}", StopWords(),
+      Say(fmt::format("{}: the best of the {} points that were looked at, of {:.0f}", StopWords(),
                       found.looked_at, search.space.Size()));
     }
     return StopCode();

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # What tools/rehearse, tools/check and .ci/run share: install packages, configure, build.
-# To be sourced with `root` set to the repository's real path. Everything said goes to stderr:
+# To be sourced with `root` set to the repository's real path. All messages go to stderr:
 # stdout belongs to the program.
 
 root=${root:?}
 
-# Checkouts share their compiled objects, wherever they lie; messages show full paths all the same.
+# Checkouts share their compiled objects, wherever they are; messages still show full paths.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_ABSSTDERR=1
-# What it wants for headers that are compiled once; we use neither __DATE__ nor __TIME__.
+# What ccache needs for precompiled headers; we use neither __DATE__ nor __TIME__.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 
 say() { echo "rehearse: $*" >&2; }
@@ -18,7 +18,7 @@ packages() {
   local list=$root/tools/packages.txt line section='' number=0
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
-    read -r line <<< "${line%%#*}"   # drops the comment and the blanks around
+    read -r line <<< "${line%%#*}"   # drops the comment and surrounding blanks
     if [[ $line =~ ^\[([a-z]+)\]$ ]]; then
       section=${BASH_REMATCH[1]}
     elif [[ $line =~ ^[a-z0-9][a-z0-9+.-]+$ && -n $section ]]; then
@@ -29,15 +29,15 @@ packages() {
   done < "$list"
 }
 
-# require_packages SECTION INSTALL: makes sure of a section's packages; INSTALL=no only complains.
+# require_packages SECTION INSTALL: installs a section's missing packages; with INSTALL=no it fails.
 require_packages() {
   if ! command -v dpkg-query > /dev/null; then
-    say "this is no Debian: taking for granted what tools/packages.txt lists"
+    say "this is not Debian: assuming that what tools/packages.txt lists is installed"
     return
   fi
   local names installed name missing=()
   names=$(packages "$1")
-  # dpkg-query fails when it does not know one of the names, but prints the others.
+  # dpkg-query fails if it does not know one of the names, but prints the others.
   # shellcheck disable=SC2016,SC2086
   installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' $names 2> /dev/null || true)
   for name in $names; do
@@ -56,7 +56,7 @@ require_packages() {
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
     -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
   local log=$root/build/apt.log
-  # A third party's broken source need not stop us: the installation decides.
+  # A third party's broken source need not stop us: what counts is the installation.
   "${apt[@]}" update > "$log" 2>&1 < /dev/null || say "apt-get update failed, going on"
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >> "$log" 2>&1 < /dev/null || {
     tail -n 20 "$log" >&2
@@ -64,11 +64,11 @@ require_packages() {
   }
 }
 
-# configure PRESET: brings build/PRESET's Ninja files into being (see CMakePresets.json). Later
-# changes of CMake files are noticed by Ninja itself.
+# configure PRESET: creates the Ninja files of build/PRESET (see CMakePresets.json). Ninja itself
+# notices later changes to CMake files.
 configure() {
   local directory=$root/build/$1
-  # A checkout that was moved or copied with its build directory starts anew.
+  # A checkout that was moved or copied with its build directory starts afresh.
   if [[ -e $directory/CMakeCache.txt ]] &&
     ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$directory/CMakeCache.txt"; then
     rm -rf "$directory"
@@ -76,7 +76,7 @@ configure() {
   [[ $directory/build.ninja -nt $root/CMakePresets.json ]] || cmake -S "$root" --preset "$1"
 }
 
-# ccache is a help, not a need: where it has no place to write, compile without it.
+# ccache is optional: if it has no place to write, compile without it.
 use_ccache_if_it_works() {
   local cache
   cache=$(ccache --get-config=cache_dir 2> /dev/null) || return 0
@@ -91,8 +91,8 @@ build() {
   configure "$preset" && cmake --build "$root/build/$preset" ${1:+--target "$@"}
 }
 
-# locked COMMAND…: one set-up at a time in one checkout. The lock's descriptor is not inherited, so
-# that nothing left running in the background keeps it.
+# locked COMMAND…: one set-up at a time in a checkout. The lock's descriptor is not inherited, so
+# that nothing left running in the background keeps the lock.
 locked() {
   mkdir -p "$root/build"
   local lock

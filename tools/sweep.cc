@@ -1,4 +1,4 @@
-// rehearse sweep STUDY: simulate many scenarios and compare them with what is published.
+// rehearse sweep STUDY: simulates many scenarios and compares them with what is published.
 #include "scenarios/sweeping/sweep.h"
 
 #include <cstdio>
@@ -52,10 +52,11 @@ CommandSyntax SweepSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse sweep STUDY [options]";
   syntax.explanation =
-      "Simulates every point of a study: a base scenario with changes, listed one by one or as\n"
-      "a grid of values, and shows one number of each, beside what is published where the study\n"
-      "says so. `rehearse schema study` lists a study's keys; scenarios/studies/ has some.\n"
-      "Ctrl-C keeps the points that are done. Ranks of mpirun share the points. Examples:\n"
+      "Simulates every point of a study, which is a base scenario with changes, listed one by\n"
+      "one or as a grid of values. Shows one number of each point, beside the published one if\n"
+      "the study has it. `rehearse schema study` lists a study's keys; scenarios/studies/ has\n"
+      "examples. Ctrl-C keeps the points that are done. Ranks under mpirun share the points.\n"
+      "Examples:\n"
       "  rehearse sweep scenarios/studies/axonn-table4.json\n"
       "  rehearse sweep my-study.json --results all.sqlite --sort step_seconds\n"
       "  rehearse sweep my-study.json --out sweep --format csv     # go on where it stopped\n"
@@ -67,16 +68,17 @@ CommandSyntax SweepSyntax() {
   syntax.takes["study"] = TakenFile({".json"});
   syntax.options.add_options()(
       "out", po::value<std::string>()->value_name("DIR"),
-      "keep the result of each point there, and do not simulate what is there already")(
-      "again", "simulate points that are kept already");
+      "keep the result of each point there, and do not simulate what is already there")(
+      "again", "simulate kept points again");
   AddResultsOptions(&syntax);
   AddSortOption(&syntax);
   AddThreadsOption(&syntax.options, "points");
   syntax.options.add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every point, e.g. simulator.fidelity=formula; may be repeated");
-  AddFormatOption(syntax.options, kFormats,
-                  "a row a point with a column for each value that points change, and all digits");
+  AddFormatOption(
+      syntax.options, kFormats,
+      "a row for each point, with a column for each value that points change, and all digits");
   return syntax;
 }
 
@@ -99,9 +101,9 @@ int SweepCommand(const std::vector<std::string>& arguments) {
   ResultsOptions results = ReadResultsOptions(values, options.folder);
   const bool is_kept = !options.folder.empty() || !results.path.empty();
   if (options.again && !is_kept)
-    throw Error("--again is about results that are kept, but --out is missing, or --results");
+    throw Error("--again is about kept results, but neither --out nor --results is given");
   if (options.again && values.count("resume") > 0)
-    throw Error("--again simulates what is kept, --resume does not; expected one of them");
+    throw Error("--again simulates kept points, --resume does not; expected one of them");
   options.shard = results.shard;
 
   Study study = ReadStudy(JsonDocument::FromFile(values["study"].as<std::string>()));
@@ -122,12 +124,11 @@ int SweepCommand(const std::vector<std::string>& arguments) {
       Say(fmt::format(
           "{}: {} of {} points are {}", StopWords(), study.points.size() - sweep.left_out,
           study.points.size(),
-          is_kept
-              ? fmt::format("kept in {}; the same command{} goes on there",
-                            VisibleText(options.folder.empty() ? results.path : options.folder),
-                            options.again ? " without --again" : "")
-              : "done; with --results FILE or --out DIR they are kept, and the same command goes "
-                "on there"));
+          is_kept ? fmt::format("kept in {}; the same command{} goes on from there",
+                                VisibleText(options.folder.empty() ? results.path : options.folder),
+                                options.again ? " without --again" : "")
+                  : "done; with --results FILE or --out DIR they would be kept, and the same "
+                    "command would go on from there"));
     }
     return StopCode();
   };

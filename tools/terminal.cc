@@ -19,14 +19,14 @@ std::string_view Variable(const char* name) {
 
 bool IsSet(const char* name) { return !Variable(name).empty(); }
 
-// A terminal of a person, that knows more than letters. What mpirun and srun give their ranks looks
-// like one, and is read by a program.
+// A person's terminal that can do more than print letters. What mpirun and srun give their ranks
+// looks like a terminal but is read by a program.
 bool IsCapableTerminal(int stream) {
   if (isatty(stream) != 1 || IsSet("OMPI_COMM_WORLD_RANK") || IsSet("SLURM_PROCID")) return false;
   return std::getenv("TERM") != nullptr && Variable("TERM") != "dumb";
 }
 
-// Started by a launcher that says so, as another rank than the first.
+// Whether a launcher's variables say that this is not the first rank.
 bool IsLaterRank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
     if (IsSet(name)) return WholeNumberIn(Variable(name)).value_or(0) > 0;

@@ -48,35 +48,34 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
       "  rehearse topology --import-nccl topo.xml -o box.json        (or rehearse import nccl)\n"
-      "CLUSTER is a preset or a cluster file, with changes or without (my.json:nodes=4). An "
-      "imported\n"
-      "machine, and any that goes to a file named .json, is written as a cluster file, which "
-      "every\n"
-      "command takes, unless a view (--path, --matrix, --dot, --svg) or --format is given.\n";
+      "CLUSTER is a preset or a cluster file, with or without changes (my.json:nodes=4). An\n"
+      "imported machine, and any cluster whose output is named .json, is written as a cluster\n"
+      "file, which every command reads, unless a view (--path, --matrix, --dot, --svg) or\n"
+      "--format is given.\n";
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["import-nccl"] = TakenFile({".xml"});
   syntax.takes["device"] = TakenDevice();
   syntax.takes["output"] = TakenOutput({".json", ".svg", ".dot", ".txt"});
   syntax.options.add_options()("path", po::value<std::string>()->value_name("A,B"),
-                               "the way from one device to another, hop by hop; ranks or names")(
+                               "the path from one device to another, hop by hop; ranks or names")(
       "matrix",
-      "bandwidth and latency of every pair of devices, the hierarchical communication matrix of "
-      "ATP, and the bisection")("ranks", po::value<std::string>()->value_name("A,B-C"),
-                                "of whom --matrix is; the first 16 if not given")(
-      "dot", "the graph in Graphviz' language")("svg", "a picture")(
+      "bandwidth and latency of every pair of devices, ATP's hierarchical communication matrix, "
+      "and the bisection")("ranks", po::value<std::string>()->value_name("A,B-C"),
+                           "ranks that --matrix shows; the first 16 if not given")(
+      "dot", "print the graph in Graphviz's language")("svg", "print an SVG picture")(
       "import-nccl", po::value<std::string>()->value_name("FILE"),
-      "not CLUSTER but the machine of NCCL's topology file (NCCL_TOPO_DUMP_FILE), or RCCL's")(
+      "instead of CLUSTER, the machine in a topology file of NCCL (NCCL_TOPO_DUMP_FILE) or RCCL")(
       "import-smi", po::value<std::string>()->value_name("FILE"),
-      "not CLUSTER but the machine of a file that holds the output of nvidia-smi topo -m")(
+      "instead of CLUSTER, the machine in a file with the output of nvidia-smi topo -m")(
       "device", po::value<std::string>()->value_name("NAME"),
-      "what the devices of an import are, e.g. a100-80g")(
+      "what an imported machine's devices are, e.g. a100-80g")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "write there; - is standard output");
+      "where to write it; - is standard output");
   AddRoutingOptions(&syntax);
   AddFormatOption(syntax.options, kTableFormats,
-                  "a row for links that are alike, with --path a row a hop, with --matrix a row "
-                  "for each pair of devices");
+                  "a row for each kind of links that are alike, with --path a row for each hop, "
+                  "with --matrix a row for each pair of devices");
   return syntax;
 }
 
@@ -161,7 +160,8 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
   const std::string text = values[given.front()].as<std::string>();
   if (given.front() == "cluster") {
     if (values.count("device") > 0)
-      throw Error("--device goes with an import; a preset's is changed as in dgx-a100:device=...");
+      throw Error(
+          "--device goes with an import; a preset's device is changed as in dgx-a100:device=...");
     return {ReadClusterArgument(text), false, IsClusterFile(text) ? "" : text};
   }
   const std::string device =
@@ -177,7 +177,7 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
 std::string ClusterFileOf(const Source& source) {
   if (source.preset.empty() && HasFabric(*source.cluster))
     Say("routes between machines will be searched: the file says what is connected, not how this "
-        "fabric chooses among ways");
+        "fabric chooses among paths");
   return ClusterFileText(*source.cluster, source.preset);
 }
 
@@ -196,7 +196,7 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   if (values.count("ranks") > 0 && view != "--matrix") throw Error("--ranks goes with --matrix");
   const OutputFormat format = ReadFormat(values, kTableFormats);
   if (format != OutputFormat::kText && (view == "--dot" || view == "--svg"))
-    throw Error(fmt::format("{} has a form of its own; leave out --format {}", view, Name(format)));
+    throw Error(fmt::format("{} has its own form; leave out --format {}", view, Name(format)));
 
   const std::string output =
       values.count("output") > 0 ? values["output"].as<std::string>() : std::string();

@@ -1,4 +1,4 @@
-// --trace: in which form a step's trace is written.
+// --trace: the form in which a step's trace is written.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@ namespace rehearse {
 
 void AddTraceOption(CommandSyntax* syntax);
 
-// Whether Kineto's is asked for. Throws Error for others than those there are, and where no folder
-// is given that it could be written to.
+// Whether Kineto's is asked for. Throws Error for an unknown form, and if there is no folder to
+// write the trace to.
 bool WantsKineto(const boost::program_options::variables_map& values);
 
-// Into the folder "kineto" in `folder`, one file for each of these ranks; all where none are named.
+// Into the folder "kineto" in `folder`, one file for each of these ranks; for all if none are
+// named.
 void AddKinetoTraces(const Schedule& schedule, const Timeline& timeline, const TraceNames& names,
                      const std::vector<uint32_t>& ranks, const std::string& folder,
                      OutputSet* files);

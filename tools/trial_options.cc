@@ -23,7 +23,7 @@ namespace {
 namespace po = boost::program_options;
 using enum CollectiveKind;
 
-constexpr uint32_t kMostOfGroup = 100'000'000;  // ranks, groups, channels: more are no number
+constexpr uint32_t kMostOfGroup = 100'000'000;  // ranks, groups, channels: more make no sense
 
 std::string TextOf(const po::variables_map& values, const char* name) {
   return values[name].as<std::string>();
@@ -57,7 +57,7 @@ NcclVersion ParseRelease(const std::string& text) {
   }
 }
 
-// Whether the group can run what was pinned, before anything is timed.
+// Checks that the group can run what was asked for, before anything is timed.
 void CheckPins(const po::variables_map& values, const Trial& trial, const Cluster& cluster) {
   std::string options;
   for (const char* name : {"algorithm", "protocol"}) {
@@ -86,7 +86,7 @@ void CheckAlgorithmOf(const Trial& trial, const Cluster& cluster) {
 void AddTrialOptions(CommandSyntax* syntax) {
   syntax->takes["algorithm"] = TakenName({"auto"});
   for (const Algorithm& row : Algorithms()) syntax->takes["algorithm"].names.emplace_back(row.name);
-  syntax->takes["algorithm"].only_names = false;  // NCCL's spelling does as well
+  syntax->takes["algorithm"].only_names = false;  // NCCL's spelling is accepted too
   syntax->takes["protocol"] = TakenName({"auto", "none", "ll", "ll128", "simple"});
   syntax->takes["protocol"].only_names = false;
   syntax->takes["nccl"] = TakenName({});
@@ -95,32 +95,32 @@ void AddTrialOptions(CommandSyntax* syntax) {
   const auto text = [](const char* standard, const char* name) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
-  syntax->options.add_options()(
-      "cluster", po::value<std::string>()->value_name("CLUSTER"),
-      "preset, preset with changes (dgx-a100:nodes=4), or a cluster file, with changes or without "
-      "(my.json:nodes=4)")("ranks", po::value<std::string>()->value_name("A,B-C"),
-                           "who takes part; all if not given")(
+  syntax->options.add_options()("cluster", po::value<std::string>()->value_name("CLUSTER"),
+                                "a preset, a preset with changes (dgx-a100:nodes=4), or a cluster "
+                                "file, with or without changes (my.json:nodes=4)")(
+      "ranks", po::value<std::string>()->value_name("A,B-C"),
+      "ranks that take part; all if not given")(
       "groups", Whole("K", "1", 1u, kMostOfGroup),
-      "deal the ranks round-robin into K groups that run at the same time")(
+      "divide the ranks round-robin into K groups that run at the same time")(
       "root,r", Whole("N", "0", 0u, kMostOfGroup),
-      "of broadcast and reduce: a member of each group")(
+      "root of broadcast and reduce, a member of each group")(
       "algorithm,a", text("auto", "NAME"),
-      "as NCCL_ALGO would pin it; auto: as NCCL chooses on NVIDIA's devices, RCCL on AMD's, else "
-      "ring or what the kind needs")(
-      "protocol,p", text("auto", "NAME"),
-      "ll, ll128 or simple, as NCCL_PROTO would pin it; none: bare links; auto")(
+      "as NCCL_ALGO would set it; auto: as NCCL chooses on NVIDIA's devices and RCCL on AMD's, "
+      "otherwise ring or what the kind needs")("protocol,p", text("auto", "NAME"),
+                                               "ll, ll128 or simple, as NCCL_PROTO would set it; "
+                                               "none: bare links; auto: as the library chooses")(
       "nccl", text(Name(kNewestNccl), "2.18|2.28"),
-      "the release of NCCL whose model chooses where algorithm or protocol is auto")(
+      "the release of NCCL whose model chooses where the algorithm or protocol is auto")(
       "channels", Whole("N", "0", 0u, kMostOfGroup),
-      "at most N channels; 0 leaves it to the search")(
+      "use at most N channels; 0 leaves it to the search")(
       "fidelity", text("fluid", "formula|fluid|step"),
-      FidelityHelp("what is played of the network").c_str());
+      FidelityHelp("how closely the network is simulated").c_str());
   AddRoutingOptions(syntax);
 }
 
 namespace {
 
-// "all-reduce", "all_reduce", "AllReduce" and "all_reduce_perf" are one.
+// "all-reduce", "all_reduce", "AllReduce" and "all_reduce_perf" are the same.
 std::string Letters(const std::string& text) {
   std::string letters;
   for (const char c : text.ends_with("_perf") ? text.substr(0, text.size() - 5) : text) {
@@ -176,7 +176,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   trial.groups = DealRanks(ranks, values["groups"].as<uint32_t>(), devices);
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   if (size < 2)
-    throw Error("a group of one rank has nothing to send; give at least two ranks a group");
+    throw Error("a group of one rank has nothing to send; give each group at least two ranks");
   trial.root = values["root"].as<uint32_t>();
   if (trial.root >= size) {
     throw Error(fmt::format("--root: found {}, expected a member of a group of {}: 0 to {}",

@@ -1,5 +1,5 @@
-// What commands that time one collective have in common: the options that say which one,
-// where and how.
+// What commands that time one collective have in common: options that say which collective, where
+// and how.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,8 @@ void AddTrialOptions(CommandSyntax* syntax);
 // What takes a collective's kind.
 Taken TakenCollective();
 
-// A collective by its name; Error with "did you mean".
-// In our spelling, NCCL's or that of nccl-tests' programs.
-// `besides` are names that the caller takes, for the message.
+// A collective by its name, in our spelling, NCCL's or that of nccl-tests' programs; otherwise
+// Error with "did you mean". `besides` are other names that the caller takes, for the message.
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text,
                                    const std::vector<std::string>& besides = {});
 
@@ -35,13 +34,13 @@ std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variable
                                           const std::optional<std::string>& calibration,
                                           const std::string& usage);
 
-// `members` is how many ranks take part where --ranks does not say, as the file says there; all of
-// them if it is nothing.
-// Throws Error for ranks, groups, roots, algorithms and protocols that do not fit.
+// `members` is how many ranks take part if --ranks does not say, as the file says at `place`; all
+// if it is nothing. Throws Error for ranks, groups, roots, algorithms and protocols that do not
+// fit.
 Trial ReadTrial(const boost::program_options::variables_map& values, CollectiveKind kind,
                 const Cluster& cluster, std::optional<uint32_t> members, const Place& place = {});
 
-// Throws Error where the trial's first group cannot run its algorithm, whoever chose it.
+// Throws Error if the trial's first group cannot run its algorithm, whoever chose it.
 void CheckAlgorithmOf(const Trial& trial, const Cluster& cluster);
 
 }  // namespace rehearse

@@ -23,8 +23,9 @@ CommandSyntax TrustSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse trust CALIBRATION [options]";
   syntax.explanation =
-      "Draws random training steps that the calibration has not seen, predicts each, runs it, and\n"
-      "shows the errors, the bad ones too; after Ctrl-C of the steps that were run. Examples:\n"
+      "Draws random training steps that the calibration has not seen, predicts each, runs it,\n"
+      "and shows all errors, bad ones too; after Ctrl-C, those of the steps that were run.\n"
+      "Examples:\n"
       "  rehearse calibrate && rehearse trust calibration.json\n"
       "  rehearse trust calibration.json --ranks 4 --steps 60 --out trust.json\n";
   syntax.positional = {"calibration"};
@@ -33,14 +34,16 @@ CommandSyntax TrustSyntax() {
   auto add = syntax.options.add_options();
   add("ranks", Whole("N", "2", 2u, kMostThreadRanks),
       "ranks of each step, threads of this process");
-  add("steps", Whole("N", "42", 1u, kMostSteps), "how many");
+  add("steps", Whole("N", "42", 1u, kMostSteps), "how many steps");
   add("seed", Whole("N", "1", uint64_t{0}, UINT64_MAX),
-      "which; the same seed draws the same steps everywhere");
-  add("kept", Whole("N", "15", 1u, kMostSteps), "undisturbed repeats wanted of each step");
+      "which steps; the same seed draws the same ones everywhere");
+  add("kept", Whole("N", "15", 1u, kMostSteps),
+      "how many undisturbed repeats to measure of each step");
   add("patience", Wait("SECONDS", "10"), "how long to wait for them");
   add("out", po::value<std::string>()->value_name("FILE"),
-      "also write the JSON there; with - it is printed, and the text goes to standard error");
-  AddFormatOption(syntax.options, kTableFormats, "a row a step");
+      "also write the JSON there; with - it goes to standard output, and the text to standard "
+      "error");
+  AddFormatOption(syntax.options, kTableFormats, "a row for each step");
   return syntax;
 }
 
@@ -71,7 +74,7 @@ int TrustCommand(const std::vector<std::string>& arguments) {
                            : format == OutputFormat::kJson ? json
                                                            : ToText(report);
   const std::string output = values.count("out") > 0 ? values["out"].as<std::string>() : "";
-  // There the JSON is already.
+  // Otherwise the JSON is already there.
   if (format != OutputFormat::kJson || !IsStandardOutput(output)) PrintBeside(output, text);
   if (report.rows.size() < report.wanted) {
     std::fflush(stdout);

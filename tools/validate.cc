@@ -1,4 +1,4 @@
-// rehearse validate TABLE.csv: what others have measured, beside what is predicted.
+// rehearse validate TABLE.csv: measured steps, compared with predicted ones.
 #include <cstdio>
 
 #include "scenarios/sweeping/validation_report.h"
@@ -40,26 +40,28 @@ CommandSyntax ValidateSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse validate TABLE.csv [options]";
   syntax.explanation =
-      "Plays every row of a table of measured steps and shows the errors: row by row with what\n"
-      "the step goes into, and the factor at which each part alone would explain the error; and\n"
-      "of all rows of a device and software mean and median error, bias, rows within 10 %, and\n"
-      "how many pairs more than 2 points of MFU apart are put in the right order.\n"
+      "Simulates every row of a table of measured steps and shows the errors. For each row:\n"
+      "where the step's time goes, and the factor by which each part alone would explain the\n"
+      "error. For all rows of a device and software: mean and median error, bias, rows within\n"
+      "10 %, and how many pairs more than 2 points of MFU apart are put in the right order.\n"
       "A row of the CSV file is a run. Its columns: name; one of step (\"0.853s\"),\n"
-      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\"), source, group, note. Every\n"
-      "other column is a path of the scenario as --set takes it, such as training.batch; empty\n"
-      "cells say nothing. Lines that begin with # are comments. scenarios/validation/ has some.\n"
+      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\"), source, group, note.\n"
+      "Every other column is a path of the scenario as --set takes it, such as training.batch;\n"
+      "an empty cell sets nothing. Lines that begin with # are comments. Tables are in\n"
+      "scenarios/validation/.\n"
       "  rehearse validate scenarios/validation/published.csv\n"
       "  rehearse validate mine.csv --format csv > errors.csv\n";
   syntax.positional = {"table"};
   syntax.takes["table"] = TakenFile({".csv"});
   syntax.takes["svg"] = TakenOutput({".svg"});
   syntax.options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
-                               "draw predicted against measured utilisation");
+                               "also draw predicted against measured utilisation there");
   AddThreadsOption(&syntax.options, "rows");
   syntax.options.add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario of every row, e.g. simulator.fidelity=formula; may be repeated");
-  AddFormatOption(syntax.options, kValidationFormats, "a row a row of the table, with all digits");
+  AddFormatOption(syntax.options, kValidationFormats,
+                  "a row for each row of the table, with all digits");
   return syntax;
 }
 

@@ -1,8 +1,9 @@
-// What a kind of device has to offer so that a rank's part of a Schedule runs on it: memory that
-// can be written and read, and a step.
+// What a kind of device has to offer to run a rank's part of a Schedule: memory that can be written
+// and read, and a step.
 //
 // One Backend belongs to one rank; its functions are called from one thread. The CPU's is in
-// real/cpu/cpu_backend.h. Values cross as doubles, row by row, whatever the device computes in.
+// real/cpu/cpu_backend.h. Values are passed as doubles, row by row, whatever the device computes
+// in.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@
 
 namespace rehearse {
 
-// When the ops of a step were ready, and ended, in nanoseconds of the rank's own clock. An op of
-// communication is ready when the rank arrives; when the transfer begins follows from all arrivals.
+// When an op of a step was ready and when it ended, in nanoseconds of the rank's own clock. A
+// communication op is ready when the rank arrives; all arrivals decide when the transfer begins.
 struct OpTime {
   int64_t ready = kNever;
   int64_t end = kNever;
@@ -28,44 +29,45 @@ struct OpTime {
   static constexpr int64_t kNever = -1;
 };
 
-// Ways of doing a step that cost differently; the numbers are the same.
+// Ways to do a step with different costs; the numbers are the same.
 enum class StepMode : uint8_t {
   kTimedOps,  // every op is timed
   kWhole,     // the step is timed, its ops are not
-  kGraph,     // so too; all ops are launched at once, as the first step in this mode captured them
+  kGraph,  // likewise; all ops are launched at once, as the first step in this mode captured them
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  // What it is, for the record: library and processor.
+  // Describes it for the record: library and processor.
   virtual std::string Description() const = 0;
   // What it computes in.
   virtual DType arithmetic() const = 0;
 
-  // All elements of a buffer (or view), rows × columns, or those of its first rows.
+  // Writes all elements of a buffer (or view), rows × columns, or those of its first rows.
   virtual void Write(BufferId buffer, const std::vector<double>& values) = 0;
   virtual std::vector<double> Read(BufferId buffer) const = 0;  // all
   // Every element of the buffer's memory, padding included. Not for views.
   virtual void Fill(BufferId buffer, double value) = 0;
 
-  // Runs all ops; times->at(op) is written as each ends, so that a step that fails leaves those
-  // that did. Losses are appended when facts.keep_loss. Throws Error or RankLost, naming the op.
+  // Runs all ops; times->at(op) is written when each ends, so that a failed step still has the
+  // times of those that did. Losses are appended if facts.keep_loss. Throws Error or RankLost,
+  // naming the op.
   virtual void Step(const StepFacts& facts, std::vector<OpTime>* times,
                     std::vector<RowLoss>* losses) = 0;
 
-  // How steps are done from now on; false where the backend has no such way.
+  // Sets how steps are done from now on; false if the backend cannot do that.
   virtual bool Use(StepMode /*mode*/) { return false; }
 
-  // How the last step's communication was carried out, by op, as far as its library tells.
+  // How the last step's communication was run, by op, as far as its library says.
   virtual std::vector<LibraryChoice> Choices() const { return {}; }
 };
 
-// Makes a rank's backend; plan and transport outlive it. All ranks call it at the same time.
+// Makes a rank's backend; plan and transport must outlive it. All ranks call it at the same time.
 using BackendFactory =
     std::function<std::unique_ptr<Backend>(const RankPlan& plan, Transport& transport)>;
 
-// Of the values that are given to Write.
+// How many rows the values given to Write have.
 inline uint64_t RowsOf(const std::vector<double>& values, uint64_t columns) {
   if (values.empty()) return 0;
   CHECK_EQ(values.size() % columns, 0u);

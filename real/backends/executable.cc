@@ -17,7 +17,7 @@ bool NamesNoBuffers(const Op& op) {
   return !std::holds_alternative<Compute>(op.work) && op.reads.empty() && op.writes.empty();
 }
 
-// Elements that a rank of the op's group has before and after.
+// How many elements a rank of the op's group has before and after.
 struct MessageSize {
   uint64_t from = 0;
   uint64_t to = 0;
@@ -49,8 +49,8 @@ MessageSize ElementsOf(const Op& op, uint64_t members) {
   internal::FailCheck(__FILE__, __LINE__, "unknown kind of collective");
 }
 
-// Gives the messages of one role memory: on each stream one buffer for what goes and one for what
-// comes, and a view of it for each size.
+// Gives memory to the messages of one role: on each stream one buffer for what is sent and one for
+// what is received, and a view of it for each size.
 class MessageMemory {
  public:
   MessageMemory(const Schedule& schedule, Role* role) : schedule_(schedule), role_(*role) {}
@@ -106,7 +106,7 @@ class MessageMemory {
 
   const Schedule& schedule_;
   Role& role_;
-  std::map<std::pair<uint32_t, bool>, BufferId> wholes_;     // by stream and whether it goes
+  std::map<std::pair<uint32_t, bool>, BufferId> wholes_;     // by stream and whether it is sent
   std::map<std::pair<uint32_t, uint64_t>, BufferId> parts_;  // by buffer and elements
 };
 

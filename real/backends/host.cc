@@ -63,7 +63,7 @@ uint32_t CoresOfProcess(pid_t process = 0) {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// mpirun binds each rank to a core of its own: the job has those that its launcher may use.
+// mpirun binds each rank to its own core: the job has those that its launcher may use.
 uint32_t CoresOfJob() {
   const uint32_t own = CoresOfProcess();
   return DetectLaunch() ? std::max(own, CoresOfProcess(getppid())) : own;

@@ -1,7 +1,7 @@
-// The machine that a program runs on: what it is, and whether it was left alone while
-// something was measured.
+// The machine that a program runs on: what it is, and whether other programs disturbed a
+// measurement.
 //
-// Linux only where it says more than nothing: what the kernel does not tell is empty or zero.
+// For Linux; what the kernel does not say is empty or zero.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct HostMachine {
 HostMachine ThisHost();
 nlohmann::ordered_json ToJson(const HostMachine& host);
 
-// What programs may still take, as the kernel reckons; nothing where it does not say.
+// How much memory programs may still take by the kernel's estimate; nothing if it does not say.
 std::optional<Bytes> AvailableMemory();
 
-// What may change times without being seen in a schedule: variables of OpenBLAS, MPI and OpenMP,
-// how threads are scheduled and pinned, the load.
+// What may affect times but is not in a schedule: variables of OpenBLAS, MPI and OpenMP, how
+// threads are scheduled and pinned, the load.
 nlohmann::ordered_json ThisEnvironment();
 
 // What the calling thread has used since it began, and what was taken from it.
@@ -42,14 +42,14 @@ struct HostUsage {
 };
 HostUsage UsageNow();
 
-// Between two moments: shares of the wall time.
+// Shares of the wall time between two moments.
 struct HostShares {
   Seconds wall;
   double processor = 0;
   double queued = 0;
   bool was_stolen = false;
 
-  // What is not lost to others: work, and waiting that the thread itself chose.
+  // What is not lost to other programs: work, and waiting that the thread chose itself.
   double Kept() const { return was_stolen ? 0 : 1 - queued; }
 };
 HostShares SharesBetween(const HostUsage& from, const HostUsage& to);

@@ -41,10 +41,9 @@ void WriteByPosition(const RankPlan& plan, BufferId id, Backend& backend, Value 
   const BufferPlan& buffer = plan.buffers[id.index()];
   const Buffer& named = plan.role->buffers[id.index()];
   if (!buffer.place) {
-    throw Error(
-        fmt::format("buffer \"{}\" of role \"{}\" has no region: which part of the array it is "
-                    "must be known",
-                    named.name, plan.role->name));
+    throw Error(fmt::format(
+        "buffer \"{}\" of role \"{}\" has no region, which would say what part of the array it is",
+        named.name, plan.role->name));
   }
   if (!buffer.place->flat && buffer.place->count != buffer.elements()) {
     throw Error(fmt::format("buffer \"{}\" of role \"{}\" is {} x {}, but its region has {} x {}",
@@ -69,7 +68,7 @@ void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& b
                   [&](uint64_t row, uint64_t column) { return initial.At(row, column); });
 }
 
-// Master weights are the parameters, moments zero: see kAdam in sim/schedule/kernel.h.
+// Master weights are the parameters, moments are zero: see kAdam in sim/schedule/kernel.h.
 void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Backend& backend) {
   for (const uint32_t index : OptimizerOps(*plan.role)) {
     const Op& op = plan.role->ops[index];
@@ -80,13 +79,13 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Back
       for (size_t i = 0; i + 1 < op.writes.size(); ++i) {
         const BufferId parameter = op.writes[i];
         const BufferKind kind = plan.role->buffers[parameter.index()].kind;
-        // The share of a parameter that Adam writes before it is gathered (ZeRO-1, -2).
+        // The shard of a parameter that Adam writes before it is gathered (ZeRO-1, -2).
         if (kind != BufferKind::kParameter) WriteParameter(plan, seed, parameter, backend);
         const std::vector<double> own = backend.Read(parameter);
         values.insert(values.end(), own.begin(), own.end());
       }
     }
-    if (poison) values.resize(state.elements());  // else the rest is zero already
+    if (poison) values.resize(state.elements());  // otherwise the rest is already zero
     backend.Write(op.writes.back(), values);
   }
 }

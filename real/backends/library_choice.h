@@ -1,5 +1,4 @@
-// What a communication library chose for an op, as it tells itself: NCCL's algorithm,
-// protocol and channels.
+// What a communication library says it chose for an op: NCCL's algorithm, protocol and channels.
 #pragma once
 
 #include <array>
@@ -16,17 +15,17 @@ namespace rehearse {
 // Travels between ranks as bytes. Texts are the library's and end with a zero.
 struct LibraryChoice {
   uint32_t op = 0;                   // of the rank's role
-  uint32_t channels = 0;             // of a message where the op is several; 0: not told
-  std::array<char, 24> algorithm{};  // "" for messages, which have none to choose
+  uint32_t channels = 0;             // of one message if the op consists of several; 0: not known
+  std::array<char, 24> algorithm{};  // "" for messages, which have no choice
   std::array<char, 12> protocol{};
 };
 static_assert(std::is_trivially_copyable_v<LibraryChoice>);
 
-// In our words where we have one: "NVLS_TREE" is "nvls-tree", "SIMPLE" is "simple".
+// In our own words if there is one: "NVLS_TREE" is "nvls-tree", "SIMPLE" is "simple".
 std::string AlgorithmOf(const LibraryChoice& choice);
 std::string ProtocolOf(const LibraryChoice& choice);
 
-// The collectives of all ranks as a simulated result has them: sorted, each once. What is made of
+// The collectives of all ranks as in a simulated result: sorted, each once. What consists of
 // messages (all-to-all) has algorithm "messages" and protocol "none".
 std::vector<ChosenCollective> ChosenCollectives(
     const Schedule& schedule, const std::vector<std::vector<LibraryChoice>>& by_rank);

@@ -98,7 +98,7 @@ class Planner {
     OpPlan planned;
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
       if (compute->kernel == Kernel::kNone && !IsWaitedFor(*compute))
-        Fail(op, id, "says no kernel, so nothing can execute it");
+        Fail(op, id, "names no kernel, so nothing can execute it");
     } else {
       planned.communicator = CommunicatorOf(op.work).index();
       if (!plan_.groups[planned.communicator])
@@ -134,7 +134,7 @@ class Planner {
     plan_.ops.push_back(planned);
   }
 
-  // Different for all that may be on the way at once: communicators, collectives and messages of
+  // Different for all that may be in flight at once: communicators, collectives and messages of
   // one, and neighbours in time.
   uint32_t TagOf(const OpPlan& op, bool is_collective) const {
     const auto communicators = static_cast<uint32_t>(schedule_.communicators.size());
@@ -152,8 +152,8 @@ class Planner {
       Fail(op, id, "is a message of more than one buffer");
   }
 
-  // All-gathers of shares that do not divide the whole end in padding, reduce-scatters
-  // begin with it.
+  // All-gathers of shards that do not divide the whole end in padding, reduce-scatters begin with
+  // it.
   void MakeRoom(const Op& op, const Collective& collective) {
     const uint64_t p = schedule_.communicators[collective.communicator.index()].size();
     const auto reserve = [&](BufferId whole, BufferId share) {
@@ -197,7 +197,7 @@ std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id) {
   std::vector<BufferId> arrays;
   const std::vector<Buffer>& buffers = plan.role->buffers;
   for (uint32_t i = 0; i < buffers.size(); ++i) {
-    // A view of another kind is how ops see the buffer, not what it is.
+    // A view of another kind is only how ops see the buffer, not what it is.
     if (buffers[i].view && buffers[i].view->of == id &&
         buffers[i].kind == buffers[id.index()].kind && IsNamedArray(plan, BufferId(i))) {
       arrays.emplace_back(i);

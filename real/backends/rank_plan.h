@@ -1,6 +1,6 @@
-// What one rank does, with every name of the Schedule resolved: where its operands lie in which
-// memory, which piece of the global arrays they are, and whom it meets in each communication op.
-// Plain data, the same for every backend.
+// What one rank does, with every name of the Schedule resolved: where its operands are in which
+// memory, which piece of the global arrays they are, and which ranks it meets in each communication
+// op. Plain data, the same for every backend.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace rehearse {
 
-// Where a buffer's elements lie: its own memory, or for a view some of another's.
-// Sizes in elements.
+// Where a buffer's elements are: in its own memory or, for a view, in another's. Sizes are in
+// elements.
 struct BufferPlan {
   uint32_t memory = 0;  // position in RankPlan::memories
   uint64_t offset = 0;  // of the first element
@@ -29,8 +29,9 @@ struct BufferPlan {
 };
 
 struct MemoryPlan {
-  BufferId buffer;        // whose memory it is
-  uint64_t elements = 0;  // room, with what collectives need beyond the buffer's end as padding
+  BufferId buffer;  // whose memory it is
+  uint64_t elements =
+      0;  // room, including the padding that collectives need beyond the buffer's end
 };
 
 struct OpPlan {
@@ -52,15 +53,15 @@ struct RankPlan {
 };
 
 // The schedule must have passed CheckSchedule and outlive the plan. Throws Error, naming op and
-// buffer, when the schedule does not say what to compute or on which data, or where a view is out
-// of its buffer.
+// buffer, if the schedule does not say what to compute or on which data, or if a view is outside
+// its buffer.
 RankPlan PlanRank(const Schedule& schedule, uint32_t rank);
 
-// Whether the buffer is an array of the network by itself, with a name that all strategies know: it
+// Whether the buffer is itself an array of the network, with a name that all strategies know: it
 // has a region, and is not a view of a buffer that has one.
 bool IsNamedArray(const RankPlan& plan, BufferId id);
 
-// The named arrays that a buffer is, or is made of: itself, or its views (biases lie one
+// The named arrays that a buffer is or consists of: itself, or its views (biases are stored one
 // after the other).
 std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id);
 
@@ -71,12 +72,12 @@ std::string ArrayName(const RankPlan& plan, BufferId id);
 // The positions of Adam's ops, which say what parameters, gradients and optimizer state are.
 std::vector<uint32_t> OptimizerOps(const Role& role);
 
-// The same schedule with all ops of a role on one stream, in list order: what a rank does that has
-// no cores to spare for communication.
+// The same schedule with all ops of a role on one stream, in list order: for ranks without a spare
+// core for communication.
 Schedule OnOneStream(const Schedule& schedule);
-// The same where it finishes so; nothing where a rank that sends must receive at the same time.
+// The same if it finishes like that; nothing if a rank that sends must receive at the same time.
 std::optional<Schedule> BlockingForm(const Schedule& schedule);
-// Of the role that uses most; a stream that only waits uses none.
+// Of the role that uses most; a stream that only waits does not count.
 uint32_t StreamsInUse(const Schedule& schedule);
 
 }  // namespace rehearse

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Collectives of training steps that a correction is made from.
+// Fewest collectives of training steps that a correction is made from.
 constexpr size_t kFewestInPlace = 6;
 
 Json ToJson(const ErrorSummary& errors) {
@@ -39,7 +39,7 @@ Json QuantilesJson(const std::vector<Seconds>& samples) {
 // ---- Collectives in place -----------------------------------------------------------------------
 
 struct InPlace {
-  Seconds added;  // a step
+  Seconds added;  // per step
   double factor = 1;
   size_t samples = 0;
   ErrorSummary before;  // of the ladder alone, on the training steps
@@ -193,7 +193,7 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
   return about;
 }
 
-// Of worlds whose ranks had a core each, where they need one.
+// From worlds whose ranks had a core each, if they need one.
 MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional<uint32_t> cores,
                           Json* fits) {
   std::vector<KernelSamples> samples;
@@ -202,10 +202,10 @@ MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional
     samples.insert(samples.end(), world.steps.kernels.begin(), world.steps.kernels.end());
   }
   if (samples.empty()) {
-    throw Error(fmt::format(
-        "nothing could be learned about kernels: {}; stop them, or give this program the cores to "
-        "itself (chrt --fifo 10 rehearse calibrate ...)",
-        CountSteps(worlds)));
+    throw Error(
+        fmt::format("nothing could be learned about kernels: {}; stop the others, or give this "
+                    "program the cores to itself (chrt --fifo 10 rehearse calibrate ...)",
+                    CountSteps(worlds)));
   }
   MeasuredKernels measured{worlds.front().steps.computes_in, {}};
   for (KernelFit& fit : FitKernels(samples)) {

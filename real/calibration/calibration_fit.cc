@@ -18,12 +18,12 @@ constexpr double kGrids[] = {0.05, 0.01, 0.002};
 constexpr double kLeastEfficiency = 0.1;
 constexpr Bytes kOneMegabyte(1 << 20);
 
-// When samples tell a number.
+// How far a number is moved to see whether the samples determine it.
 constexpr double kMoved = 1.25;
 constexpr double kShows = 0.05;
-constexpr size_t kFew = 8;  // samples of which both ends are fitted on
+constexpr size_t kFew = 8;  // with at most this many samples, both ends are fitted on
 
-// What launching takes, once and for each channel.
+// How long launching takes, once and for each channel.
 struct Launching {
   Seconds once;
   Seconds of_channel;
@@ -55,7 +55,7 @@ double RelativeError(Seconds predicted, Seconds measured) {
   return std::abs((predicted - measured) / measured);
 }
 
-// The mean of a table, summed over the tables.
+// The mean error of a table, summed over the tables.
 double Score(const Samples& tables, const Launching& launching) {
   double score = 0;
   for (const std::vector<Sample>& table : tables) {
@@ -67,7 +67,7 @@ double Score(const Samples& tables, const Launching& launching) {
   return score;
 }
 
-// The launching with the least score, of those that meet some sample, and of none.
+// The launching with the smallest score, among those that match a sample, and none.
 Candidate BestLaunching(const Samples& tables, double channel_share) {
   Candidate best;
   best.launching = Launching{};
@@ -129,7 +129,7 @@ class Fitter {
     link_ = cluster.Link(BindingLinkOf(plan, router).link);
   }
 
-  // Of what the samples tell.
+  // The best candidate with the numbers that the samples determine.
   Candidate Best() {
     const Candidate both = BestEfficiency(/*fits_launching=*/true);
     const bool tell_efficiency = TellEfficiency(both);
@@ -196,7 +196,7 @@ class Fitter {
     return candidate;
   }
 
-  // What the candidate predicts of the samples.
+  // What the candidate predicts for the samples.
   std::vector<Seconds> PredictedBy(const Candidate& candidate) {
     std::vector<Seconds> predicted;
     for (const std::vector<Sample>& table : SamplesAt(candidate.efficiency)) {
@@ -206,8 +206,8 @@ class Fitter {
     return predicted;
   }
 
-  // Whether some launching with as much a channel predicts nearly the same; where launching is not
-  // fitted, the cluster's own.
+  // Whether some launching with the same cost per channel predicts nearly the same; if launching is
+  // not fitted, the cluster's own.
   bool IsNearly(const std::vector<Seconds>& wanted, const Samples& samples,
                 const Candidate& candidate) const {
     const Launching launching = candidate.launching.value_or(own_launching_);
@@ -247,8 +247,8 @@ class Fitter {
     return true;
   }
 
-  // Whether another launching would show; where the efficiency is fitted, at all of its coarse grid
-  // and what lies between.
+  // Whether another launching would show; if the efficiency is fitted, at all points of its coarse
+  // grid and between them.
   bool TellLaunching(const Candidate& candidate) {
     const std::vector<Seconds> wanted = PredictedBy(candidate);
     std::vector<Samples> all;
@@ -260,7 +260,7 @@ class Fitter {
     const Launching& now = *candidate.launching;
     std::vector<double> others = {1 / kMoved, kMoved};
     Launching one = now;
-    if (now.once == Seconds(0)) {  // a quarter of the shortest, against none
+    if (now.once == Seconds(0)) {  // compare a quarter of the shortest time with none
       one.once = *std::min_element(wanted.begin(), wanted.end());
       others = {kMoved - 1};
     }
@@ -286,7 +286,7 @@ class Fitter {
     return grid;
   }
 
-  // Between two efficiencies of the coarse grid; moving goes by 1/e.
+  // Between two efficiencies of the coarse grid; moving is proportional to 1/e.
   Samples Between(double efficiency) {
     const double steps = (efficiency - kLeastEfficiency) / kGrids[0];
     const double low = std::floor(steps + 1e-9);
@@ -308,7 +308,7 @@ class Fitter {
     return samples;
   }
 
-  // Most of the time of most samples goes by the links, as the cluster is.
+  // Whether most of the time of most samples is moving, with the cluster as it is.
   bool IsMostlyMoving() {
     size_t mostly = 0;
     size_t count = 0;
@@ -361,7 +361,7 @@ nlohmann::ordered_json ToJson(const ErrorSummary& errors) {
           {"largest", errors.largest}};
 }
 
-// Of all samples, each counted up to 1.
+// Over all samples, each counted up to 1.
 double MeanError(const Cluster& cluster, const std::vector<FitTable>& tables) {
   double sum = 0;
   for (const FitTable& table : tables) {
@@ -407,14 +407,15 @@ Calibration FitCalibration(const Cluster& cluster, const std::vector<FitTable>& 
   Calibration calibration = fitter.With(best);
   std::vector<std::string> remarks;
   if (!best.efficiency)
-    remarks.emplace_back("the efficiency of the links is not fitted: these times do not tell it");
+    remarks.emplace_back(
+        "the efficiency of the links is not fitted: these times do not determine it");
   if (!best.launching)
-    remarks.emplace_back("what launching takes is not fitted: these times do not tell it");
+    remarks.emplace_back("the launch overhead is not fitted: these times do not determine it");
   const double with = MeanError(*ApplyCalibration(cluster, calibration), tables);
   const double without = MeanError(cluster, tables);
   if (with > without) {
     calibration = fitter.With({});
-    remarks = {fmt::format("the fit is refused: its mean error is {:.1f} %, without it {:.1f} %",
+    remarks = {fmt::format("the fit is rejected: its mean error is {:.1f} %, without it {:.1f} %",
                            100 * with, 100 * without)};
   }
   const auto fitted = ApplyCalibration(cluster, calibration);

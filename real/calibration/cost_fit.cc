@@ -10,8 +10,8 @@
 namespace rehearse {
 namespace {
 
-// Where costs a byte may change: beyond a core's second-level cache, and beyond its
-// share of the third.
+// Where the cost per byte may change: beyond a core's second-level cache, and beyond its share of
+// the third.
 constexpr Bytes kCacheKnots[] = {Bytes(1 << 20), Bytes(16 << 20)};
 constexpr size_t kHeldOut = 4;  // every fourth piece of work
 constexpr size_t kFewestForJudging = 8;
@@ -134,7 +134,7 @@ CollectiveFit FitSteps(CollectiveKind kind, uint32_t ranks,
   CollectiveFit fit;
   fit.costs = {kind, ranks, CurveThrough(steps)};
   fit.line = FitLine(steps);
-  // The ends stay: what lies beyond them nobody claims to know.
+  // The ends are not held out: nothing is claimed about sizes beyond them.
   std::map<Bytes, std::vector<Seconds>> known;
   std::map<Bytes, std::vector<Seconds>> held_out;
   size_t position = 0;
@@ -174,7 +174,7 @@ std::vector<double> FitNonNegative(const std::vector<std::vector<double>>& terms
                                    const std::vector<double>& times) {
   CHECK(!terms.empty());
   CHECK_EQ(terms.size(), times.size());
-  // Terms of one size each, so that descent treats them alike.
+  // Terms are scaled to the same size, so that descent treats them alike.
   const size_t count = terms.front().size();
   std::vector<double> scale(count, 0);
   for (const auto& row : terms) {

@@ -4,11 +4,11 @@
 // coefficients c ≥ 0 of the terms that minimise
 //   Σ |Σ_j c_j·term_j − t| / t
 // over these (least squares with weights 1/(t·max(|residual|, t/200)), repeated; coordinate
-// descent, so that no term ever makes a time shorter). The cost of a machine is a sum of what it
-// does, so negative terms would be nonsense outside the points.
-// Collectives: the median time of a step at each size is a knot; knots are as dense as the sizes
-// measured. All errors are held out: every fourth piece of work (every second size) is left out,
-// predicted from the others, and compared; then all are used. Deterministic.
+// descent, so that no term ever makes a time shorter). Work costs the sum of what a machine does,
+// so negative terms would be nonsense outside the measured points.
+// Collectives: the median time of a step at each size is a knot; knots are as dense as the measured
+// sizes. All errors are held-out errors: every fourth piece of work (every second size) is left
+// out, predicted from the others, and compared; then all are used. Deterministic.
 #pragma once
 
 #include <string>
@@ -38,13 +38,13 @@ struct KernelSamples {
 
 struct KernelFit {
   KernelCosts costs;
-  ErrorSummary held_out;  // none where there are fewer than eight points
+  ErrorSummary held_out;  // none with fewer than eight points
 };
 // One for each (kernel, mode, dtype), in order of first appearance; pieces of work that are
 // equal are merged.
 std::vector<KernelFit> FitKernels(const std::vector<KernelSamples>& samples);
 
-// The coefficients alone: of terms[i]·c ≈ times[i], relative.
+// Only the coefficients c of terms[i]·c ≈ times[i], by relative errors.
 std::vector<double> FitNonNegative(const std::vector<std::vector<double>>& terms,
                                    const std::vector<double>& times);
 
@@ -55,10 +55,10 @@ struct CollectiveSamples {
   std::vector<Seconds> accepted;  // at least one
 };
 
-// t = α·S + β·S·bytes: AutoDDL's, by least squares on the samples as they are.
+// t = α·S + β·S·bytes: AutoDDL's model, by plain least squares on the samples.
 struct StraightLine {
-  Seconds alpha;         // a step
-  double beta = 0;       // seconds a byte
+  Seconds alpha;         // per step
+  double beta = 0;       // seconds per byte
   double r_squared = 0;  // of the same samples
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLeastOverlap = 0.5;  // of the time beside each other
-// What libraries cut products into.
+constexpr double kLeastOverlap = 0.5;  // of the time that both are active
+// Tiles that libraries cut products into.
 constexpr std::pair<uint32_t, uint32_t> kTiles[] = {{64, 64},   {64, 128},  {128, 64}, {128, 128},
                                                     {128, 256}, {256, 128}, {256, 256}};
 

@@ -1,15 +1,15 @@
-// What compute and communication cost each other on a device, from probes in which they meet
-// (MakeEncounterProbe).
+// How much compute and communication slow each other down on a device, from probes in which they
+// meet (MakeEncounterProbe).
 //
-// Of one encounter on one rank: the compute takes T alone and T' beside the all-reduce, which was
-// active for o of it. If it ran at 1/(1 + s) meanwhile,
+// In one encounter on one rank, the compute takes T alone and T' beside the all-reduce, which is
+// active for o of it. If the compute runs at 1/(1 + s) meanwhile,
 //   T = (T' − o) + o/(1 + s),   so   s = o/(T − T' + o) − 1,   at least 0;
-// and the same for the all-reduce beside the compute. Where o is less than half of T', the
-// encounter says nothing. Products: 1 + s = (1 + gemm) · waves beside / waves alone
+// and the same for the all-reduce beside the compute. If o is less than half of T', the encounter
+// says nothing. For products, 1 + s = (1 + gemm) · waves beside / waves alone
 // (topology/devices/device.h).
-// Tile and multiprocessors taken are searched, for each of which `gemm` is the median of what waves
-// leave; the least mean relative error of 1 + s counts, and waves are kept where they halve the
-// error of a plain factor. A calibration records both errors.
+// A search tries tiles and numbers of multiprocessors taken; for each, `gemm` is the median of what
+// waves leave unexplained. The smallest mean relative error of 1 + s wins, and waves are used only
+// if they halve the error of a plain factor. A calibration records both errors.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,11 @@ struct InterferenceFit {
   ErrorSummary plain_errors;  // of 1 + s of products, by one factor for all
   ErrorSummary wave_errors;   // by waves
 };
-// Nothing where nothing met. `multiprocessors` is the device's.
+// Nothing if nothing met. `multiprocessors` is the device's.
 std::optional<InterferenceFit> FitInterference(const std::vector<EncounterSamples>& samples,
                                                uint32_t multiprocessors);
 
-// s for one duration; nothing where they did not meet for long enough.
+// s for one duration; nothing if they did not meet for long enough.
 std::optional<double> SlowdownFrom(Seconds alone, Seconds beside, Seconds overlap);
 
 nlohmann::ordered_json ToJson(const EncounterSamples& samples);

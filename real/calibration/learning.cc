@@ -15,7 +15,7 @@ namespace rehearse {
 namespace {
 
 constexpr double kStatesApart = 1.5;
-constexpr size_t kLeastOfState = 10;  // one in so many
+constexpr size_t kLeastOfState = 10;  // one in this many
 
 using CollectiveKey = std::tuple<CollectiveKind, uint32_t, Bytes>;
 
@@ -137,7 +137,7 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   for (const Probe& probe : probes) {
     for (const ProbedStep* step : probe.Kept()) pings.push_back(step->ping);
   }
-  // What the host's state changes is what the host does.
+  // The host's state affects only what the host does.
   const Seconds split = options.backend ? Seconds(0) : SplitStates(pings);
   const auto is_low = [&](Seconds ping) { return split == Seconds(0) || ping <= split; };
   std::vector<Seconds> by_state[2];

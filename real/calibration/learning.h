@@ -1,12 +1,12 @@
 // What one group of ranks learns about its machine by running schedules: samples of kernels and
 // collectives, in place.
 //
-// Every probe is run in batches until enough of its steps were left alone by other programs
-// (real/calibration/probe.h), or patience is at an end. Of the host's two states (same file) the
-// more frequent one counts; the other's samples are rejected. A kernel's sample is one rank's time
-// of one op; a collective's the time from when its last rank was there until its last rank was
-// through. On GPUs a rank does one op after the other wherever the schedule can, so that each is
-// measured alone, and every step counts.
+// Every probe is run in batches until enough of its steps were undisturbed by other programs
+// (real/calibration/probe.h), or patience runs out. Of the host's two states (same file), the more
+// frequent one counts; the other's samples are rejected. A kernel's sample is one rank's time for
+// one op; a collective's is the time from the arrival of its last rank until its last rank is done.
+// On GPUs a rank does one op after the other if the schedule allows it, so that each is measured
+// alone, and every step counts.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct NamedSchedule {
 };
 
 struct LearningOptions {
-  uint32_t kept = 15;             // steps wanted of each probe
+  uint32_t kept = 15;             // steps to measure of each probe
   Seconds patience = Seconds(8);  // at most, for each probe
-  // On rank 0, after each schedule: what became of it.
+  // On rank 0, after each schedule: its outcome.
   std::function<void(const std::string&)> progress = nullptr;
   std::function<bool()> is_stopped = nullptr;  // asked on rank 0
   BackendFactory backend = nullptr;            // nothing: the CPU
-  // What work is done in, whatever type it is written in; nothing: in that type.
+  // The type that work is computed in, whatever its own type; nothing: in its own type.
   std::optional<DType> computes_in = DType::kFp32;
 };
 
@@ -62,14 +62,15 @@ struct Learned {
   std::vector<HostState> states;  // one or two, the one that counts first
 };
 
-// All ranks call it with the same schedules; rank 0 knows. Schedules of which no step was left
-// alone teach nothing. All ranks throw Stopped when it is stopped before all are measured.
+// All ranks call it with the same schedules; only rank 0's result counts. Schedules without an
+// undisturbed step teach nothing. All ranks throw Stopped when it is stopped before all are
+// measured.
 Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options);
 
 // The two states of the host, if there are two: pings are split where the next one is at least half
-// as long again, and at least a tenth of them are on either side. Returns the longest ping of the
-// lower state; 0 when there is one state.
+// as long again and at least a tenth of them are on either side. Returns the longest ping of the
+// lower state; 0 if there is only one state.
 Seconds SplitStates(std::vector<Seconds> pings);
 
 }  // namespace rehearse

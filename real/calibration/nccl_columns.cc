@@ -67,7 +67,7 @@ std::optional<double> SizeUnitOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Bits or bytes, so with capitals.
+// Bits or bytes, so capitals matter.
 std::optional<double> BandwidthUnitOf(std::string_view text) {
   for (const std::string& piece : Pieces(text)) {
     if (piece == "GB/s" || piece == "GBps" || piece == "GBs") return 1e9;
@@ -132,7 +132,7 @@ std::optional<NcclColumns> ReadNcclHeading(std::string_view line) {
   columns.count_of_columns = names.size();
   const bool has_figures = columns.time || columns.algorithm_bandwidth || columns.bus_bandwidth;
   if (!columns.size || !has_figures) return std::nullopt;
-  // Where "#" got lost, or was never there, words of a sentence are not to be taken for names.
+  // If "#" was lost or never there, words of a sentence must not be taken for names.
   const bool is_plain = !is_comment && !columns.has_commas;
   const bool has_bandwidth = columns.algorithm_bandwidth || columns.bus_bandwidth;
   if (is_plain && (*columns.size != 0 || !has_bandwidth)) return std::nullopt;

@@ -1,6 +1,6 @@
-// The columns of a table of nccl-tests: which is what, in which unit, and what a row says there.
+// The columns of an nccl-tests table: which is which, in what unit, and what a row has there.
 //
-// They are found by their names, so that any version's are: "size", "count", "type", "redop",
+// They are found by name, so that any version works: "size", "count", "type", "redop",
 // "root", "time", "algbw", "busbw", "#wrong" or "error". A line below may name the units ("(B)",
 // "(us)", "(GB/s)"), and so may the names themselves ("size(MB)", "time_ms").
 #pragma once
@@ -20,37 +20,37 @@ struct NcclColumns {
   std::optional<size_t> type;
   std::optional<size_t> redop;
   std::optional<size_t> root;
-  // Of out-of-place and in-place figures the first; the second begin so many columns behind.
+  // The out-of-place figures; the in-place ones begin `second` columns behind.
   std::optional<size_t> time;
   std::optional<size_t> algorithm_bandwidth;
   std::optional<size_t> bus_bandwidth;
   std::optional<size_t> wrong;
   size_t second = 0;  // 0: there are none
   double size_unit = 1;
-  std::optional<double> time_unit;  // seconds; not told: see real/calibration/nccl_log.h
+  std::optional<double> time_unit;  // in seconds; if not given: see real/calibration/nccl_log.h
   double bandwidth_unit = 1e9;
-  bool is_cpu_time = false;    // "cputime": what launching takes, not the collective
+  bool is_cpu_time = false;    // "cputime": the time of launching, not of the collective
   bool has_timestamp = false;  // the last column, which is two words
   bool has_commas = false;
   size_t count_of_columns = 0;
 };
 
-// Of a line that names columns; nothing of any other.
+// From a line that names columns; nothing for any other.
 std::optional<NcclColumns> ReadNcclHeading(std::string_view line);
 
-// Whether the line names units; they are taken over then.
+// Whether the line names units, which are then stored.
 bool ReadNcclUnits(std::string_view line, NcclColumns& columns);
 
 // Words between commas or blanks, trimmed; between commas they may be empty.
 std::vector<std::string_view> NcclWords(std::string_view line, bool has_commas);
 
-// The cells of a row, "" where one is left blank: old versions do so under "redop", and where only
-// in-place or only out-of-place figures are printed, half of the columns are missing at the end.
-// Nothing where the number of words fits no such row.
+// The cells of a row, "" for a blank one: old versions leave "redop" blank, and if only in-place or
+// only out-of-place figures are printed, half of the columns are missing at the end. Nothing if the
+// number of words fits no such row.
 std::optional<std::vector<std::string_view>> NcclCells(const std::vector<std::string_view>& words,
                                                        const NcclColumns& columns);
 
-// A finite number; nothing of anything else.
+// A finite number; nothing for anything else.
 std::optional<double> NcclNumber(std::string_view word);
 // "1048576", "1M", "512K", "1.5GiB": K, M, G and T are powers of 1,024 here. Nothing unless it is a
 // whole number of bytes of at most 2^50.
@@ -58,8 +58,8 @@ std::optional<Bytes> NcclSize(std::string_view word, double unit);
 // The size of "float", "half", "f8e4m3", ...; nothing for other words.
 std::optional<double> NcclTypeSize(std::string_view type);
 
-// A word that NCCL printed onto the end of a row ("-1node0:123:456"): the part of it that is the
-// cell of this column, "" if none is.
+// For a word with NCCL's output at its end ("-1node0:123:456"): the part that is the cell of this
+// column, "" if none is.
 std::string_view CellBefore(std::string_view word, size_t column, const NcclColumns& columns);
 
 }  // namespace rehearse

@@ -21,11 +21,11 @@ constexpr double kLongest = 1e6;  // seconds
 
 struct Inferred {
   std::optional<CollectiveKind> kind;
-  std::optional<uint32_t> share;  // of a size that a count is: 1 or the ranks
+  std::optional<uint32_t> share;  // of a size that the count is: 1 or the number of ranks
   std::string why_not;
 };
 
-// size / (count x type), the same in all rows; nothing where they do not agree.
+// size / (count x type), the same in all rows; nothing if they disagree.
 std::optional<uint32_t> ShareOf(const std::vector<NcclLogRow>& rows) {
   const NcclLogRow* largest = nullptr;
   for (const NcclLogRow& row : rows) {
@@ -64,7 +64,7 @@ Inferred InferKind(const NcclSection& section, std::optional<uint32_t> ranks) {
     if (is_whole) inferred.kind = kBroadcast;
     if (!is_whole) inferred.why_not = "gather and scatter are not simulated";
   } else if (is_whole) {
-    // A table of commas may have left the columns out that would tell.
+    // A CSV table may have left out the columns that would tell.
     if (section.columns.redop) inferred.kind = kSendReceive;
   } else if (!section.columns.redop) {
     inferred.kind = kAllGather;
@@ -80,18 +80,18 @@ Inferred InferKind(const NcclSection& section, std::optional<uint32_t> ranks) {
     } else if (checked(&NcclLogRow::is_checked)) {
       inferred.kind = kAllToAll;
     } else {
-      inferred.why_not = "all-gather and all-to-all look alike where results are not checked";
+      inferred.why_not = "all-gather and all-to-all look alike if results are not checked";
     }
   }
   return inferred;
 }
 // ---- From sections to tables --------------------------------------------------------------------
 
-// That with which size / time is nearest to algbw.
+// The unit with which size / time is nearest to algbw.
 double TimeUnitOf(const NcclSection& section) {
   constexpr double kMicro = 1e-6;
   if (section.columns.time_unit) return *section.columns.time_unit;
-  const NcclLogRow* fastest = nullptr;  // it has the most digits
+  const NcclLogRow* fastest = nullptr;  // which has the most digits
   for (const NcclLogRow& row : section.rows) {
     if (!row.time || !row.algorithm_bandwidth) continue;
     if (fastest == nullptr || *row.algorithm_bandwidth > *fastest->algorithm_bandwidth)
@@ -158,7 +158,7 @@ class TableMaker {
     } else if (row.bus_bandwidth) {
       if (!table.kind || !table.ranks)
         Fail(row.line,
-             "a bus bandwidth alone says the time only when the kind and the ranks are known");
+             "a bus bandwidth alone gives the time only if the kind and the ranks are known");
       // busbw = algbw times a factor that does not depend on the time.
       const BytesPerSecond factor = BusBandwidth(*table.kind, *table.ranks, Bytes(1), Seconds(1));
       seconds = row.bytes.value() * factor.value() / *row.bus_bandwidth;
@@ -206,14 +206,14 @@ NcclLog ReadNcclLog(std::string_view text, const std::string& file,
     }
     if (kind && !table.kind) table = TableMaker(file, section).Make(kind, ranks);
     if (!table.kind && sections.size() > 1) {
-      leave_out(section, table.why_no_kind.empty() ? "it is not known which collective it is of"
+      leave_out(section, table.why_no_kind.empty() ? "it is not known which collective it is for"
                                                    : table.why_no_kind);
       continue;
     }
     if (section.columns.is_cpu_time)
-      log.remarks.push_back(
-          fmt::format("{}:{}: times of \"cputime\" are those of launching, not of the collective",
-                      file, section.line));
+      log.remarks.push_back(fmt::format(
+          "{}:{}: times under \"cputime\" are those of launching, not of the collective", file,
+          section.line));
     log.tables.push_back(std::move(table));
   }
   if (log.tables.empty()) {

@@ -44,7 +44,7 @@ size_t LauncherPrefix(std::string_view text) {
   return at > 0 && at + 1 < text.size() && text[at] == ':' && text[at + 1] == ' ' ? at + 1 : 0;
 }
 bool Names(std::string_view line, std::string_view program) {
-  // all_reduce_perf holds reduce_perf as well.
+  // all_reduce_perf also contains reduce_perf.
   const size_t at = line.find(program);
   return at != std::string_view::npos && (at == 0 || line[at - 1] != '_');
 }
@@ -120,7 +120,7 @@ class LogReader {
     GiveUpPartial();
     is_rest_ = false;
     NcclSection next;
-    // What nobody says anew is as before.
+    // What is not repeated stays as before.
     if (!sections_.empty()) {
       if (rows().empty()) {
         next = std::move(section());  // named twice
@@ -142,8 +142,8 @@ class LogReader {
     in_section_ = true;
   }
 
-  // Above the columns it is the next table's, below them that of this one; once there are rows, the
-  // end of this table or the begin of the next.
+  // A line above the columns belongs to the next table, one below them to this table; once there
+  // are rows, it is the end of this table or the beginning of the next.
   bool IsOfThisTable() { return in_section_ && rows().empty(); }
 
   void TakeName(const NcclProgram& program, std::string_view line) {
@@ -164,7 +164,7 @@ class LogReader {
     }
   }
 
-  // "node0:123:456 [0] NCCL INFO ...", perhaps behind the begin of a row.
+  // "node0:123:456 [0] NCCL INFO ...", perhaps behind the beginning of a row.
   bool ReadNcclsOwnLine(std::string_view line) {
     size_t at = std::string_view::npos;
     for (const std::string_view level : {"NCCL INFO", "NCCL WARN", "NCCL TRACE", "NCCL ABORT"})
@@ -180,7 +180,7 @@ class LogReader {
     if (const auto cell = CellBefore(process, column, section().columns); !cell.empty())
       words.push_back(cell);
     if (!words.empty()) {
-      // "-1[0]": a launcher's mark of the line that comes.
+      // "-1[0]": a launcher's mark for the next line.
       const size_t mark = words.back().find('[');
       if (mark != std::string_view::npos) words.back() = words.back().substr(0, mark);
       if (words.back().empty()) words.pop_back();
@@ -209,12 +209,12 @@ class LogReader {
       is_rest_ = false;
       partial_ = PartialRow{number_, {}};
     }
-    if (!partial_) return;  // the rest of a row that is known already
+    if (!partial_) return;  // the rest of a row that is already known
     for (const std::string_view word : words) partial_->words.emplace_back(word);
     FinishPartial();
   }
 
-  // As soon as its first figures are there.
+  // Done as soon as its first figures are there.
   void FinishPartial() {
     const NcclColumns& columns = section().columns;
     size_t needed = *columns.size;
@@ -307,7 +307,7 @@ class LogReader {
   NcclListedRanks next_ranks_;
   std::optional<uint32_t> next_written_ranks_;
   std::optional<PartialRow> partial_;
-  bool is_rest_ = false;  // figures alone on a line are of a row that is known already
+  bool is_rest_ = false;  // figures alone on a line belong to a row that is already known
 };
 template <typename Function>
 void ForEachLine(std::string_view text, Function function) {

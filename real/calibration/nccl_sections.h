@@ -1,5 +1,5 @@
-// The lines of nccl-tests' logs, sorted into sections: what is between one line that names columns
-// and the next (real/calibration/nccl_log.h makes tables of them).
+// The lines of nccl-tests' logs, sorted into sections, which reach from one line that names columns
+// to the next (real/calibration/nccl_log.h makes tables of them).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace rehearse {
 
-// What a line says about which program it is of.
+// What a line says about which program printed it.
 struct NcclProgram {
   std::string_view name;
-  std::optional<CollectiveKind> kind;  // nothing where it is not simulated
+  std::optional<CollectiveKind> kind;  // nothing if it is not simulated
 };
 
 // Ranks that lines such as "#  Rank  3 Group  0 Pid ..." list.
@@ -33,9 +33,9 @@ struct NcclLogRow {
   int line = 0;
   Bytes bytes;
   std::optional<double> time;                 // in the columns' unit
-  std::optional<double> algorithm_bandwidth;  // bytes a second
+  std::optional<double> algorithm_bandwidth;  // bytes per second
   std::optional<double> bus_bandwidth;
-  double count = 0;      // 0: not told
+  double count = 0;      // 0: not given
   double type_size = 0;  // likewise
   std::string reduction;
   double root = -1;
@@ -54,7 +54,7 @@ struct NcclSection {
 };
 
 struct NcclSections {
-  std::vector<NcclSection> sections;  // at least one, each with a row at least
+  std::vector<NcclSection> sections;  // at least one, each with at least one row
   std::vector<std::string> remarks;
 };
 

@@ -20,7 +20,7 @@ constexpr NcclTest kTests[] = {
     {CollectiveKind::kSendReceive, "sendrecv_perf", "none", false, false},
 };
 
-// As wide as nccl-tests has it: two decimals below 100 us, one below 10 ms.
+// With as many digits as in nccl-tests: two decimals below 100 us, one below 10 ms.
 std::string TimeText(Seconds time) {
   const double microseconds = time.value() * 1e6;
   if (microseconds < 100) return fmt::format("{:.2f}", microseconds);
@@ -54,7 +54,7 @@ std::string WriteNcclTable(const NcclTable& table, uint32_t root,
       "(us)  (GB/s)  (GB/s)       \n";
   const double parts = test && test->counts_a_part ? *table.ranks : 1;
   const std::string place = test && test->has_root ? fmt::format("{}", root) : std::string("-1");
-  // nccl-tests cannot check their results in place.
+  // nccl-tests cannot check these results in place.
   const bool is_paired =
       table.kind == CollectiveKind::kAllToAll || table.kind == CollectiveKind::kSendReceive;
   const char* const in_place = is_paired ? "N/A" : "0";

@@ -1,7 +1,7 @@
-// nccl-tests' tables, both ways: written from our figures and read from anybody's.
+// nccl-tests' tables, in both directions: written from our figures and read from anybody's.
 //
 // Read (real/calibration/nccl_log.h): the output of all_reduce_perf and its siblings.
-// Written: nccl-tests' own columns, so that its parsers read them; what is ours stands in comments.
+// Written: nccl-tests' own columns, so that parsers for them work; our additions are in comments.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct NcclRow {
 };
 
 struct NcclTable {
-  std::optional<CollectiveKind> kind;  // where the text tells it
+  std::optional<CollectiveKind> kind;  // if the text says
   std::optional<uint32_t> ranks;       // that take part, of each group
   std::vector<NcclRow> rows;           // at least one; as the text has them
-  // Which ranks, where the text lists several groups that ran at the same time.
+  // Which ranks, if the text lists several groups that ran at the same time.
   std::vector<std::vector<uint32_t>> groups = {};
-  int line = 0;               // of the text, that names the columns
-  std::string why_no_kind{};  // where there is none: what it may be, or what is missing
+  int line = 0;               // of the text, with the names of the columns
+  std::string why_no_kind{};  // if there is none: what it may be, or what is missing
 };
 
 // How nccl-tests treats a kind.

@@ -76,7 +76,7 @@ Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOp
   std::vector<StepNote> notes;
   HostUsage before = UsageNow();
   Execution execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
-    if (!step.failure.empty()) return;  // the others are not here to ping
+    if (!step.failure.empty()) return;  // the others are not there to ping
     StepNote note;
     note.shares = SharesBetween(before, UsageNow());
     note.ping = Ping(transport).value();

@@ -1,15 +1,15 @@
-// Runs a schedule to learn what its ops take: as real/execution/execute.h does, and knows of every
-// step whether the machine was left alone meanwhile.
+// Runs a schedule to learn how long its ops take, as real/execution/execute.h does, and records for
+// every step whether other programs disturbed it.
 //
-// After every step the ranks exchange one integer a few times, the quickest of which tags the state
-// that the host is in: it flips between two, about 0.25 µs and 0.5 µs for such an exchange, for
-// seconds at a time. A step is kept when each rank lost at most 3 % of the time since the step
-// before to others: it was not queued behind other threads and the machine was not stolen from.
-// Waiting that a rank chooses (it sleeps until a message comes) is not lost, so this is the rule
-// "CPU time ≥ 0.97 × cores × wall" for ranks that sleep as well as for ranks that poll. Where there
-// are more ranks than cores they queue behind each other; then a step is kept when together they
-// had at least 90 % of the cores (the rest is theirs too, while they wait for each other). A GPU
-// keeps its own time: there every step is kept.
+// After every step the ranks exchange one integer a few times. The quickest exchange shows the
+// state of the host, which flips between two, about 0.25 µs and 0.5 µs per exchange, for seconds at
+// a time. A step is kept if each rank lost at most 3 % of the time since the step before to others:
+// it was not queued behind other threads, and the machine was not stolen from. Waiting that a rank
+// chooses (it sleeps until a message comes) is not lost, so this is the rule "CPU time ≥ 0.97 ×
+// cores × wall" both for ranks that sleep and for ranks that poll. If there are more ranks than
+// cores, they queue behind each other; then a step is kept if together they had at least 90 % of
+// the cores (the rest is theirs too, while they wait for each other). A GPU keeps its own time:
+// there every step is kept.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct ProbedStep {
 };
 
 struct ProbeOptions {
-  uint32_t kept = 15;                // steps wanted
+  uint32_t kept = 15;                // steps to keep
   Seconds patience = Seconds(8);     // at most
   BackendFactory backend = nullptr;  // nothing: the CPU in fp32, whose steps can be disturbed
   StreamUse streams = StreamUse::kAuto;
@@ -55,11 +55,12 @@ struct Probe {
   std::vector<const ProbedStep*> Kept() const;
 };
 
-// All ranks call it; the others' result says only `blocking`, `schedule` and `backend`.
+// All ranks call it; on ranks other than 0 the result has only `blocking`, `schedule` and
+// `backend`.
 Probe RunProbe(const Schedule& schedule, Transport& transport, const ExecutionOptions& options);
 
-// The same in batches, until enough steps are kept or patience is at an end (rank 0 decides). Steps
-// of all batches. All ranks throw Stopped when it is stopped before.
+// The same in batches, until enough steps are kept or patience runs out (rank 0 decides). The
+// result has the steps of all batches. All ranks throw Stopped when it is stopped before that.
 Probe RunUntilKept(const Schedule& schedule, Transport& transport, const ProbeOptions& options);
 
 }  // namespace rehearse

@@ -11,11 +11,11 @@
 
 namespace rehearse {
 
-// Bytes of a step of a ring: two a doubling from 64 B to `largest`, and both sides of the sizes at
-// which MPI libraries change protocol (4, 8, 64 KiB) and data outgrow a core's cache.
+// Bytes of a step of a ring: two per doubling from 64 B to `largest`, and both sides of the sizes
+// at which MPI libraries change protocol (4, 8, 64 KiB) and at which data outgrow a core's cache.
 std::vector<Bytes> ProbeStepSizes(Bytes largest);
 
-// What the strategies of workloads/ use most, and all that NCCL has.
+// Those that the strategies of workloads/ use most, which are all that NCCL has.
 inline constexpr std::array kRingCollectives = {
     CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
     CollectiveKind::kAllToAll};
@@ -24,7 +24,7 @@ inline constexpr std::array kAllCollectives = {
     CollectiveKind::kAllToAll,  CollectiveKind::kBroadcast, CollectiveKind::kReduce};
 
 // Every collective of these kinds at each size of a step, in groups of `group` neighbours, in an
-// order shuffled by `seed`; before each a copy writes what it sends. fp32, on one stream. `group`
+// order shuffled by `seed`; before each, a copy writes what it sends. fp32, on one stream. `group`
 // must divide `ranks`.
 Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<Bytes>& steps,
                              uint64_t seed,
@@ -40,20 +40,19 @@ struct ProductRange {
   uint64_t largest_side = 2048;
   Flops most = Flops(2e8);  // of a product
 };
-// So many shapes in all three modes, evenly spread (Halton) over the logarithms of m, n and k.
+// This many shapes in all three modes, evenly spread (Halton) over the logarithms of m, n and k.
 std::vector<Gemm> ProbeProducts(size_t shapes, const ProductRange& range);
 
-// A piece of compute beside a collective: a product, or a copy of so many elements where the
-// product is empty.
+// A piece of compute beside a collective: a product, or a copy of this many elements if the product
+// is empty.
 struct Encounter {
   Gemm product;
   uint64_t copied = 0;
   Bytes bytes;  // of an all-reduce among all ranks
 };
 inline constexpr uint32_t kOpsOfEncounter = 4;
-// For each encounter four ops: the compute alone, the all-reduce alone, and both at the same
-// time on two streams, the compute first. Where no rank ever communicates (one rank) there is
-// nothing to meet.
+// Four ops for each encounter: the compute alone, the all-reduce alone, and both at the same time
+// on two streams, the compute first. With one rank there is no communication to meet.
 Schedule MakeEncounterProbe(uint32_t ranks, const std::vector<Encounter>& encounters, DType dtype);
 
 }  // namespace rehearse

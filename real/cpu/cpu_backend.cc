@@ -44,7 +44,7 @@ class AlignedArray {
   uint64_t elements_;
 };
 
-// Which ops of a step are done. Threads of other streams wait for them.
+// Which ops of a step are done; threads of other streams wait for them.
 class Progress {
  public:
   explicit Progress(size_t ops) : done_(ops) {}
@@ -61,7 +61,7 @@ class Progress {
     failed_.store(true, std::memory_order_release);
     Notify();
   }
-  // False when the step has failed meanwhile.
+  // False if the step has failed meanwhile.
   bool WaitFor(uint32_t op) {
     while (true) {
       const uint32_t seen = changes_.load(std::memory_order_acquire);
@@ -83,8 +83,8 @@ class Progress {
   std::atomic<uint32_t> changes_{0};
 };
 
-// Ops of a fixed duration that nobody says how to compute take no core: sleeps, and watches the
-// clock only at the end, because threads wake up late.
+// Ops with a fixed duration and nothing to compute need no core: sleeps, and watches the clock only
+// at the end, because threads wake up late.
 void WaitFor(Seconds duration) {
   constexpr int64_t kWatched = 200'000;  // nanoseconds
   const int64_t end = NowNanoseconds() + static_cast<int64_t>(duration.value() * 1e9);
@@ -121,7 +121,7 @@ class CpuBackend : public Backend {
       EndThreads();
       throw Error(
           "the machine has no room for a thread for each stream (ulimit -u, -v); --streams "
-          "blocking does with one a rank");
+          "blocking needs only one per rank");
     }
   }
   CpuBackend(const CpuBackend&) = delete;
@@ -156,7 +156,7 @@ class CpuBackend : public Backend {
     const BufferPlan& own = plan_.buffers[buffer.index()];
     const AlignedArray<T>& memory = memories_[own.memory];
     std::fill(memory.data(), memory.data() + own.elements(), static_cast<T>(value));
-    // Padding is added up with everything else, so it has to be a number.
+    // Padding is summed with everything else, so it has to be a number.
     std::fill(memory.data() + own.elements(), memory.data() + memory.elements(), T(0));
   }
 
@@ -183,7 +183,7 @@ class CpuBackend : public Backend {
     KernelFunction<T> kernel = nullptr;
     std::vector<Operand<T>> reads;
     std::vector<Operand<T>> writes;
-    std::string activity;  // how it is named in messages
+    std::string activity;  // its name in messages
   };
 
   Operand<T> OperandOf(BufferId id) const {
@@ -270,7 +270,7 @@ class CpuBackend : public Backend {
         call.kernel(
             {*compute, op.tag, facts_, call.reads, call.writes, &losses_[op.stream.index()]});
     } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      // Those of a group one after the other: messages of one tag keep their order.
+      // The members of a group go one after the other, as messages of one tag keep their order.
       for (size_t i = 0; i < op.reads.size(); ++i) RunCollectiveOp(id, i, *collective);
     } else {
       Exchange(id, std::holds_alternative<Send>(op.work));
@@ -278,8 +278,8 @@ class CpuBackend : public Backend {
     time.end = NowNanoseconds();
   }
 
-  // An operand as one run of `elements`, which may be more than it has where padding is needed;
-  // through `memory` when it does not lie like that.
+  // An operand as one run of `elements`, which may be more than it has if padding is needed; copied
+  // through `memory` if it is not stored like that.
   T* AsRun(BufferId id, const Operand<T>& operand, uint64_t elements,
            std::vector<T>* memory) const {
     const BufferPlan& own = plan_.buffers[id.index()];
@@ -302,7 +302,7 @@ class CpuBackend : public Backend {
     }
   }
 
-  // The i-th of the op's group.
+  // The i-th collective of the op's group.
   void RunCollectiveOp(uint32_t id, size_t i, const Collective& collective) {
     const Op& op = plan_.role->ops[id];
     const Operand<T>& from = calls_[id].reads[i];
@@ -327,7 +327,7 @@ class CpuBackend : public Backend {
     call.to = from.data == to.data && from.elements() == to.elements() && packed_from.empty()
                   ? to.data
                   : AsRun(op.writes[i], to, call.to_elements, &packed_to);
-    // Of a reduce only the root's result counts: the others keep what they have.
+    // In a reduce only the root's result counts: the others keep what they have.
     if (!packed_to.empty()) Pack(to, packed_to.data());
     collectives_->Run(call);
     if (!packed_to.empty()) Unpack(packed_to.data(), to);
@@ -364,13 +364,13 @@ class CpuBackend : public Backend {
   std::exception_ptr failure_;
 
   std::atomic<uint32_t> started_{0};  // steps
-  std::atomic<uint32_t> running_{0};  // threads that are not through with the step
+  std::atomic<uint32_t> running_{0};  // threads that have not finished the step
   std::atomic<bool> ends_{false};
-  Threads threads_;  // of all streams but the first
+  Threads threads_;  // of all streams except the first
 };
 
-// OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and where they are limited
-// (ulimit -v) it asks again and again. So they are asked for once before it does.
+// OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and if they are limited
+// (ulimit -v), it asks for them again and again. So this asks for them once before OpenBLAS does.
 void CheckThatProductsHaveRoom(uint32_t threads) {
 #ifndef REHEARSE_NO_OPENBLAS
   constexpr size_t kOfThread = size_t{130} << 20;
@@ -386,12 +386,12 @@ void CheckThatProductsHaveRoom(uint32_t threads) {
 #endif
 }
 
-// Before any rank has taken its memory: the kernel would end the program without a word.
+// Checks before any rank takes its memory, as the kernel would end the program without a word.
 void CheckThatMemorySuffices(const RankPlan& plan, Transport& transport, DType arithmetic) {
   double elements = 0;
   for (const MemoryPlan& memory : plan.memories) elements += static_cast<double>(memory.elements);
   const bool shares = transport.name() == std::string_view("threads");
-  const uint32_t ranks = shares ? transport.size() : 1;  // of this process
+  const uint32_t ranks = shares ? transport.size() : 1;  // in this process
   if (transport.rank() == 0 || !shares) CheckThatProductsHaveRoom(ranks);
   const Bytes needed = elements * ranks * SizeOf(arithmetic);
   const std::optional<Bytes> available = AvailableMemory();

@@ -21,7 +21,7 @@ NcclReduction ReductionOf(const Collective& collective) {
                                                      : NcclReduction::kSum;
 }
 
-// What rank 0 tells the others, and they compare.
+// What rank 0 tells the others, who compare it with their own.
 struct Invitation {
   NcclUniqueId id = {};
   int version = 0;
@@ -49,7 +49,7 @@ Invitation Exchange(const Nccl& nccl, Transport& transport) {
   return first;
 }
 
-// Directed pairs of ranks that exchange messages on some communicator, dealt into rounds in which
+// Directed pairs of ranks that exchange messages on some communicator, divided into rounds in which
 // no rank appears twice: each round is one split.
 using Pair = std::tuple<uint32_t, uint32_t, uint32_t>;
 std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
@@ -81,8 +81,8 @@ std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
   return rounds;
 }
 
-// What `launch` runs is launched as one. Whatever it throws, the group is closed: nothing can be
-// aborted in one.
+// What `launch` runs is launched as one group. Whatever it throws, the group is closed, as nothing
+// can be aborted inside one.
 template <typename Launch>
 void InGroup(const Nccl& nccl, const Launch& launch) {
   nccl.GroupStart();
@@ -104,12 +104,12 @@ GpuCommunicators::GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan
       plan_(plan) {
   if (nccl_ == nullptr) return;
   const Invitation invitation = Exchange(*nccl_, transport);
-  transport.Barrier();  // nobody waits in NCCL for a rank that has given up
+  transport.Barrier();  // so that nobody waits in NCCL for a rank that has given up
   try {
     const LostRankWatch watch(transport, "NCCL");
     MakeAll(invitation.id, transport);
   } catch (const Error&) {
-    transport.Check();  // it may know which rank NCCL has missed
+    transport.Check();  // it may know which rank NCCL is missing
     throw;
   }
 }
@@ -205,12 +205,12 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
       SendToNext(communicator, *plan_.groups[id], buffers, stream);
       return;
     case CollectiveKind::kBarrier:
-      throw Error("NCCL has no barrier: CPU ranks carry it out");
+      throw Error("NCCL has no barrier; CPU ranks can run one");
   }
 }
 
-// Blocks of equal or of given sizes, in the order of members on both sides; a group of
-// sends and receives.
+// A group of sends and receives of blocks of equal or given sizes, in the order of members on both
+// sides.
 void GpuCommunicators::AllToAll(NcclCommunicator communicator, const Collective& collective,
                                 const Group& group, const CollectiveBuffers& buffers,
                                 CudaStream stream) const {
@@ -248,7 +248,7 @@ void GpuCommunicators::SendToNext(NcclCommunicator communicator, const Group& gr
   });
 }
 
-// Of a pair's communicator the sender is member 0.
+// In a pair's communicator the sender is member 0.
 void GpuCommunicators::Send(uint32_t communicator, uint32_t peer, const CollectiveBuffers& buffers,
                             CudaStream stream) const {
   nccl_->Send(buffers.from, buffers.elements, buffers.type, 1,

@@ -3,8 +3,8 @@
 // Each communicator of the Schedule is split off one for all ranks (ncclCommSplit), with members in
 // the Schedule's order. Sends and receives have communicators of two ranks, one for each directed
 // pair that a Schedule's communicator uses: there the k-th send meets the k-th receive whatever
-// else both ranks do, so that NCCL's order is the Schedule's on every stream. All calls in the same
-// order on all ranks.
+// else both ranks do, so that NCCL's order is the Schedule's on every stream. All ranks make all
+// calls in the same order.
 #pragma once
 
 #include <functional>
@@ -30,15 +30,15 @@ struct CollectiveBuffers {
 class GpuCommunicators {
  public:
   // Collective over all ranks of the transport, after every rank has set its device. Rank 0 makes
-  // NCCL's unique id, the transport carries it. Throws Error when ranks have different NCCL
-  // versions. A rank that is lost while the others wait for it in NCCL, which cannot be stopped, is
-  // named and ends the process. Where there is no NCCL, a rank alone copies.
+  // NCCL's unique id, and the transport carries it. Throws Error if ranks have different NCCL
+  // versions. If a rank is lost while the others wait for it in NCCL, which cannot be stopped, the
+  // process names it and ends. Without NCCL, a single rank copies.
   GpuCommunicators(const GpuLibraries& gpu, const RankPlan& plan, Transport& transport);
   GpuCommunicators(const GpuCommunicators&) = delete;
   GpuCommunicators& operator=(const GpuCommunicators&) = delete;
   ~GpuCommunicators();
 
-  // What `launch` runs here is launched as one.
+  // What `launch` runs here is launched as one group.
   void RunAsOne(const std::function<void()>& launch) const;
   void Run(const Collective& collective, const CollectiveBuffers& buffers, CudaStream stream) const;
   void Send(uint32_t communicator, uint32_t peer, const CollectiveBuffers& buffers,
@@ -46,7 +46,7 @@ class GpuCommunicators {
   void Receive(uint32_t communicator, uint32_t peer, const CollectiveBuffers& buffers,
                CudaStream stream) const;
 
-  // Throws Error when NCCL has found a fault on any of them since the last call.
+  // Throws Error if NCCL has found a fault on any of them since the last call.
   void Check() const;
   // Ends everything that waits in NCCL; nothing can be run afterwards.
   void Abort();
@@ -65,7 +65,7 @@ class GpuCommunicators {
                   const CollectiveBuffers& buffers, CudaStream stream) const;
 
   const CudaRuntime& cuda_;
-  const Nccl* nccl_;  // null: a rank alone, without NCCL
+  const Nccl* nccl_;  // null: a single rank, without NCCL
   const RankPlan& plan_;
   bool is_aborted_ = false;
   NcclCommunicator world_ = nullptr;

@@ -4,13 +4,13 @@
 # that `rehearse` does not wait for. With the vendors' headers, our declarations are compared with them.
 # nvcc is run as a command: CMake 3.25 does not know C++20 for nvcc 13.
 
-set(REHEARSE_CUDA AUTO CACHE STRING "GPU kernels: AUTO builds them where nvcc is, ON insists, OFF never does")
+set(REHEARSE_CUDA AUTO CACHE STRING "GPU kernels: AUTO builds them if nvcc is found, ON insists, OFF never does")
 set_property(CACHE REHEARSE_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT REHEARSE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "REHEARSE_CUDA is \"${REHEARSE_CUDA}\"; expected AUTO, ON or OFF")
 endif()
 
-set(REHEARSE_KERNELS_FROM "" CACHE PATH "A folder of another build whose kernels are taken where they are the same")
+set(REHEARSE_KERNELS_FROM "" CACHE PATH "A folder of another build whose kernels are used if they are the same")
 
 # NCCL looks in the running program for its profiler (real/cuda/nccl_profiler.h).
 target_link_options(rehearse_real INTERFACE "LINKER:--export-dynamic-symbol=ncclProfiler_v*")
@@ -34,8 +34,8 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
     endif()
     set(said "none: no nvcc was found (set CUDA_HOME)")
   else()
-    # Machine code for the data centre's generations and their workstation kin, as the toolkit allows (CUDA 13
-    # dropped sm_70); PTX of the newest for what comes after.
+    # Machine code for data-centre GPUs and their workstation relatives, as far as the toolkit allows (CUDA 13
+    # dropped sm_70); PTX of the newest for later GPUs.
     set(architectures "")
     foreach(number 70 75 80 86 89 90 100 120)
       if(codes MATCHES "sm_${number}(\n|$)")
@@ -47,7 +47,7 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
     list(APPEND flags -gencode arch=compute_${newest},code=compute_${newest})
     set(compile ${REHEARSE_NVCC} -fatbin -std=c++17 -O3 --expt-relaxed-constexpr --threads 2
                 --compress-mode=size -Werror all-warnings -I${PROJECT_SOURCE_DIR} ${flags})
-    # The file's name tells what it was made of, so that a program never takes one that does not fit.
+    # The file's name identifies its sources, so that a program never uses one that does not fit.
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/real/cuda/kernels/*.cuh)
     foreach(name real/cuda/kernels.cu real/cuda/kernel_arguments.h real/kernels/numbers.h real/kernels/storage.h
             sim/schedule/kernel.h sim/schedule/sequence_order.h)
@@ -97,6 +97,6 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
   endif()
 endif()
 if(NOT TARGET rehearse_kernels)
-  add_custom_target(rehearse_kernels)  # nothing to make, and nothing for its users to ask
+  add_custom_target(rehearse_kernels)  # nothing to make, so that its users need not check
 endif()
 message(STATUS "GPU kernels: ${said}")

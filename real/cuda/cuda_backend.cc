@@ -29,7 +29,7 @@ namespace {
 
 constexpr uint32_t kWindow = 128;  // ops that the host runs ahead: far below the launch queue
 
-// Makes the device the calling thread's.
+// Makes the device the calling thread's current one.
 const CudaRuntime& OnDevice(const CudaRuntime& cuda, int device) {
   cuda.SetDevice(device);
   return cuda;
@@ -137,7 +137,7 @@ class CudaBackend : public Backend {
     };
     int multiprocessors = 0;
     cuda_.DeviceGetAttribute(&multiprocessors, DeviceAttribute::kMultiprocessors, options_.device);
-    // Once to learn how much memory packing takes, once more with it in place.
+    // Once to learn how much memory packing needs, once more with that memory in place.
     program_ = MakeGpuProgram(plan_, buffers_.addresses(), static_cast<uint32_t>(multiprocessors));
     if (packed_bytes_ > 0) {
       for (auto& areas : packed_) {
@@ -180,7 +180,7 @@ class CudaBackend : public Backend {
       if (compute == nullptr || compute->kernel != Kernel::kGemm) continue;
       products[op.stream.index()].emplace(id, ProductOf(id));
     }
-    // What has not been written yet may hold numbers that make arithmetic slow.
+    // Memory that has not been written may hold numbers that make arithmetic slow.
     buffers_.ClearAll(first_stream());
     for (size_t stream = 0; stream < streams_.size(); ++stream) {
       if (!blas_[stream]) continue;
@@ -198,7 +198,7 @@ class CudaBackend : public Backend {
 
   // ---- a step -----------------------------------------------------------------------------------
 
-  // Never more than a window ahead of what has ended.
+  // Never runs more than a window ahead of what has ended.
   void LaunchAll(const StepFacts& facts, uint32_t* launched, std::vector<OpTime>* times) {
     uint32_t finished = 0;
     for (; *launched < plan_.role->ops.size(); ++*launched) {
@@ -210,8 +210,8 @@ class CudaBackend : public Backend {
     has_stepped_ = true;
   }
 
-  // What is loaded and connected when it is first used (kernels, NCCL) cannot be in a capture: it
-  // is before, in a step that is undone.
+  // What is loaded or connected on first use (kernels, NCCL) cannot be in a capture, so it is done
+  // before, in a step that is undone.
   void StepInVain(const StepFacts& facts, uint32_t* launched) {
     const GpuMemory saved = buffers_.Save(first_stream());
     std::vector<OpTime> times(plan_.role->ops.size());
@@ -283,7 +283,7 @@ class CudaBackend : public Backend {
     const auto launch = [&] {
       for (const GpuCommunication& member : group) LaunchMember(id, op, member);
     };
-    NcclListener listener;  // of a group NCCL tells when it is closed
+    NcclListener listener;  // NCCL reports a group's operations when it is closed
     if (group.size() > 1) {
       communicators_->RunAsOne(launch);
     } else {
@@ -352,7 +352,7 @@ class CudaBackend : public Backend {
       std::vector<double> values(rows);
       CopyFromGpu(cuda_, first_stream(), values.data(), losses_[id].get(), rows * sizeof(double));
       const GpuOperand* operands = program_.operands.data() + program_.ops[id].operands.first;
-      // Which rows these are: S or the loss may say, or X.
+      // S or the loss may say which rows these are, otherwise X.
       const GpuOperand& placed = operands[0].placed != 0 ? operands[0] : operands[op.reads.size()];
       const bool has_columns = std::get<Compute>(op.work).kernel == Kernel::kSquaredError;
       for (uint64_t i = 0; i < rows; ++i) {
@@ -390,7 +390,7 @@ class CudaBackend : public Backend {
   std::vector<std::optional<LibraryChoice>> choices_;  // by op
   std::optional<GpuCommunicators> communicators_;
   std::optional<StepGraph> graph_;  // gone before the communicators that it uses
-  StepFacts captured_;              // its
+  StepFacts captured_;              // of the captured step
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-// What NVIDIA recommends for Hopper; enough for every older device.
+// NVIDIA's recommendation for Hopper; enough for every older device.
 constexpr uint64_t kWorkspaceBytes = 32u << 20;
 
 CudaDataType TypeOf(Storage storage) {
@@ -44,7 +44,7 @@ GpuBlas::GpuBlas(const GpuLibraries& gpu, CudaStream stream)
 void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const GpuOperand& b,
                        const GpuOperand& c, bool accumulates) const {
   if (a.storage != b.storage) {
-    throw Error("a matrix product of operands that are kept in different types; cuBLAS takes one");
+    throw Error("a matrix product of operands of different types; cuBLAS takes only one type");
   }
   const bool a_transposed = gemm.mode == GemmMode::kTN;
   const bool b_transposed = gemm.mode == GemmMode::kNT;

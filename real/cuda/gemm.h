@@ -1,8 +1,8 @@
 // Matrix products by cuBLAS, on row-major operands.
 //
-// cuBLAS is column-major: a row-major C = A·B is its Cᵀ = Bᵀ·Aᵀ, so operands change places and what
-// sim/schedule/schedule.h calls transposed stays so. fp32 accumulation for every type; tf32 only
-// where the op says so.
+// cuBLAS is column-major: a row-major C = A·B is its Cᵀ = Bᵀ·Aᵀ, so operands swap places and what
+// sim/schedule/schedule.h calls transposed stays transposed. fp32 accumulation for every type; tf32
+// only if the op says so.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,16 @@
 
 namespace rehearse {
 
-// A cuBLAS handle bound to one stream, with a workspace of its own so that equal calls
-// take equal ways.
+// A cuBLAS handle bound to one stream, with its own workspace so that equal calls run in the same
+// way.
 class GpuBlas {
  public:
   GpuBlas(const GpuLibraries& gpu, CudaStream stream);
   GpuBlas(const GpuBlas&) = delete;
   GpuBlas& operator=(const GpuBlas&) = delete;
 
-  // C = A·B (+ C where `accumulates`). `dtype` says whether fp32 operands may be multiplied as
-  // tf32. Operands are as sim/schedule/kernel.h says; throws Error, naming the types, when A and B
-  // are kept differently.
+  // C = A·B (+ C if `accumulates`). `dtype` says whether fp32 operands may be multiplied as tf32.
+  // Operands are as sim/schedule/kernel.h says; throws Error if A and B have different types.
   void Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const GpuOperand& b,
                 const GpuOperand& c, bool accumulates) const;
 

@@ -105,7 +105,7 @@ void TunedProducts::Multiply(const Turned& turned) const {
   blas_.Multiply(product.gemm, product.dtype, product.a, product.b, product.c, product.accumulates);
 }
 
-// The quickest of a few, after one that warms cuBLAS up.
+// The quickest of a few runs, after one that warms up cuBLAS.
 double TunedProducts::SecondsOf(const Turned& turned) const {
   constexpr int kTrials = 3;
   const GpuEvent begin = MakeEvent(cuda_, EventUse::kTiming);

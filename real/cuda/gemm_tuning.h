@@ -1,10 +1,10 @@
-// The choice of a product's mode by trial, as the SC24 paper's kernel tuning does in the first
-// batch: where an operand is laid the wrong way for a fast kernel, transposing it first and
-// multiplying in another mode may be quicker than multiplying as it lies.
+// Chooses a product's mode by trial, as the SC24 paper's kernel tuning does in the first batch: if
+// an operand is laid out the wrong way for a fast kernel, transposing it first and multiplying in
+// another mode may be quicker than multiplying it as it is.
 //
-// For each different product (sizes, mode, types) every mode is timed once it is warm,
-// transposes included, and the quickest is kept. Results differ by rounding only. Batches are
-// left as they are.
+// For each different product (sizes, mode, types), every mode is timed after a warm-up, including
+// transposes, and the quickest is kept. Results differ only by rounding. Batched products are left
+// as they are.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct Product {
   bool accumulates = false;
 };
 
-// What was found for a product: the seconds of each mode (NN, NT, TN; 0 where it was not tried).
+// What was found for a product: the seconds of each mode (NN, NT, TN; 0 if it was not tried).
 struct ModeTrial {
   Gemm gemm;  // as given
   GemmMode chosen = GemmMode::kNN;
@@ -40,10 +40,10 @@ class TunedProducts {
                 CudaStream stream)
       : cuda_(cuda), blas_(blas), functions_(functions), stream_(stream) {}
 
-  // Overwrites their C: to be called on memory whose contents do not count yet, with
+  // Overwrites their C, so it must be called while the contents of memory do not matter yet, with
   // the stream idle.
   void Tune(const std::map<uint32_t, Product>& products);
-  // False where the product is best as it lies.
+  // False if the product is quickest as it is.
   bool Multiply(uint32_t op) const;
 
   const std::vector<ModeTrial>& trials() const { return trials_; }

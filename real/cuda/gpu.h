@@ -10,7 +10,7 @@
 namespace rehearse {
 
 // Owns a handle that one function of the library frees. A failure to free is not reported: it
-// happens when the device is lost already, which the call before has said.
+// happens if the device is already lost, which an earlier call has reported.
 template <typename Handle, auto kFree>
 class GpuHandle {
  public:

@@ -16,7 +16,7 @@ constexpr uint64_t kAlignment = 256;  // of buffers, as cudaMalloc gives
 
 uint64_t AlignUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Calls visit(first row, bytes, address) for the runs of rows that lie one after the other.
+// Calls visit(first row, bytes, address) for the runs of rows that are contiguous.
 template <typename Visit>
 void ForEachRun(const GpuOperand& operand, Visit visit) {
   const uint64_t size = SizeOf(operand.storage);
@@ -104,7 +104,7 @@ void GpuBuffers::Fill(CudaStream stream, BufferId buffer, double value) const {
     cuda_.StreamSynchronize(stream);
     return;
   }
-  // Padding is added up with everything else, so it has to be a number.
+  // Padding is summed with everything else, so it has to be a number.
   std::vector<char> stored(all * SizeOf(storage));
   for (uint64_t i = 0; i < own; ++i) {
     Store(storage, stored.data(), i, static_cast<float>(value));

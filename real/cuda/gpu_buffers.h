@@ -1,5 +1,4 @@
-// The memory that a rank's buffers have on its GPU, in one piece, and the way in and
-// out for values.
+// The memory of a rank's buffers on its GPU, in one piece, and the copying of values in and out.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +12,19 @@ namespace rehearse {
 
 class GpuBuffers {
  public:
-  // Kept as the Schedule's buffers say, or all in fp32. Throws Error before anything is allocated
-  // when the device has too little memory. Plan must outlive it.
+  // Data are kept as the Schedule's buffers say, or all in fp32. Throws Error before anything is
+  // allocated if the device has too little memory. The plan must outlive it.
   GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_fp32, int device);
 
   GpuAddresses& addresses() { return addresses_; }
   const GpuAddresses& addresses() const { return addresses_; }
 
-  // See Backend. All wait until the copy is done.
+  // See Backend. They all wait until the copy is done.
   void Write(CudaStream stream, BufferId buffer, const std::vector<double>& values) const;
   std::vector<double> Read(CudaStream stream, BufferId buffer) const;
   void Fill(CudaStream stream, BufferId buffer, double value) const;
   void ClearAll(CudaStream stream) const;
-  // All memory, as it is now and as it was then.
+  // Saves all memory as it is now, and restores it.
   GpuMemory Save(CudaStream stream) const;
   void Restore(CudaStream stream, const GpuMemory& saved) const;
 

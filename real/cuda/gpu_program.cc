@@ -46,7 +46,7 @@ class Maker {
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
       if (compute->kernel == Kernel::kNone) {
         throw Error(
-            fmt::format("role \"{}\": op {} \"{}\" only takes time: CPU ranks wait for it, "
+            fmt::format("role \"{}\": op {} \"{}\" only takes time: CPU ranks wait for it, but "
                         "GPUs have no kernel for it",
                         plan_.role->name, id, op.name));
       }
@@ -105,7 +105,7 @@ class Maker {
     return MakeKernel(stream, copy, run);
   }
 
-  // The same matrix, dense, in memory of the stream.
+  // The same matrix, densely stored in memory of the stream.
   GpuOperand Packed(uint32_t stream, const GpuOperand& operand, bool is_output,
                     uint64_t elements) const {
     GpuOperand packed = operand;
@@ -114,7 +114,7 @@ class Maker {
     return packed;
   }
 
-  // Whether `elements` from the operand's first one on lie one after the other in its memory.
+  // Whether `elements` from the operand's first one on are contiguous in its memory.
   bool IsRun(BufferId id, uint64_t elements) const {
     const BufferPlan& own = plan_.buffers[id.index()];
     if (!own.IsDense()) return false;
@@ -123,7 +123,7 @@ class Maker {
     return !is_view && plan_.memories[own.memory].elements >= elements;
   }
 
-  // The i-th of the op's group.
+  // The i-th collective of the op's group.
   GpuCommunication CommunicationOf(const Op& op, size_t i) {
     GpuCommunication work;
     const uint32_t stream = op.stream.index();
@@ -165,7 +165,7 @@ class Maker {
       work.buffers.to = to.data;
       if (!IsRun(op.writes[i], to_elements)) {
         const GpuOperand packed = Packed(stream, to, true, to_elements);
-        // Of a reduce only the root's result counts: the others keep what they have.
+        // In a reduce only the root's result counts: the others keep what they have.
         work.pack.push_back(MakeCopy(stream, to, packed));
         work.unpack.push_back(MakeCopy(stream, packed, to));
         work.buffers.to = packed.data;
@@ -174,7 +174,7 @@ class Maker {
     return work;
   }
 
-  // What has to be packed takes memory of the stream, of which there is one piece.
+  // What has to be packed uses the stream's memory, of which there is only one piece.
   void CheckGroup(const Op& op, const std::vector<GpuCommunication>& group) const {
     for (const GpuCommunication& member : group) {
       if (group.size() == 1 || (member.pack.empty() && member.unpack.empty())) continue;

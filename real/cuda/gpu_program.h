@@ -1,5 +1,5 @@
-// A rank's ops made ready for a GPU: operands as kernels take them, launches, and how communication
-// gets at its data. Made once, when all addresses are known; a step only goes through it.
+// A rank's ops prepared for a GPU: operands as kernels take them, launches, and how communication
+// gets its data. Made once, when all addresses are known; a step only goes through it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rehearse {
 
-// Where arguments of one launch lie in the program's tables.
+// Where the arguments of one launch are in the program's tables.
 struct OperandRun {
   size_t first = 0;  // in GpuProgram::operands: reads, then writes
   uint32_t reads = 0;
@@ -29,13 +29,13 @@ struct GpuKernel {
   LaunchPlan plan;
 };
 
-// Collectives want dense runs, with room for padding: what is not is copied through memory
-// of the stream.
+// Collectives need dense runs with room for padding; other data are copied through memory of the
+// stream.
 struct GpuCommunication {
   CollectiveBuffers buffers;
-  std::vector<GpuKernel> pack;  // none or one copy each
+  std::vector<GpuKernel> pack;  // no or one copy each
   std::vector<GpuKernel> unpack;
-  uint64_t clear_bytes = 0;  // of the packed input before it is filled: padding
+  uint64_t clear_bytes = 0;  // of the packed input, cleared before it is filled: padding
   void* clear = nullptr;
 };
 
@@ -57,7 +57,7 @@ struct GpuProgram {
 struct GpuAddresses {
   std::vector<void*> memories;   // by RankPlan::memories
   std::vector<Storage> storage;  // of each memory
-  // Packed data of a stream: two areas of that many bytes (in, out), asked for once a
+  // Packed data of a stream: two areas of that many bytes (in, out), asked for once per
   // communication op.
   std::function<void*(uint32_t stream, bool is_output, uint64_t bytes)> packed;
 };

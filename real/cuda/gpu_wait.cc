@@ -28,8 +28,8 @@ void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_don
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
       if (waited.count() > patience.seconds) {
         throw Error(
-            fmt::format("the GPU has stood still for {:.1f} s: {}; a deadlock, or another "
-                        "rank that did not come",
+            fmt::format("the GPU has stood still for {:.1f} s: {}; a deadlock, or another rank "
+                        "that did not come",
                         waited.count(), what_hangs()));
       }
     }

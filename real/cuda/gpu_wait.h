@@ -1,5 +1,5 @@
-// Waiting for a GPU, which may never come: other ranks are looked after meanwhile, and the
-// time is limited.
+// Waits for a GPU, which may never finish: meanwhile other ranks are watched, and the time is
+// limited.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ namespace rehearse {
 struct GpuPatience {
   const GpuCommunicators& communicators;
   Transport& transport;
-  double seconds;  // without anything done
+  double seconds;  // without progress
 };
 
-// Until `is_done` says so. Throws Error with `what_hangs` when the time is over or NCCL has found a
-// fault, RankLost when another rank has gone.
+// Waits until `is_done`. Throws Error with `what_hangs` if the time is over or NCCL has found a
+// fault, and RankLost if another rank is gone.
 void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_done,
                 const std::function<std::string()>& what_hangs);
 
-// For when NCCL has failed: it often sees first that a rank has gone, and cannot say which. Throws
-// RankLost where the transport can, now or in a quarter of a second.
+// For when NCCL has failed: it is often the first to see that a rank is gone, but cannot say which.
+// Throws RankLost if the transport can say, now or within a quarter of a second.
 void LookForLostRank(Transport& transport);
 
 // The first op of each stream that has not ended; `names` by op.

@@ -1,4 +1,4 @@
-// The kernels of real/cuda/kernels.cu, loaded into the current device: launched by name.
+// The kernels of real/cuda/kernels.cu, loaded into the current device and launched by name.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class KernelFunctionTable {
  public:
   explicit KernelFunctionTable(const CudaRuntime& cuda);
 
-  // All stages of a kernel, in order; sets what of the arguments follows from the plan.
+  // Launches all stages of a kernel, in order; sets those arguments that follow from the plan.
   void Launch(const LaunchPlan& plan, KernelArguments arguments, CudaStream stream) const;
 
  private:

@@ -10,18 +10,18 @@
 namespace rehearse {
 namespace {
 
-// How a stage's work is laid on blocks.
+// How a stage's work is divided into blocks.
 enum class Grid : uint8_t {
   kElements,      // threads over the elements of the first write
   kReadElements,  // threads over the elements of the first read
-  kRows,          // a block a row of the first read
-  kWrittenRows,   // a block a row of the first write
-  kGroups,        // a block a group of channels of an image
+  kRows,          // a block per row of the first read
+  kWrittenRows,   // a block per row of the first write
+  kGroups,        // a block per group of channels of an image
   kColumnChunks,  // blocks of 32 columns × chunks of rows of the first read
   kTable,         // threads over columns, slices of the table's rows
   kQueries,       // blocks of 64 rows × heads
   kKeys,          // blocks of 64 rows × groups of heads
-  kPartQueries,   // the same of a rank's parts of sequences
+  kPartQueries,   // the same for a rank's parts of sequences
   kPartKeys,
   kTensorChunks,  // chunks × reads
   kTensors,       // threads over the largest array × arrays
@@ -39,7 +39,7 @@ struct Stage {
   Grid grid = Grid::kElements;
 };
 
-// Up to three stages; `outputs` is how many sums a row and column a column sum makes.
+// Up to three stages; `outputs` is how many sums per row and column a column sum makes.
 struct Row {
   Kernel kernel = Kernel::kNone;
   std::array<Stage, 3> stages = {};
@@ -90,7 +90,7 @@ constexpr Row kRows[] = {
        {"RmsNormBackwardFinish", Grid::kElements},
        {"RmsNormBackwardAdd", Grid::kRows}}},
      2},
-    // Attention's functions end in the head size that they are made for, in order 64, 128, 256.
+    // Names of attention's functions end in their head size, in the order 64, 128, 256.
     {Kernel::kAttention, {{{"Attention", Grid::kQueries}}}},
     {Kernel::kAttentionBackward,
      {{{"AttentionBackwardQ", Grid::kQueries}, {"AttentionBackwardKV", Grid::kKeys}}}},
@@ -137,7 +137,7 @@ constexpr Row kRows[] = {
     {Kernel::kAdam, {{{"Adam", Grid::kTensors}}}},
 };
 
-// The instances of each of attention's functions, by the largest head that they are made for.
+// The instances of each of attention's functions, by the largest head that they can have.
 struct AttentionFunctions {
   Kernel kernel;
   size_t stage;
@@ -193,12 +193,12 @@ struct Shapes {
   uint32_t chunks;
 
   uint64_t Attribute(size_t i) const { return static_cast<uint64_t>(compute.attributes.at(i)); }
-  // Enough blocks to fill the device several times; each thread goes on until all is done.
+  // Enough blocks to fill the device several times; each thread goes on until everything is done.
   Dim3 OverElements(uint64_t elements, uint32_t y = 1) const {
     const uint64_t most = uint64_t{multiprocessors} * 16;
     return {Narrow(std::clamp<uint64_t>(DivideUp(elements, kThreads), 1, most)), y, 1};
   }
-  // Blocks of runs of so many rows of an operand.
+  // Blocks of runs of `length` rows of an operand.
   Dim3 OverRuns(size_t operand, uint64_t length, uint64_t y) const {
     const uint64_t runs = operands[operand].rows / length;
     return {Narrow(runs * DivideUp(length, kAttentionRows)), Narrow(y), 1};
@@ -251,8 +251,8 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
   return {};
 }
 
-// Chunks of rows of a column sum: four blocks a multiprocessor, at least 32 rows each;
-// of a long sum.
+// Chunks of rows of a column sum, four blocks per multiprocessor with at least 32 rows each; or
+// those of a long sum.
 uint32_t ChunksOf(const Row& row, const Shapes& s) {
   const Grid first = row.stages[0].grid;
   if (first == Grid::kTensorChunks) return s.multiprocessors;
@@ -296,8 +296,8 @@ LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> oper
   }
   if (IsOfTokens(compute.kernel) && !compute.attributes.empty()) {
     throw Error(
-        fmt::format("GPU kernels do not look at tokens further ahead yet, as a {} here "
-                    "does; expected \"predict_ahead\": 0, or \"--backend cpu\"",
+        fmt::format("GPU kernels cannot look at tokens further ahead yet, as a {} here does; "
+                    "expected \"predict_ahead\": 0, or \"--backend cpu\"",
                     Name(compute.kernel)));
   }
   CHECK(reads > 0 && reads < operands.size());

@@ -1,10 +1,10 @@
-// The CUDA runtime, cuBLAS, NCCL and NVML as far as Rehearse calls them: signatures and
-// constants of their binary interfaces, so that the backend compiles without their headers and
-// loads them at run time.
+// The CUDA runtime, cuBLAS, NCCL and NVML as far as Rehearse calls them: signatures and constants
+// of their binary interfaces, so that the backend compiles without their headers and loads them at
+// run time.
 //
-// real/cuda/libraries_check.cc compares every line with the vendors' headers where those are
+// real/cuda/libraries_check.cc compares every line with the vendors' headers if those are
 // installed. Sources: CUDA Runtime API 13.0, cuBLAS 13, NCCL 2.28, NVML 13 references. Everything
-// called is also in CUDA 12.8 and NCCL 2.18.
+// that is called is also in CUDA 12.8 and NCCL 2.18.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,7 @@ enum class DeviceAttribute : int {
 inline constexpr int kCudaNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the default stream
 inline constexpr unsigned kEventDisableTiming = 2;
-// Calls that a capture does not allow fail on the thread that captures, not on those
-// of other ranks.
+// Calls that a capture does not allow fail on the capturing thread, not on those of other ranks.
 enum class CaptureMode : int { kThreadLocal = 1 };
 
 struct CudaRuntime {
@@ -185,11 +184,11 @@ struct Nvml {
   Entry<int(NvmlDevice, int, unsigned*)> DeviceGetTemperature{library, "nvmlDeviceGetTemperature"};
 };
 
-// What a CUDA run calls, opened once a process. Throws Error naming the first library that is
-// missing. A rank alone does without NCCL.
+// What a CUDA run calls, opened once per process. Throws Error naming the first missing library. A
+// single rank does not need NCCL.
 struct GpuLibraries {
   GpuLibraries();
-  // Throws Error where there is no NCCL.
+  // Throws Error if there is no NCCL.
   const Nccl& RequireNccl() const;
 
   CudaRuntime cuda;

@@ -11,8 +11,8 @@
 namespace rehearse {
 namespace {
 
-// Passed alike in registers or memory: two pointers, two integers or enumerations of one width, or
-// two plain structs of one size.
+// Whether both are passed in the same way in registers or memory: two pointers, two integers or
+// enumerations of one width, or two plain structs of one size.
 template <typename T>
 constexpr bool kIsWord = std::is_integral_v<T> || std::is_enum_v<T>;
 template <typename T>
@@ -33,7 +33,7 @@ constexpr bool kSameInterface<Entry<int(Ours...)>, Result (*)(Theirs...)> = [] {
   }
 }();
 
-// A line fails to compile when the vendor's function is not as real/cuda/libraries.h declares it.
+// A line fails to compile if the vendor's function is not as real/cuda/libraries.h declares it.
 #define SAME(ours, theirs) static_assert(kSameInterface<decltype(ours), decltype(&::theirs)>)
 
 SAME(CudaRuntime::DriverGetVersion, cudaDriverGetVersion);

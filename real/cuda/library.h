@@ -1,9 +1,9 @@
 // A shared library that is opened when it is first needed, and its functions as checked calls.
 //
-// Rehearse does not link CUDA: one binary starts on any Linux, and says what is missing only when a
-// GPU is asked for. So each library that the CUDA backend calls is a struct of Entry members
-// (real/cuda/libraries.h), found by name when the struct is made. Immutable afterwards and safe to
-// call from several threads, as far as the library itself is.
+// Rehearse does not link to CUDA: one binary starts on any Linux, and says what is missing only
+// when a GPU is asked for. So each library that the CUDA backend calls is a struct of Entry members
+// (real/cuda/libraries.h), found by name when the struct is made. It is immutable afterwards and as
+// safe to call from several threads as the library itself.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ class Library {
   // Throws Error if the library has no such function: it is too old.
   void* Find(const char* name) const;
 
-  // How the library words its status codes; the number itself while unset.
+  // How the library describes its status codes; the number itself while unset.
   void set_describe(const char* (*describe)(int)) { describe_ = describe; }
   std::string Describe(int status) const;
 
@@ -42,8 +42,8 @@ namespace internal {
 [[noreturn]] void FailCall(const Library& library, const char* name, int status);
 }
 
-// A function of the library that returns a status, 0 for success: calling it throws
-// Error on any other.
+// A function of the library that returns a status, 0 for success; calling it throws Error for any
+// other status.
 template <typename Signature>
 class Entry;
 
@@ -59,7 +59,7 @@ class Entry<int(Parameters...)> {
     const int status = function_(parameters...);
     if (status != 0) internal::FailCall(*library_, name_, status);
   }
-  // The bare status, where more than one is an answer ("not ready").
+  // The bare status, for functions with more than one good answer ("not ready").
   int Status(Parameters... parameters) const { return function_(parameters...); }
   // Throws as a call that returned `status` would.
   [[noreturn]] void Fail(int status) const { internal::FailCall(*library_, name_, status); }

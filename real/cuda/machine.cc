@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// NVML if there is one: runs do without.
+// NVML if there is one; runs do not need it.
 const Nvml* FindNvml() {
   static const std::unique_ptr<Nvml> nvml = []() -> std::unique_ptr<Nvml> {
     try {
@@ -38,7 +38,7 @@ void ReadByNvml(const Nvml& nvml, GpuRecord* record) {
     record->power_limit_watts = milliwatts / 1e3;
   }
   if (nvml.DeviceGetPower.Status(device, &milliwatts) == 0) record->power_watts = milliwatts / 1e3;
-  // What a device does not tell stays 0.
+  // What a device does not say stays 0.
   nvml.DeviceGetClock.Status(device, NvmlClock::kMultiprocessor, &record->clock_mhz);
   nvml.DeviceGetClock.Status(device, NvmlClock::kMemory, &record->memory_clock_mhz);
   nvml.DeviceGetMaximumClock.Status(device, NvmlClock::kMultiprocessor, &record->maximum_clock_mhz);
@@ -67,7 +67,7 @@ void RequireGpus(const GpuLibraries& gpu, int devices) {
     throw Error(fmt::format("found {} GPU{}, expected at least {}; see CUDA_VISIBLE_DEVICES", found,
                             found == 1 ? "" : "s", devices));
   }
-  KernelImage();  // throws where there is none
+  KernelImage();  // throws if there is none
 }
 
 GpuRecord ReadGpu(const GpuLibraries& gpu, int device) {

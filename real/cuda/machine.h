@@ -1,5 +1,4 @@
-// The GPUs of this machine, as they are found: for the record of a run, and for saying
-// what is missing.
+// The GPUs of this machine as found: for the record of a run, and to say what is missing.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@
 namespace rehearse {
 
 struct GpuRecord {
-  std::string name;  // empty, like everything from NVML, where there is none
+  std::string name;  // empty without NVML, like everything that comes from it
   std::string uuid;
   std::string pci_bus;
   int multiprocessors = 0;
@@ -39,7 +38,7 @@ struct GpuMachine {
   std::string driver_cuda;
   std::string runtime;
   std::string cublas;
-  std::string nccl;                                              // empty where there is none
+  std::string nccl;                                              // empty if there is none
   std::vector<std::string> libraries;                            // files
   std::vector<std::pair<std::string, std::string>> environment;  // NCCL_*, CUDA_*, sorted
 };

@@ -24,7 +24,7 @@ thread_local NcclListener* listening = nullptr;
 
 // ---- what NCCL calls ----------------------------------------------------------------------------
 
-// Contexts and handles must not be null: versions 2 to 4 tell nothing of operations whose
+// Contexts and handles must not be null: versions 2 to 4 report nothing about operations whose
 // group has none.
 void* Anything() { return &interface_called; }
 
@@ -81,12 +81,12 @@ std::string UsersProfiler() {
     if (std::string_view(named) == kThisProgram) return "";
     return fmt::format("{} is \"{}\"", kVariable, named);
   }
-  // What NCCL opens where nothing is said.
+  // What NCCL opens by default.
   constexpr const char* kUsual = "libnccl-profiler.so";
   void* found = dlopen(kUsual, RTLD_NOW | RTLD_LOCAL);
   if (found == nullptr) return "";
   dlclose(found);
-  return fmt::format("{} is installed, which NCCL takes", kUsual);
+  return fmt::format("{} is installed, which NCCL uses", kUsual);
 }
 
 const std::string& UsersProfilerAtStart() {
@@ -132,7 +132,7 @@ nlohmann::ordered_json ToJson(const NcclProfilerState& state) {
 
 // ---- what NCCL looks for, by name ---------------------------------------------------------------
 
-// All else of the house is hidden from other libraries.
+// Everything else in Rehearse is hidden from other libraries.
 #define REHEARSE_SHOWN __attribute__((visibility("default")))
 
 extern const NcclProfilerTable<NcclInitV2, NcclEventV2> kTableV2 __asm__("ncclProfiler_v2")

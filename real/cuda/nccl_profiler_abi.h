@@ -1,9 +1,9 @@
-// NCCL's profiler plugin interface, versions 2 to 5: its binary layout as far as
-// operations need it.
+// NCCL's profiler plugin interface, versions 2 to 5: its binary layout as far as operations need
+// it.
 //
-// The four differ in the order of init's parameters and in where a collective's facts lie. Pointers
+// The four differ in the order of init's parameters and in where a collective's facts are. Pointers
 // to what we do not use are void. Version 1 (NCCL 2.23) numbers algorithms by its own tables and is
-// left out. Source: the debug information of NCCL 2.28.9's library, which knows all of them.
+// left out. Source: the debug information of NCCL 2.28.9's library, which has all of them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr int kNcclCollectiveEvent = 1 << 1;
 inline constexpr int kNcclMessageEvent = 1 << 2;
 
 // The head of every event. Version 5 widened `type`, which the others pad: little-endian bytes are
-// the same, but for those of the padding, which nobody has to set.
+// the same, except for the padding, which nobody has to set.
 struct NcclEventHead {
   uint8_t type;
   void* parent;
@@ -71,7 +71,7 @@ struct NcclCollectiveV4 {
   const char* protocol;
 };
 
-// A send or a receive. Those of versions 2 and 3 do not tell their channels.
+// A send or a receive. Versions 2 and 3 do not report their channels.
 struct NcclMessageV4 {
   const char* function;
   void* data;

@@ -25,7 +25,7 @@ Seconds FromNanoseconds(int64_t nanoseconds) {
   return Seconds(static_cast<double>(nanoseconds) * 1e-9);
 }
 
-// The middle one of so many rounds, after one that does not count.
+// The median of several rounds, after one that does not count.
 template <typename Measure>
 Seconds MedianRound(Measure measure) {
   measure();
@@ -45,7 +45,7 @@ class Meter {
         functions_(cuda),
         element_(AllocateGpuMemory(cuda, 2 * sizeof(float))),
         operands_(AllocateGpuMemory(cuda, 2 * sizeof(GpuOperand))) {
-    // A copy of one element: as little as a kernel can do.
+    // A copy of one element, the least that a kernel can do.
     std::array<GpuOperand, 2> operands{};
     for (size_t i = 0; i < operands.size(); ++i) {
       operands[i].data = static_cast<float*>(element_.get()) + i;
@@ -65,7 +65,7 @@ class Meter {
     arguments_.kernel = Kernel::kCopy;
   }
 
-  // On the device, of what `enqueue` puts on the stream.
+  // The device's time for what `enqueue` puts on the stream.
   template <typename Enqueue>
   Seconds DeviceTime(Enqueue enqueue) const {
     cuda_.EventRecord(begin_.get(), stream_.get());
@@ -74,7 +74,7 @@ class Meter {
     cuda_.EventSynchronize(end_.get());
     return FromNanoseconds(NanosecondsBetween(cuda_, begin_.get(), end_.get()));
   }
-  // Of the host, to put it there; waits in the end.
+  // The host's time to put it there; waits at the end.
   template <typename Enqueue>
   Seconds HostTime(Enqueue enqueue) const {
     const int64_t before = NowNanoseconds();
@@ -132,7 +132,7 @@ GpuOverheads MeasureOverheads(const GpuLibraries& gpu, int device, Bytes largest
   overheads.event =
       MedianRound([&] { return meter.HostTime([&] { meter.Record(kLaunches); }); }) / kLaunches;
   overheads.event_gap = MedianRound([&] { return meter.DeviceTime([] {}); });
-  // What a row of launches takes beyond a short one: the way to the first one is in neither.
+  // What a row of launches takes beyond a short row; getting to the first one is in neither.
   const auto row = [&](int launches) {
     return MedianRound([&] { return meter.DeviceTime([&] { meter.Launch(launches); }); });
   };

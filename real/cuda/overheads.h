@@ -1,5 +1,5 @@
-// What a GPU takes besides work: launches, events, and copies from and to the host. Measured
-// without a Schedule, on one stream of an otherwise idle device; medians of several rounds.
+// A GPU's overheads: launches, events, and copies from and to the host. Measured without a
+// Schedule, on one stream of an otherwise idle device; medians of several rounds.
 #pragma once
 
 #include <string>
@@ -21,14 +21,14 @@ struct GpuOverheads {
   Seconds launch;       // from one empty kernel to the next on the device, back to back
   Seconds host_launch;  // the host's time to launch one
   Seconds event;        // the host's time to record one
-  // On the device between two events with nothing between: what a pair adds to an op's time.
+  // On the device, between two events with nothing between them: what a pair adds to an op's time.
   Seconds event_gap;
   std::vector<CopyTime> to_device;  // from pinned memory
   std::vector<CopyTime> from_device;
   std::vector<CopyTime> on_device;
 };
 
-// Sets the current device. Copies of up to `largest` bytes.
+// Sets the current device. Measures copies of up to `largest` bytes.
 GpuOverheads MeasureOverheads(const GpuLibraries& gpu, int device, Bytes largest);
 
 nlohmann::ordered_json ToJson(const GpuOverheads& overheads);

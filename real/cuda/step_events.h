@@ -1,8 +1,8 @@
-// The events of a step: they order streams, tell when ops began and ended, and let the host wait.
+// The events of a step: they order streams, say when ops began and ended, and let the host wait.
 //
-// Timed: a pair of events an op. Not timed: an event only at the end of ops that somebody waits for
-// (another stream, the end of the step, now and then the host), so that the cost of timing itself
-// can be measured.
+// Timed: a pair of events for each op. Not timed: an event only at the end of ops that something
+// waits for (another stream, the end of the step, now and then the host), so that the cost of
+// timing itself can be measured.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace rehearse {
 
 class StepEvents {
  public:
-  // `window`: of so many ops in a row at least one has an end that the host can wait for.
+  // `window`: among this many ops in a row, the host can wait for the end of at least one.
   StepEvents(const CudaRuntime& cuda, const Role& role, bool timed, uint32_t window);
 
-  // Sets the GPU's clock beside the host's, on an idle stream: of several events that are waited
-  // for at once the quickest counts. Times are wrong by half of its width at most.
+  // Relates the GPU's clock to the host's, on an idle stream: several events are waited for at
+  // once, and the quickest counts. Times are wrong by at most half of its duration.
   void Anchor(CudaStream stream);
   int64_t anchor_width() const { return anchor_width_; }
   bool is_timed() const { return timed_; }
@@ -31,9 +31,9 @@ class StepEvents {
   void OrderAfter(uint32_t op, CudaStream stream) const;
 
   bool HasEnd(uint32_t op) const { return events_[op].end.get() != nullptr; }
-  // Throws Error when the op, or one before it, failed on the device.
+  // Throws Error if the op, or one before it, failed on the device.
   bool IsDone(uint32_t op) const;
-  // Of an op that is done; never where ops are not timed.
+  // Of an op that is done; must not be called if ops are not timed.
   OpTime TimeOf(uint32_t op) const;
 
  private:
@@ -47,7 +47,7 @@ class StepEvents {
   std::vector<OpEvents> events_;
   std::array<GpuEvent, 5> anchors_;
   CudaEvent anchor_ = nullptr;  // the one that counts
-  int64_t anchor_time_ = 0;     // of the host's clock
+  int64_t anchor_time_ = 0;     // on the host's clock
   int64_t anchor_width_ = 0;
 };
 

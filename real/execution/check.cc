@@ -20,14 +20,13 @@
 namespace rehearse {
 namespace {
 
-// An array that is compared, and what as.
+// An array that is compared, and as what.
 struct Compared {
   BufferId buffer;
   BufferKind kind;
 };
 
-// All parameters, and the gradients that the optimizer is given (all gradients where
-// there is none).
+// All parameters, and the gradients that the optimizer gets (all gradients if there is none).
 std::vector<Compared> ComparedArrays(const RankPlan& plan) {
   std::vector<Compared> compared;
   const auto add = [&](BufferId id, BufferKind kind) {
@@ -47,8 +46,8 @@ std::vector<Compared> ComparedArrays(const RankPlan& plan) {
   return compared;
 }
 
-// What a rank holds after one step: the elements of all compared buffers one after the
-// other, and losses.
+// What a rank has after one step: the elements of all compared buffers, one after the other, and
+// losses.
 struct Outcome {
   std::vector<double> values;
   std::vector<RowLoss> losses;
@@ -74,8 +73,8 @@ Outcome RunOnce(const RankPlan& plan, Transport& transport, uint64_t seed, doubl
   return outcome;
 }
 
-// Calls visit(array, its elements) for the compared arrays, whose elements come one
-// after the other.
+// Calls visit(array, its elements) for the compared arrays, whose elements come one after the
+// other.
 template <typename Visit>
 void ForEachArray(const RankPlan& plan, std::span<const double> values, Visit visit) {
   for (const Compared& array : ComparedArrays(plan)) {

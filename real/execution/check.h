@@ -1,10 +1,10 @@
-// Is what the ranks computed what one rank computes? Compares loss, gradients and updated
-// parameters of a distributed step with those of the serial schedule of the same network.
+// Do the ranks compute what one rank computes? Compares loss, gradients and updated parameters of a
+// distributed step with those of the serial schedule of the same network.
 //
-// Both begin with the same numbers (real/kernels/numbers.h), compute in double, and hold arrays of
-// the same names. Every rank's piece counts, replicas too. A difference is measured against the
+// Both begin with the same numbers (real/kernels/numbers.h), compute in double, and have arrays
+// with the same names. Every rank's piece counts, also replicas. A difference is relative to the
 // largest element of the array (or of all arrays of its kind times 1e-6, for arrays that are zero
-// but for rounding).
+// except for rounding).
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ struct StepNumbers {
   std::map<std::string, GlobalArray> arrays;
 };
 
-// The numbers of one step of a schedule of one rank. Throws Error when it has more.
+// The numbers of one step of a schedule with one rank. Throws Error if it has more.
 StepNumbers ComputeSerially(const Schedule& serial, uint64_t seed);
 
 struct ArrayDifference {
   std::string name;
   BufferKind kind = BufferKind::kParameter;
-  double relative = 0;  // largest difference over all ranks; infinite where something is no number
+  double relative = 0;  // largest difference over all ranks; infinite if something is not a number
   uint32_t rank = 0;    // where that is
 };
 
@@ -53,7 +53,7 @@ struct CheckReport {
 };
 
 // Runs one step of `planned` on all ranks of the transport and compares on rank 0; elsewhere the
-// report is empty. `serial` is needed on rank 0 only. The ranks run on what `backend` makes, by
+// report is empty. `serial` is needed only on rank 0. The ranks run on what `backend` makes, by
 // default the CPU in double.
 CheckReport CheckAgainst(const StepNumbers& serial, const Schedule& planned, Transport& transport,
                          uint64_t seed, const BackendFactory& backend = nullptr);

@@ -50,7 +50,7 @@ std::vector<std::vector<OpTime>> GatherTimes(Transport& transport, const std::ve
   return all;
 }
 
-// By step; empty elsewhere than on rank 0.
+// By step; empty on ranks other than 0.
 std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_t>& own) {
   std::vector<Seconds> slowest;
   for (const std::string& bytes : GatherBytes(transport, ToBytes(std::span<const int64_t>(own)))) {
@@ -63,7 +63,7 @@ std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_
   return slowest;
 }
 
-// Rank 0's word on its own steps.
+// Tells the observer of rank 0's own steps.
 class StepObserver {
  public:
   StepObserver(const ExecutionOptions& options, const Transport& transport)
@@ -169,7 +169,7 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   }
   std::vector<int64_t> graph_walls;
   if (!is_stopped && options.repeats_by_graph && backend->Use(StepMode::kGraph)) {
-    run(steps + 1, &whole);  // captures it; a replay is of the same step
+    run(steps + 1, &whole);  // captures it; a replay repeats the same step
     for (uint32_t i = 0; i < options.repeats; ++i) graph_walls.push_back(run(steps + 1, &whole));
   }
   const std::vector<ClockSample> after = MeasureClocks(transport);

@@ -1,9 +1,9 @@
 // Runs a Schedule for real: every rank calls Execute with the same schedule and options, and rank 0
 // gets the measured timelines of all ranks.
 //
-// Steps are separated by barriers; warm-up steps come first and are kept apart. Streams become
-// threads where the machine has a core for each, or where the schedule needs it (a rank that sends
-// must receive at the same time); else a rank does its ops one after the other, in list order.
+// Steps are separated by barriers; warm-up steps come first and are kept separately. Streams become
+// threads if the machine has a core for each, or if the schedule needs it (a rank that sends must
+// receive at the same time); otherwise a rank does its ops one after the other, in list order.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@ struct ExecutionOptions {
   DType arithmetic = DType::kFp32;  // or fp64
   StreamUse streams = StreamUse::kAuto;
   BackendFactory backend = nullptr;      // nothing: the CPU in `arithmetic`
-  bool poison = false;                   // memory that nothing has been written to holds NaN
-  bool repeats_untimed = false;          // run as many more steps whose ops are not timed
+  bool poison = false;                   // memory that has not been written holds NaN
+  bool repeats_untimed = false;          // also run as many steps whose ops are not timed
   bool repeats_by_graph = false;         // ... and as many that are launched as a graph
   ProgressObserver* observer = nullptr;  // told of the steps, by rank 0
-  // Asked on rank 0 after each step, where all ranks have one: no more steps then.
+  // Asked on rank 0 after each step, if all ranks have one; true means no more steps.
   std::function<bool()> is_stopped = nullptr;
 };
 
-// One step of one rank, as it ended: for logs that are written while the run goes on. Called
-// between steps, and for a step that failed (`failure` says how) with the ops that had ended.
+// One step of one rank, as it ended, for logs that are written during the run. Called between
+// steps, and also for a step that failed (`failure` says how), with the ops that had ended.
 struct StepOfRank {
   uint32_t number;  // from 0, warm-ups included
   bool is_warm_up;
@@ -47,34 +47,33 @@ struct StepOfRank {
 };
 using StepSink = std::function<void(const StepOfRank&)>;
 
-// What rank 0 knows in the end; other ranks know the first three.
+// What rank 0 knows at the end; other ranks know only the first three.
 struct Execution {
   bool blocking = false;  // one op after the other
-  Schedule schedule;      // as it was run: on one stream where blocking
+  Schedule schedule;      // as it was run: on one stream if blocking
   std::string backend;    // Backend::Description
   std::vector<Timeline> warm_ups;
   std::vector<Timeline> repeats;
-  std::vector<ClockMap> clocks;  // by rank, as measured; not applied where there is a common clock
-  // The repeats as the host of the slowest rank saw them; and as many steps after them whose
-  // ops were not timed, where timing them costs something, and that were replays of a graph,
-  // where there is one.
+  std::vector<ClockMap> clocks;  // by rank, as measured; not applied if there is a common clock
+  // The repeats as the host of the slowest rank saw them; then as many steps whose ops were not
+  // timed, if timing them costs something, and as many replays of a graph, if there is one.
   std::vector<Seconds> walls;
   std::vector<Seconds> untimed_walls;
   std::vector<Seconds> graph_walls;
-  // By rank, then op; of ops that the library tells of.
+  // By rank, then op; for ops that the library reports.
   std::vector<std::vector<LibraryChoice>> choices;
 
   // The repeat whose step time is the median (the lower one of two).
   const Timeline& Median() const;
 };
 
-// Throws Error for schedules that say too little to be executed, and on a full disk; RankLost when
-// another rank ends early; Stopped when it is stopped before the first step that counts is done.
-// Stopped later, it has fewer repeats.
+// Throws Error for schedules that say too little to be executed, and on a full disk; RankLost if
+// another rank ends early; Stopped if it is stopped before the first step that counts is done. If
+// it is stopped later, there are fewer repeats.
 Execution Execute(const Schedule& schedule, Transport& transport, const ExecutionOptions& options,
                   const StepSink& sink = nullptr);
 
-// Whether ranks will do one op after the other: `options` as rank 0 decides for all.
+// Whether ranks will do one op after the other; rank 0 decides for all.
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use);
 
 }  // namespace rehearse

@@ -8,11 +8,11 @@
 
 namespace rehearse {
 
-// Mean over the step's tokens (or samples). Each row counts once, whatever the number of ranks that
-// computed it. Of all ranks on rank 0; 0 elsewhere.
+// Mean over the step's tokens (or samples). Each row counts once, however many ranks computed it.
+// Over all ranks on rank 0; 0 elsewhere.
 double GatherLoss(Transport& transport, const std::vector<RowLoss>& own, double tokens);
 
-// |value - reference| over |reference|; infinite where that is no number.
+// |value - reference| / |reference|; infinite if that is not a number.
 double RelativeDifference(double value, double reference);
 
 }  // namespace rehearse

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPicosecondsPerNanosecond = 1000;
 
-// Who meets: the k-th collective of a group (group in `a`, nothing in `b`), or the k-th message
+// What meets: the k-th collective of a group (group in `a`, nothing in `b`), or the k-th message
 // from rank a to rank b.
 struct Meeting {
   uint32_t communicator;

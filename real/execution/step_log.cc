@@ -47,7 +47,7 @@ void StepLog::Write(const StepOfRank& step) {
 }
 
 void StepLog::Append(const std::string& line) {
-  if (file_ < 0) return;  // it has failed before, and said so
+  if (file_ < 0) return;  // it failed before and said so
   const off_t before = lseek(file_, 0, SEEK_END);
   size_t written = 0;
   while (written < line.size()) {
@@ -58,7 +58,7 @@ void StepLog::Append(const std::string& line) {
       continue;
     }
     const int reason = errno;
-    // Nothing more can be done where that fails too (a pipe, a device).
+    // Nothing more can be done if that fails too (a pipe, a device).
     if (before >= 0 && ftruncate(file_, before) != 0) errno = reason;
     close(file_);
     file_ = -1;

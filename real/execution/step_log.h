@@ -1,13 +1,12 @@
-// What one rank did, written line by line while the run goes on, so that a run that ends early
-// leaves what it had. Every rank writes a file of its own:
+// What one rank did, written line by line during the run, so that a run that ends early leaves what
+// it had. Every rank writes its own file:
 //
 //   {"schema": "rehearse.steps.v1", "scenario": "...", "rank": 1, "ranks": 4}
 //   {"step": 0, "warm_up": true, "ops": [[op, ready, end], ...]}
 //   {"step": 3, "warm_up": false, "ops": [...], "failure": "rank 0 ..."}
 //
 // Times are nanoseconds of the rank's own clock; a step that failed has the ops that ended.
-// A line is written at once or not at all: when the disk is full, what there is of it is
-// taken away again.
+// A line is written as a whole or not at all: if the disk is full, an incomplete line is removed.
 #pragma once
 
 #include <string>
@@ -18,8 +17,7 @@ namespace rehearse {
 
 class StepLog {
  public:
-  // Throws Error("cannot write ...") when the file cannot be made, as Write does when
-  // the disk is full.
+  // Throws Error("cannot write ...") if the file cannot be made, as Write does if the disk is full.
   StepLog(std::string path, const std::string& scenario, uint32_t rank, uint32_t ranks);
   ~StepLog();
   StepLog(const StepLog&) = delete;

@@ -1,8 +1,8 @@
 // Several steps one after the other, each on the parameters that the last one left: does a strategy
 // learn what one rank learns?
 //
-// The batch is the same in every step, so that a network which learns has losses that fall: it
-// comes to know that batch by heart. Dropout, where there is some, draws the same in every step.
+// The batch is the same in every step, so the losses of a network that learns must fall: it learns
+// that batch by heart. Dropout, if there is any, draws the same in every step.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct TrainingOptions {
 std::vector<double> Train(const Schedule& schedule, Transport& transport,
                           const TrainingOptions& options);
 
-// The same of a schedule of one rank, by this thread alone, on the CPU.
+// The same for a schedule with one rank, by this thread alone, on the CPU.
 std::vector<double> TrainSerially(const Schedule& serial, const TrainingOptions& options);
 
 }  // namespace rehearse

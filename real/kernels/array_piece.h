@@ -1,5 +1,5 @@
-// Where a rank's piece of an array lies in the global array: sim/schedule/schedule.h's
-// Region, for one rank.
+// Where a rank's piece of an array is in the global array: the Region of sim/schedule/schedule.h,
+// for one rank.
 //
 // The block is rows [row, row + rows) and columns [column, column + columns) of a global_rows ×
 // global_columns array. A flat piece holds the elements [first, first + count) of that block,
@@ -25,10 +25,10 @@ struct ArrayPiece {
   uint64_t count = 0;
   SequenceOrder order = {};  // of the global rows
 
-  // The number of the index-th row of the block where sequences come one after the other.
+  // The number of the index-th row of the block, with sequences one after the other.
   uint64_t RowOf(uint64_t index) const { return order.InSequences(row + index); }
 
-  // Of the element that is the index-th of the piece, row by row; nothing for padding.
+  // The position of the piece's index-th element, row by row; nothing for padding.
   struct Position {
     uint64_t row;
     uint64_t column;
@@ -38,12 +38,12 @@ struct ArrayPiece {
   friend bool operator==(const ArrayPiece&, const ArrayPiece&) = default;
 };
 
-// Throws Error when an extent is not cut into equal blocks or the rank is in none of the
-// groups that cut.
+// Throws Error if an extent is not cut into equal blocks or the rank is in none of the groups that
+// cut it.
 ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t rank);
 
-// The rank's position among all pieces that these communicators cut, outermost first;
-// and their number.
+// The rank's position among all pieces that these communicators cut, outermost first, and their
+// number.
 struct Share {
   uint64_t index = 0;
   uint64_t count = 1;

@@ -1,5 +1,5 @@
-// The one routine of OpenBLAS that kernels use, for float and double alike; plain loops where there
-// is no OpenBLAS.
+// The only OpenBLAS routine that kernels use, for both float and double; plain loops without
+// OpenBLAS.
 #pragma once
 
 #ifndef REHEARSE_NO_OPENBLAS

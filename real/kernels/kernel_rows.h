@@ -157,8 +157,8 @@ void Adam(const KernelCall<T>& call);
 
 }  // namespace rehearse::kernels
 
-// At the end of a file that defines some of them. A function's name cannot stand in
-// parentheses here.
+// Goes at the end of a file that defines some of them. A function's name cannot be in parentheses
+// here.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define REHEARSE_INSTANTIATE(Function)                          \
   template void Function<float>(const KernelCall<float>& call); \

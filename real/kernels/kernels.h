@@ -1,5 +1,5 @@
-// Every kernel of sim/schedule/kernel.h on one CPU core: matrix products by OpenBLAS, the
-// rest plain loops.
+// Every kernel of sim/schedule/kernel.h on one CPU core: matrix products by OpenBLAS, the rest as
+// plain loops.
 //
 // Instantiated for float (timing) and double (checking). A kernel CHECKs that its operands fit
 // together; it is a pure function of its call, so any number of them may run at once.
@@ -12,11 +12,11 @@
 
 namespace rehearse {
 
-// Nothing for Kernel::kNone, which computes nothing.
+// Does nothing for Kernel::kNone.
 template <typename T>
 KernelFunction<T> FindKernel(Kernel kernel);
 
-// OpenBLAS works with so many threads for each product from now on, in the whole process.
+// From now on OpenBLAS uses this many threads for each product, in the whole process.
 void SetBlasThreads(int threads);
 // What OpenBLAS chose for this machine: "OpenBLAS 0.3.21 ... SkylakeX".
 std::string BlasDescription();

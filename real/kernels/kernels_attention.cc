@@ -3,7 +3,7 @@
 //
 //   P = exp(Q·Kᵀ/√size + mask - L),  O = P·V
 //   dV = Pᵀ·dO,  dS = P∘(dO·Vᵀ - D)/√size with D = row sums of dO∘O,  dQ = dS·K,  dK = dSᵀ·Q
-// Backward makes P anew from L, the logarithm of the sum of exponentials (Dao et al. 2022).
+// Backward recomputes P from L, the logarithm of the sum of exponentials (Dao et al. 2022).
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -26,7 +26,7 @@ struct Heads {
   uint64_t value_size;
 
   uint64_t GroupColumns() const { return (heads + 1) * size + value_size; }
-  // In a row of X, then in one of O.
+  // Columns in a row of X, then in one of O.
   uint64_t QueryAt(uint64_t group, uint64_t head) const {
     return group * GroupColumns() + head * size;
   }
@@ -68,7 +68,7 @@ Matrix<T> CutValue(const Matrix<T>& matrix, uint64_t row, uint64_t column, const
   return {matrix.Row(row) + column, heads.sequence, heads.value_size, matrix.stride};
 }
 
-// The end of the keys that query i looks at, and their beginning.
+// The end of the keys that query i attends to, and their beginning.
 uint64_t KeysOf(const Heads& heads, uint64_t i) { return heads.causal ? i + 1 : heads.sequence; }
 uint64_t FirstKeyOf(const Heads& heads, uint64_t i) {
   const bool is_cut = heads.causal && heads.window > 0 && i >= heads.window;

@@ -1,5 +1,5 @@
 // The attention core of sequences that several ranks share: this rank's queries over the keys that
-// it has been given, and what joins such parts (Liu et al., Ring Attention, 2023).
+// it has been given, and the merging of such parts (Liu et al., Ring Attention, 2023).
 //
 //   P = exp(Q·Kᵀ/√size + mask - L),  O = P·V over the given keys; L counts these alone
 //   two parts:  L = log(exp L₁ + exp L₂),  O = exp(L₁-L)·O₁ + exp(L₂-L)·O₂
@@ -53,7 +53,7 @@ class SequencePart {
   }
 
   uint64_t length() const { return order_.Length(); }
-  // Of each sequence, that KV has.
+  // How many runs of each sequence KV has.
   uint64_t runs() const { return step_ < 0 ? order_.parts : 1; }
   // The first row of KV of a run of the sequence whose queries begin at `row`.
   uint64_t KeyRow(uint64_t run, uint64_t row, uint64_t rows) const { return run * rows + row; }
@@ -79,14 +79,14 @@ class SequencePart {
   uint64_t own_ = 0;
 };
 
-// So many columns of the rows of one run.
+// This many columns of the rows of one run.
 template <typename T>
 Matrix<T> CutRun(const Matrix<T>& matrix, uint64_t row, uint64_t column, uint64_t rows,
                  uint64_t size) {
   return {matrix.Row(row) + column, rows, size, matrix.stride};
 }
 
-// exp(scores - log_sum) where a query sees a key, else zero.
+// exp(scores - log_sum) where a query sees a key, otherwise zero.
 template <typename T>
 void Weigh(const SequencePart<T>& part, uint64_t run, uint64_t query, T log_sum, T* scores) {
   for (uint64_t key = 0; key < part.length(); ++key) {
@@ -94,7 +94,7 @@ void Weigh(const SequencePart<T>& part, uint64_t run, uint64_t query, T log_sum,
   }
 }
 
-// The keys and values of a row and group in X, beside those in an array of their own.
+// The keys and values of a row and group in X, and those in their own array.
 template <typename T, typename Copy>
 void ForEachPair(const KernelCall<T>& call, const Operand<T>& x, const Operand<T>& kv,
                  const Copy& copy) {

@@ -27,7 +27,7 @@ class TokenChoices {
   const ExpertRouting& routing() const { return routing_; }
   uint64_t kept() const { return first_.back(); }
 
-  // Calls visit(index of the token, which of its choices, row) for each choice that is taken.
+  // Calls visit(index of the token, which of its choices, row) for each choice that is accepted.
   template <typename T, typename Visit>
   void ForEachRow(const Operand<T>& tokens, const Visit& visit) const {
     std::vector<uint64_t> next(first_.begin(), first_.end() - 1);
@@ -52,7 +52,7 @@ class TokenChoices {
   std::vector<uint64_t> first_;  // row of each expert
 };
 
-// Scores of all experts for a token, their sum, and the sum of those that it asks for.
+// Scores of all experts for a token, their sum, and the sum of those that it chooses.
 struct Scores {
   std::vector<double> of;
   double all = 0;
@@ -77,7 +77,7 @@ Scores ScoresOf(const T* logits, const ExpertRouting& routing, const int32_t* as
   return scores;
 }
 
-// What each expert is asked for, as a share of all choices.
+// How often each expert is chosen, as a share of all choices.
 std::vector<double> SharesOf(const ExpertRouting& routing) {
   std::vector<double> shares(routing.experts);
   for (const int32_t expert : routing.asked)
@@ -129,7 +129,7 @@ void RouteBackward(const KernelCall<T>& call) {
   for (uint64_t i = 0; i < dl.rows; ++i) {
     const int32_t* const asked = choices.AskedBy(dl.RowOf(i));
     const Scores scores = ScoresOf(logits.Row(i), routing, asked, is_sigmoid);
-    // Of the scores: first by the loss that balances, then by the weights.
+    // Gradient of the scores: first from the balancing loss, then from the weights.
     std::vector<double> ds(routing.experts);
     double balance = 0;
     for (uint32_t e = 0; e < routing.experts; ++e)

@@ -1,5 +1,5 @@
-// Convolutional networks: a convolution is im2col and a product; pooling; up-sampling;
-// moving channels.
+// Convolutional networks: a convolution is im2col and a product; pooling; up-sampling; moving
+// channels.
 //
 // A row is a pixel of an image (image by image, line by line), a column a channel.
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace rehearse::kernels {
 namespace {
 
-// Calls visit(pixel of the image or nothing outside of it, element of the row of columns) for
-// the first channel of every input that an output sees; the other channels are `channel` apart
-// in the columns.
+// Calls visit(pixel of the image or nothing outside it, element of the row of columns) for the
+// first channel of every input that an output sees; the other channels are `channel` apart in the
+// columns.
 template <typename T, typename Visit>
 void ForEachWindow(const KernelCall<T>& call, const Operand<T>& image, const Operand<T>& columns,
                    Visit visit) {
@@ -46,7 +46,7 @@ void ForEachWindow(const KernelCall<T>& call, const Operand<T>& image, const Ope
   }
 }
 
-// Calls visit(row of the small image's pixel, rows of the large image's pixels that lie there: the
+// Calls visit(row of the small image's pixel, rows of the large image's pixels at that place: the
 // first one, and how many rows a line has) for every pixel of the small image.
 template <typename T, typename Visit>
 void ForEachBlock(const Operand<T>& large, const Operand<T>& small, uint64_t height, uint64_t width,
@@ -56,7 +56,7 @@ void ForEachBlock(const Operand<T>& large, const Operand<T>& small, uint64_t hei
   CHECK_EQ(large.columns, small.columns);
   const uint64_t line = width * factor;
   for (uint64_t row = 0; row < small.rows; ++row) {
-    const uint64_t y = row / width;  // lines of all images lie below each other
+    const uint64_t y = row / width;  // lines of all images are below each other
     visit(row, y * factor * line + row % width * factor, line);
   }
 }

@@ -1,5 +1,5 @@
-// Latent attention: queries, keys, values and the key's shared columns between their own arrays and
-// the groups of an attention core.
+// Latent attention: moves queries, keys, values and the key's shared columns between their own
+// arrays and the groups of an attention core.
 #include <algorithm>
 
 #include "real/kernels/kernel_rows.h"
@@ -8,7 +8,7 @@
 namespace rehearse::kernels {
 namespace {
 
-// A head's columns: of Q a q, of KV a k's own ones and a v, of R what all keys end with.
+// A head's columns: in Q its q, in KV the k's own part and the v, in R what all keys end with.
 template <typename T>
 struct JoinedHeads {
   JoinedHeads(const KernelCall<T>& call, const Operand<T>& query, const Operand<T>& keys,

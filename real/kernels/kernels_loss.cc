@@ -9,7 +9,7 @@
 namespace rehearse::kernels {
 namespace {
 
-// How many tokens further ahead than the next one a row's label is, and what its loss counts.
+// How many tokens further ahead than the next one a row's label is, and the weight of its loss.
 template <typename T>
 uint64_t AheadOf(const KernelCall<T>& call) {
   return call.compute.attributes.empty() ? 0 : call.Count(0);
@@ -19,7 +19,7 @@ T WeightOf(const KernelCall<T>& call) {
   return call.compute.attributes.size() < 2 ? T(1) : static_cast<T>(call.Attribute(1));
 }
 
-// Which of x's columns is the label of row i; x.columns or more where another rank has it.
+// Which of x's columns is the label of row i; x.columns or more if another rank has it.
 template <typename T>
 uint64_t LabelColumn(const KernelCall<T>& call, const Operand<T>& x, uint64_t i) {
   const uint64_t label =
@@ -74,7 +74,7 @@ void CrossEntropy(const KernelCall<T>& call) {
   const Operand<T>& s = call.reads[0];
   const Operand<T>& loss = call.writes[0];
   CHECK_EQ(loss.rows, s.rows);
-  // Which rows these are: any of the two may say.
+  // Either of the two may say which rows these are.
   const Operand<T>& placed = s.place != nullptr ? s : loss;
   for (uint64_t i = 0; i < s.rows; ++i) {
     loss.At(i, 0) = WeightOf(call) * (std::log(s.At(i, 0)) - s.At(i, 1));

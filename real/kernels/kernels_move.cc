@@ -8,8 +8,8 @@
 namespace rehearse::kernels {
 namespace {
 
-// Calls `visit(row of x, row of y)` for all rows of two operands of as many elements. Where their
-// shapes differ (a flat piece and its matrix) both must be dense and count as one long row.
+// Calls `visit(row of x, row of y)` for all rows of two operands with equally many elements. If
+// their shapes differ (a flat piece and its matrix), both must be dense and count as one long row.
 template <typename T, typename Visit>
 void ForEachRowPair(const Operand<T>& x, const Operand<T>& y, Visit visit) {
   CHECK_EQ(x.elements(), y.elements());
@@ -30,7 +30,7 @@ void ForEachToken(const KernelCall<T>& call, const Operand<T>& tokens, const Ope
   const uint64_t ahead = call.compute.attributes.empty() ? 0 : call.Count(0);
   for (uint64_t i = 0; i < tokens.rows; ++i) {
     const uint64_t token = TokenAt(call.facts.seed, call.BatchRow(tokens, i) + ahead, vocabulary);
-    // Wraps around for smaller tokens: then it is not ours either.
+    // Wraps around for smaller tokens, which are not ours either.
     const uint64_t local = token - table.GlobalRow();
     visit(i, local < table.rows ? table.Row(local) : nullptr);
   }

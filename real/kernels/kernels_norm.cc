@@ -1,5 +1,5 @@
 // Layer norm (Ba, Kiros, Hinton 2016) and RMS norm (Zhang, Sennrich 2019), with rows that may be
-// split over ranks: then sums over the row come from outside.
+// split over ranks, in which case sums over the row come from outside.
 #include <cmath>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // The gradient norm and Adam (Kingma, Ba 2015, with their constants), with clipping to norm 1.
 //
-// The rows of the state are master weights (where parameters are not themselves in fp32), first and
-// second moments, each with the elements of all parameters one after the other.
+// The rows of the state are master weights (if parameters are not themselves in fp32), first and
+// second moments, each with the elements of all parameters, one after the other.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Matrix products, by OpenBLAS where there is one.
+// Matrix products, by OpenBLAS if there is one.
 #include <fmt/format.h>
 
 #include "real/kernels/blas.h"
@@ -23,7 +23,7 @@ std::string BlasDescription() {
 namespace kernels {
 namespace {
 
-// The i-th of `batch` matrices of this shape that are stacked on one another.
+// The i-th of `batch` matrices of this shape, stacked on top of each other.
 template <typename T>
 Matrix<T> InBatch(const Matrix<T>& stacked, uint32_t i, uint64_t rows) {
   return {stacked.Row(i * rows), rows, stacked.columns, stacked.stride};

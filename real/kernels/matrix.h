@@ -16,7 +16,7 @@ struct Matrix {
   T* Row(uint64_t row) const { return data + row * stride; }
   T& At(uint64_t row, uint64_t column) const { return data[row * stride + column]; }
   uint64_t elements() const { return rows * columns; }
-  // Whether the elements lie one after the other.
+  // Whether the elements are contiguous.
   bool IsDense() const { return stride == columns || rows <= 1; }
 };
 

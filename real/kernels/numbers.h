@@ -1,6 +1,6 @@
 // The numbers that a run begins with: parameters, tokens, labels, targets, dropout masks.
 //
-// Each is a hash of what it stands for and of its position in the *global* array, so that every
+// Each is a hash of what it is for and of its position in the *global* array, so that every
 // strategy, number of ranks and backend begins with the same ones. The hash is SplitMix64's
 // finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 #pragma once
@@ -26,7 +26,7 @@ constexpr double UnitAt(uint64_t seed, uint64_t i) {
 uint64_t SeedOf(uint64_t seed, std::string_view name);
 
 // Parameters: a matrix is uniform with deviation 1/sqrt(columns), so that activations keep their
-// size (weights are stored n×k); a vector (one row) is uniform in ±0.1, about 1 where "gain" is in
+// size (weights are stored n×k); a vector (one row) is uniform in ±0.1, or around 1 if "gain" is in
 // the array's name.
 class InitialValues {
  public:
@@ -55,7 +55,7 @@ class DropoutMask {
   DropoutMask(uint64_t seed, int32_t layer, int32_t micro_batch, uint64_t salt, double probability,
               uint64_t columns);
   uint64_t stream() const { return seed_; }  // of hashed numbers
-  // 0, or 1/(1-probability) where it is kept.
+  // 0, or 1/(1-probability) if it is kept.
   double At(uint64_t row, uint64_t column) const {
     return UnitAt(seed_, row * columns_ + column) < probability_ ? 0 : scale_;
   }

@@ -1,4 +1,4 @@
-// A loop over many independent elements, on all cores where that pays.
+// A loop over many independent elements, on all cores if that pays off.
 #pragma once
 
 #include <algorithm>

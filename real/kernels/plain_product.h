@@ -14,7 +14,7 @@ void MultiplyPlainly(Transposed a_transposed, Transposed b_transposed, T alpha, 
   const uint64_t inner = a_transposed == Transposed::kYes ? a.rows : a.columns;
   for (uint64_t i = 0; i < c.rows; ++i) {
     T* row = c.Row(i);
-    // What was there does not count where beta is 0, not even NaN.
+    // If beta is 0, what was there does not matter, not even NaN.
     for (uint64_t j = 0; j < c.columns; ++j) row[j] = beta == T(0) ? T(0) : beta * row[j];
     for (uint64_t k = 0; k < inner; ++k) {
       const T factor = alpha * (a_transposed == Transposed::kYes ? a.At(k, i) : a.At(i, k));

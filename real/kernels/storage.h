@@ -1,5 +1,5 @@
-// How GPUs keep numbers in memory: fp32, bf16 and fp16, converted on the host. Rounds to the
-// nearest, ties to even, as the devices do.
+// How GPUs store numbers in memory: fp32, bf16 and fp16, converted on the host. Rounds to nearest,
+// ties to even, as the devices do.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ float FromBf16(uint16_t bits);
 uint16_t ToFp16(float value);
 float FromFp16(uint16_t bits);
 
-// Element `index` of an array that is kept so.
+// Element `index` of an array that is stored like that.
 float LoadStored(Storage storage, const void* array, uint64_t index);
 void Store(Storage storage, void* array, uint64_t index, float value);
 

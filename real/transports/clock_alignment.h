@@ -1,10 +1,10 @@
-// Clocks of different ranks brought onto rank 0's, by round trips (Cristian 1989).
+// Aligns the clocks of ranks with rank 0's, by round trips (Cristian 1989).
 //
-// In a round trip rank 0 notes t0, the other rank answers with its clock t, rank 0 notes t1: its
-// offset is (t0 + t1)/2 - t, wrong by at most (t1 - t0)/2. Of many round trips only the quickest
-// quarter counts, its median. Done before and after the steps, so that a drift shows; between the
-// two it is linear. Ranks that read the same clock (threads, processes of one machine) need no
-// correction: then offsets measured all the same say how good the method is.
+// In a round trip rank 0 notes t0, the other rank answers with its clock t, and rank 0 notes t1:
+// the offset is (t0 + t1)/2 - t, wrong by at most (t1 - t0)/2. Of many round trips, the median of
+// the quickest quarter counts. This is done before and after the steps, so that drift shows;
+// between the two, the offset is linear. Ranks that read the same clock (threads, processes of one
+// machine) need no correction; their measured offsets then show how good the method is.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ClockSample {
   double round_trip = 0;  // of the quickest, nanoseconds
 };
 
-// Measures all ranks against rank 0: by rank there, empty elsewhere. All ranks must call it.
+// Measures all ranks against rank 0; by rank on rank 0, empty elsewhere. All ranks must call it.
 std::vector<ClockSample> MeasureClocks(Transport& transport);
 
 // One rank's clock -> rank 0's.
@@ -29,7 +29,7 @@ struct ClockMap {
   ClockSample after;
 
   int64_t ToRank0(int64_t nanoseconds) const;
-  // Nanoseconds a second by which the rank's clock is slow.
+  // Nanoseconds per second by which the rank's clock is slow.
   double Drift() const;
 };
 

@@ -12,11 +12,11 @@
 namespace rehearse {
 namespace {
 
-// Pipelines cut what they pass on into pieces of about so many bytes, at most so many.
+// Pipelines cut what they pass on into pieces of about this many bytes, up to this many pieces.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostPieces = 64;
 
-// Those whose positions may stand as the group's members do.
+// Algorithms whose positions can be in the order of the group's members.
 constexpr std::string_view kPlainAlgorithms[] = {
     "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "pat", "chain"};
 
@@ -28,7 +28,7 @@ const Algorithm& AlgorithmOf(const Collective& collective) {
                                 std::string_view(algorithm.name));
   if (known == std::end(kPlainAlgorithms)) {
     throw Error(
-        fmt::format("algorithm \"{}\" goes by the cluster's links and is only simulated; CPU ranks "
+        fmt::format("algorithm \"{}\" follows the cluster's links and is only simulated; CPU ranks "
                     "run {}, or auto",
                     algorithm.name, fmt::join(kPlainAlgorithms, ", ")));
   }
@@ -49,12 +49,12 @@ StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t me
   StepInput input;
   input.kind = collective.kind;
   input.extents = {size};
-  // Trees stand between machines, chains inside them: here every rank is a machine.
+  // Trees connect machines, chains the ranks inside them: here every rank is a machine.
   if (std::string_view(algorithm.name) == "tree") input.extents = {1, size};
   if (algorithm.pipelined.Has(collective.kind)) {
     input.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / kPieceBytes, 1, kMostPieces));
   }
-  const uint32_t root = collective.root;  // stands first
+  const uint32_t root = collective.root;  // comes first
   CHECK_LT(root, size);
   const auto member_at = [&](uint32_t position) { return (position + root) % size; };
   const uint32_t position = (member + size - root) % size;

@@ -20,8 +20,8 @@ class Space {
   Space(const StepMessages& steps, CollectiveKind kind, uint32_t ranks)
       : steps_(steps), kind_(kind), ranks_(ranks) {}
 
-  T* memory = nullptr;    // in place; of all-to-all what goes away
-  T* arriving = nullptr;  // all-to-all: what comes
+  T* memory = nullptr;    // in place; for all-to-all, what is sent
+  T* arriving = nullptr;  // all-to-all: what is received
   T* scratch = nullptr;   // all-to-all: further chunks
   uint64_t elements = 0;  // of `memory`
 
@@ -58,12 +58,12 @@ void Reduce(Reduction reduction, const T* from, T* to, size_t n) {
   }
 }
 
-// One message of the step that is under way.
+// One message of the current step.
 template <typename T>
 struct Posted {
   const StepMessage* message = nullptr;
   Transport::Handle handle;
-  std::vector<T> buffer;  // where it does not go straight from or into the space
+  std::vector<T> buffer;  // if it does not go directly from or into the space
 };
 
 template <typename T>
@@ -96,8 +96,8 @@ class Runner {
     }
   }
 
-  // One chunk goes and comes without a copy, unless it has to be added or is being
-  // sent at the time.
+  // A single chunk is sent and received without a copy, unless it has to be added or is being sent
+  // at the same time.
   bool IsDirect(const StepMessage& message, std::span<const StepMessage> step) const {
     if (message.chunks.size() != 1 || message.reduces) return false;
     return std::none_of(step.begin(), step.end(), [&](const StepMessage& other) {
@@ -172,7 +172,7 @@ void CopyUnlessSame(const T* from, uint64_t n, T* to) {
   if (from != to) std::copy(from, from + n, to);
 }
 
-// What goes to the next member comes from the one before.
+// What goes to the next member comes from the previous one.
 template <typename T>
 void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
   const Group& group = *call.group;
@@ -184,11 +184,11 @@ void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
       transport.Receive(group.ranks[(group.member + p - 1) % p], call.tag, call.to, bytes);
   Transport::Handle going =
       transport.Send(group.ranks[(group.member + 1) % p], call.tag, call.from, bytes);
-  transport.Wait(std::move(coming));  // who sends may wait until the other takes it
+  transport.Wait(std::move(coming));  // a sender may wait until the other takes the message
   transport.Wait(std::move(going));
 }
 
-// All-to-all of pairs that differ: what comes of each member lies in their order.
+// All-to-all with different sizes of pairs: what is received is in the order of members.
 template <typename T>
 void ExchangePairs(Transport& transport, const CollectiveCall<T>& call) {
   const Group& group = *call.group;
@@ -227,7 +227,7 @@ void ExchangePairs(Transport& transport, const CollectiveCall<T>& call) {
   for (Transport::Handle& handle : handles) transport.Wait(std::move(handle));
 }
 
-// In step k a member hears of the 2^k before it: in the end of all.
+// In step k a member hears from the 2^k before it, in the end from all.
 void MeetAll(Transport& transport, const Group& group, uint32_t tag) {
   const uint32_t p = group.size();
   for (uint32_t distance = 1; distance < p; distance *= 2) {

@@ -1,12 +1,12 @@
-// Runs one collective on real memory, by the library's own steps (collectives/algorithms/steps.h)
-// over a Transport.
+// Runs one collective on real memory, by our own steps (collectives/algorithms/steps.h) over a
+// Transport.
 //
 // All ranks of the group call it with the same kind, sizes and tag. Buffers are dense; what they
 // hold follows sim/schedule/schedule.h:
-//   all-reduce, broadcast, reduce   `from` and `to` as long as each other; `to` may be `from`
+//   all-reduce, broadcast, reduce   `from` and `to` are equally long; `to` may be `from`
 //   all-gather                      `to` has room for p times `from`
 //   reduce-scatter                  `from` has p times `to`
-//   all-to-all                      as long as each other, p equal blocks, not the same memory;
+//   all-to-all                      equally long, p equal blocks, not the same memory;
 //                                   or blocks as pair_bytes says, one after the other
 #pragma once
 
@@ -27,7 +27,7 @@ struct Group {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
 };
-// Throws Error when the rank is in no group of the communicator.
+// Throws Error if the rank is in no group of the communicator.
 Group GroupOf(const Communicator& communicator, uint32_t rank);
 
 template <typename T>
@@ -44,8 +44,8 @@ struct CollectiveCall {
 template <typename T>
 void RunCollective(Transport& transport, const CollectiveCall<T>& call);
 
-// Whoever runs the collectives of a step: our own steps, or the collectives of a library. May be
-// used from several threads.
+// Runs the collectives of a step: as our own steps, or as the collectives of a library. May be used
+// from several threads.
 class Collectives {
  public:
   virtual ~Collectives() = default;

@@ -54,7 +54,7 @@ void RequireSame(Transport& transport, const char* what, const std::string& text
   }
   verdict = BroadcastBytes(transport, verdict);
   if (verdict.empty()) return;
-  transport.Barrier();  // everybody knows before the first one leaves
+  transport.Barrier();  // so that everybody knows before the first one leaves
   throw Error(verdict);
 }
 

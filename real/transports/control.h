@@ -1,4 +1,4 @@
-// Small talk between ranks outside of steps: everybody to rank 0, rank 0 to everybody.
+// Short messages between ranks outside steps: from all ranks to rank 0, from rank 0 to all.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ std::vector<T> FromBytes(const std::string& bytes) {
   return values;
 }
 
-// Throws Error on every rank unless all ranks have the same `text` (what they are about to do);
+// Throws Error on every rank unless all ranks have the same `text` (what they are about to do); it
 // says which rank differs from rank 0.
 void RequireSame(Transport& transport, const char* what, const std::string& text);
 

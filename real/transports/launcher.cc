@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// The variables of one launcher; those of local ranks may be missing.
+// The variables of one launcher; those for local ranks may be missing.
 struct Variables {
   const char* launcher;
   const char* rank;
@@ -23,8 +23,8 @@ struct Variables {
   const char* job[3];  // together they name the run; some may be null
 };
 
-// torchrun first: it may run below mpirun or srun. srun last: mpirun in an allocation sees its
-// variables too.
+// torchrun is first, as it may run under mpirun or srun; srun is last, as mpirun in an allocation
+// also sees its variables.
 constexpr Variables kLaunchers[] = {
     {"torchrun",
      "RANK",
@@ -56,7 +56,7 @@ constexpr Variables kLaunchers[] = {
   throw Error(fmt::format("environment: found {}=\"{}\", expected a whole number", variable, text));
 }
 
-// The number at the begin of `text`, which it moves on; nothing if there is none.
+// Takes the number at the beginning of `text`; nothing if there is none.
 std::optional<uint32_t> TakeNumber(std::string_view* text) {
   uint32_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
@@ -106,7 +106,7 @@ std::string JobName(const Variables& variables) {
       name += std::isalnum(static_cast<unsigned char>(*c)) != 0 ? *c : '.';
     }
   }
-  constexpr size_t kLongest = 150;  // files are called by it, with something before and behind
+  constexpr size_t kLongest = 150;  // file names contain it, with something before and after it
   if (name.size() > kLongest) {
     Fnv1a hash;
     hash.Add(name);

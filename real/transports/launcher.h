@@ -1,4 +1,4 @@
-// Which rank of how many this process is, as mpirun, srun or torchrun say it in the environment.
+// Which rank of how many this process is, as mpirun, srun or torchrun say in the environment.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct Launch {
   uint32_t ranks = 1;
   uint32_t local_rank = 0;  // on this machine
   uint32_t local_ranks = 1;
-  // Otherwise all are taken to be on this machine.
+  // If not, all are assumed to be on this machine.
   bool knows_local_ranks = true;
 };
 
-// Nothing when none of them started this process. Throws Error when their variables
-// contradict each other.
+// Nothing if none of them started this process. Throws Error if their variables contradict each
+// other.
 std::optional<Launch> DetectLaunch();
 
 }  // namespace rehearse

@@ -1,7 +1,7 @@
-// Looks after the other ranks while this one waits in a call that cannot be interrupted (NCCL
-// making communicators, MPI's begin and end).
+// Watches the other ranks while this one waits in a call that cannot be interrupted (NCCL making
+// communicators, MPI starting and ending).
 //
-// When a rank is lost and the call still has not returned a few seconds later, says which and ends
+// If a rank is lost and the call still has not returned a few seconds later, says which and ends
 // the process with exit status 1: there is no other way out.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace rehearse {
 
 class LostRankWatch {
  public:
-  // Of the transport only Check is used, on another thread; `who_waits` is "NCCL", for the message.
+  // Uses only the transport's Check, on another thread; `who_waits` is "NCCL", for the message.
   LostRankWatch(Transport& transport, const char* who_waits);
   ~LostRankWatch();
   LostRankWatch(const LostRankWatch&) = delete;

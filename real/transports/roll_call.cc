@@ -32,7 +32,7 @@ constexpr int32_t kSigningOn = -1;
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 constexpr uint32_t kSilentLooks = 10;  // five seconds
 
-// A text that one process writes while others may read it, be it half old and half new.
+// A text that one process writes while others may read it, even if it is half old and half new.
 struct SharedText {
   std::array<std::atomic<char>, kTextSize> letters;  // ends with 0
 
@@ -55,7 +55,7 @@ struct SharedText {
 
 bool IsAlive(pid_t process) {
   if (kill(process, 0) != 0 && errno == ESRCH) return false;
-  // A process that has ended but that its parent has not collected yet counts as ended.
+  // A process that has ended counts as ended even if its parent has not collected it yet.
   const std::string path = fmt::format("/proc/{}/stat", process);
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno != ENOENT;
@@ -70,12 +70,12 @@ bool IsAlive(pid_t process) {
 
 }  // namespace
 
-// All zero is a valid beginning: the memory comes like that.
+// All zeros is a valid initial state: new memory is like that.
 struct RollCall::Slot {
   std::atomic<int32_t> process;  // 0: has not signed on
   std::atomic<uint32_t> has_signed_off;
-  std::atomic<uint32_t> signs;      // of life
-  std::atomic<uint32_t> is_silent;  // has given none for too long
+  std::atomic<uint32_t> signs;      // signs of life
+  std::atomic<uint32_t> is_silent;  // has given no sign for too long
   uint32_t rank;
   SharedText activity;
 };
@@ -84,7 +84,7 @@ struct RollCall::Shared {
   std::atomic<uint32_t> present;
   std::atomic<uint32_t> over;  // 1: a reason is being written, 2: it is there
   char reason[kTextSize * 4];
-  Slot slots[1];  // as many as ranks
+  Slot slots[1];  // one per rank
 
   static size_t Size(uint32_t ranks) { return sizeof(Shared) + (ranks - 1) * sizeof(Slot); }
 };
@@ -116,9 +116,9 @@ RollCall::RollCall(const std::string& job, uint32_t local_rank, uint32_t local_r
   }
 }
 
-// The lock tells whether anybody uses the memory: who gets it alone finds what a killed run left,
-// or nothing, and clears it. Shared, it lasts as long as the process. A rank signs on only under
-// the shared lock, so that nobody clears what it writes.
+// The lock tells whether anybody uses the memory: a process that gets it exclusively finds nothing,
+// or what a killed run left, and clears that. Shared, it is held as long as the process lives. A
+// rank signs on only under the shared lock, so that nobody clears what it writes.
 bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   const auto size = static_cast<off_t>(Shared::Size(local_ranks_));
   const auto fail = [&](const char* what) {
@@ -141,7 +141,7 @@ bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   struct stat about {};
   if (fstat(file_, &about) != 0) fail("look at");
   if (about.st_nlink == 0) return give_back("it has been removed");
-  if (about.st_size != size) return give_back("of another number of ranks");
+  if (about.st_size != size) return give_back("it is for another number of ranks");
   void* memory =
       mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (memory == MAP_FAILED) fail("map");
@@ -156,7 +156,7 @@ bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   own.rank = rank;
   own.activity.Set("starting");
   own.process.store(getpid());
-  // The last to come removes the name: nothing is left behind, whatever happens.
+  // The last rank to come removes the name, so that nothing is left behind, whatever happens.
   if (shared_->present.fetch_add(1) + 1 == local_ranks_) shm_unlink(name_.c_str());
   return true;
 }
@@ -198,8 +198,8 @@ RollCall::~RollCall() {
   Leave();
 }
 
-// It counts its own looks: if this process was stopped itself, the others have not been silent
-// meanwhile.
+// It counts its own checks: if this process itself was stopped, the others were not silent in the
+// meantime.
 void RollCall::Watch() {
   std::vector<uint32_t> seen(local_ranks_);
   std::vector<uint32_t> silent(local_ranks_);
@@ -224,7 +224,7 @@ void RollCall::Watch() {
 }
 
 void RollCall::set_activity(const char* text) noexcept {
-  const std::lock_guard lock(activity_);  // streams have threads of their own
+  const std::lock_guard lock(activity_);  // streams have their own threads
   shared_->slots[local_rank_].activity.Set(text);
 }
 
@@ -259,7 +259,7 @@ std::optional<std::string> RollCall::Trouble() {
     if (process <= 0 || slot.has_signed_off.load() != 0 || IsAlive(process)) continue;
     GiveUp(fmt::format("rank {} (process {}) is gone; it was at {}", slot.rank, process,
                        slot.activity.Get()));
-    // Unless another has just begun to write its own.
+    // Unless another rank has just begun to write its own reason.
     if (shared_->over.load() == 2) return std::string(shared_->reason);
   }
   return std::nullopt;

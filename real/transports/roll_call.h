@@ -1,12 +1,12 @@
-// Who is there: ranks of one machine that are processes of their own watch each other through a
-// small piece of shared memory, so that a lost rank is noticed at once and named, whatever MPI and
-// its launcher do.
+// Who is there: ranks that are separate processes of one machine watch each other through a small
+// piece of shared memory, so that a lost rank is noticed and named at once, whatever MPI and its
+// launcher do.
 //
 // Each rank has a slot with its process and what it is doing; any of them may write a reason why
-// the run is over. A process that has ended without signing off, or that never signed on, is lost;
-// so is one that gives no sign of life for five seconds (stopped, frozen): a thread of its own
-// gives them, whatever the rank computes. The memory is removed when all have come; what a killed
-// run has left of it is recognised, because nobody holds a lock on it, and cleared.
+// the run is over. A process that ended without signing off, or that never signed on, is lost; so
+// is one that gives no sign of life for five seconds (stopped, frozen), which a separate thread
+// does, whatever the rank computes. The memory's name is removed when all have come; what a killed
+// run has left is recognised, because nobody holds a lock on it, and cleared.
 #pragma once
 
 #include <condition_variable>
@@ -21,9 +21,10 @@ namespace rehearse {
 
 class RollCall {
  public:
-  // `job` names the run, the same for all its ranks on this machine and no other (letters,
-  // digits, - and .). Local ranks count from 0. Waits until all have signed on, at most `patience`
-  // seconds; throws Error that names those that have not.
+  // `job` is a name that all ranks of the run on this machine have, and no other run (letters,
+  // digits,
+  // - and .). Local ranks count from 0. Waits until all have signed on, at most `patience` seconds;
+  // throws Error that names those that have not.
   RollCall(const std::string& job, uint32_t local_rank, uint32_t local_ranks, uint32_t rank,
            double patience);
   ~RollCall();  // signs off
@@ -34,16 +35,16 @@ class RollCall {
   // The first reason counts.
   void GiveUp(const std::string& reason) noexcept;
   // Why the run is over: another rank's reason, or "rank 3 (process 4711) ended in ..."; nothing as
-  // long as all is well. Cheap: looks at processes at most every 50 ms.
+  // long as all is well. Cheap: checks processes at most every 50 ms.
   std::optional<std::string> Trouble();
-  // Signs off and waits until the others have too, or ended, at most `patience` seconds: launchers
-  // kill all ranks when the first one fails, before the others have said what they know.
+  // Signs off and waits until the others have signed off or ended, at most `patience` seconds:
+  // launchers kill all ranks when the first one fails, before the others have said what they know.
   void LeaveTogether(double patience) noexcept;
 
  private:
   struct Shared;
   struct Slot;
-  // Nothing while the memory under that name is another run's, which `whose` tells.
+  // False while the memory under that name belongs to another run, which `whose` describes.
   bool TrySignOn(uint32_t rank, std::string* whose);
   void AwaitOthers(int64_t deadline, double patience);
   void Leave() noexcept;

@@ -1,11 +1,11 @@
-// What all processes of one run know and nobody else: who connects has to say it before anybody
-// listens to it.
+// What all processes of one run know and nobody else: whoever connects must say it first, and until
+// then nothing it says counts.
 //
 // It is in the environment, REHEARSE_SECRET, or in the file that REHEARSE_SECRET_FILE names, which
 // only its owner may read. Ranks of one machine need neither: rank 0 leaves one in shared memory
 // of mode 600 until all have come. A rank says one half of it and rank 0 the other, so that neither
-// can answer with what it has just heard. Halves go over the wire as they are: a secret is for one
-// run, on a network that does not listen.
+// can answer with what it has just heard. Halves go over the wire unencrypted: a secret is for one
+// run, on a network where nobody listens.
 #pragma once
 
 #include <array>
@@ -24,21 +24,21 @@ struct RunSecret {
   SecretHalf of_rank_0{};
 };
 
-// Takes as long wherever they differ.
+// Takes equally long wherever they differ.
 bool IsSame(const SecretHalf& a, const SecretHalf& b);
 
-// Throws Error, which begins with `source`, for a text of another length.
+// Throws Error, which begins with `source`, for a text of the wrong length.
 RunSecret SplitSecret(const std::string& text, const std::string& source);
 
-// Nothing where neither variable is set. Throws Error for secrets of another length, and for a file
-// that is none, is another's, or that others may read.
+// Nothing if neither variable is set. Throws Error for secrets of the wrong length, and for a file
+// that is not a plain file, belongs to another user, or can be read by others.
 std::optional<RunSecret> SecretFromEnvironment();
 
-// A secret that lies in this machine's shared memory as long as the object lives.
+// A secret that stays in this machine's shared memory as long as the object lives.
 class SharedSecret {
  public:
-  // `run` is a name that no other run of this user has, as a file may have it. What an earlier one
-  // has left under it is replaced.
+  // `run` is a name that no other run of this user has, fit for a file. What an earlier run has
+  // left under it is replaced.
   explicit SharedSecret(const std::string& run);
   ~SharedSecret();
   SharedSecret(const SharedSecret&) = delete;
@@ -46,7 +46,7 @@ class SharedSecret {
 
   const RunSecret& secret() const { return secret_; }
 
-  // What this user's rank 0 has left there; nothing as long as there is none.
+  // What this user's rank 0 has left there; nothing as long as it has not.
   static std::optional<RunSecret> Find(const std::string& run);
 
  private:

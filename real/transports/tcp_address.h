@@ -1,5 +1,5 @@
-// Where processes without MPI meet, and for how long they wait, as their launcher or user says it
-// in the environment.
+// Where processes without MPI meet, and how long they wait, as their launcher or user says in the
+// environment.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ struct TcpAddress {
   std::string host = "127.0.0.1";
   uint16_t port = 29500;
 };
-// MASTER_ADDR and MASTER_PORT; the first node of the step where only Slurm speaks. Where torchrun's
-// agent listens on that port itself (TORCHELASTIC_USE_AGENT_STORE), the next one. Throws Error for
-// a port that is none.
+// MASTER_ADDR and MASTER_PORT; with only Slurm's variables, the first node of the step. If
+// torchrun's agent itself listens on that port (TORCHELASTIC_USE_AGENT_STORE), the next one. Throws
+// Error for an invalid port.
 TcpAddress TcpAddressFromEnvironment();
 
-// Seconds that ranks wait for each other to start: REHEARSE_PATIENCE, or 30. Throws Error for
-// what is no time.
+// Seconds that ranks wait for each other to start: REHEARSE_PATIENCE, or 30. Throws Error for an
+// invalid time.
 double PatienceFromEnvironment();
 
 }  // namespace rehearse

@@ -23,9 +23,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHelloPatience{2000};  // for what has connected to say who it is
+constexpr milliseconds kHelloPatience{2000};  // for whoever has connected to say who it is
 constexpr milliseconds kBetweenTries{50};
-constexpr size_t kMostKnocks = 256;  // of whom nothing is known yet
+constexpr size_t kMostKnocks = 256;  // connections of which nothing is known yet
 
 WireClock::duration WireTime(double seconds) {
   return std::chrono::duration_cast<WireClock::duration>(std::chrono::duration<double>(seconds));
@@ -106,7 +106,7 @@ class Gathering {
         missing_(launch.ranks - 1) {
     met_.neighbours.resize(launch.ranks);
     met_.have_one_clock = true;
-    // Only after it listens: the port is then this run's alone, and so is the name.
+    // Only after it listens: then the port belongs to this run alone, and so does the name.
     if (!meeting.secret) own_secret_.emplace(RunName(launch, meeting.address));
   }
 
@@ -149,7 +149,7 @@ class Gathering {
     wait += static_cast<ptrdiff_t>(knocks_.size());
     for (auto& neighbour : met_.neighbours) {
       if (!neighbour || wait++->revents == 0) continue;
-      neighbour.reset();  // it has gone, and may come again
+      neighbour.reset();  // it has gone, but may come again
       ++missing_;
     }
     Hear(of_knocks);
@@ -164,7 +164,7 @@ class Gathering {
         const auto got = knock.socket->ReceiveSome(
             reinterpret_cast<char*>(&knock.hello) + knock.heard, sizeof(Hello) - knock.heard);
         if (!got) {
-          Drop(knock, "it went before it had said who it is");
+          Drop(knock, "it left before it said who it is");
           continue;
         }
         knock.heard += *got;
@@ -191,7 +191,7 @@ class Gathering {
       return;
     }
     if (knocks_.size() == kMostKnocks) {
-      Drop(knocks_.front(), fmt::format("more than {} talk at once", kMostKnocks));
+      Drop(knocks_.front(), fmt::format("more than {} connect at once", kMostKnocks));
       knocks_.erase(knocks_.begin());
     }
     Knock knock;
@@ -203,9 +203,9 @@ class Gathering {
 
   void Judge(Knock* knock) {
     const Hello& hello = knock->hello;
-    if (hello.magic != kWireMagic) return Drop(*knock, "it does not speak as a rank does");
+    if (hello.magic != kWireMagic) return Drop(*knock, "it does not talk like a rank");
     if (hello.version != kWireVersion)
-      return Drop(*knock, "it speaks as a rank of another version of rehearse");
+      return Drop(*knock, "it is a rank of another version of rehearse");
     if (!IsSame(hello.secret, secret().of_ranks))
       return Drop(*knock, "it does not know the secret of the run (REHEARSE_SECRET)");
     std::string fault;
@@ -222,14 +222,14 @@ class Gathering {
         static_cast<uint64_t>(std::max<int64_t>(0, (until_ - WireClock::now()) / milliseconds(1)));
     fault.copy(answer.reason.data(), answer.reason.size() - 1);
     if (!knock->socket->Send(&answer, sizeof answer) && fault.empty())
-      fault = fmt::format("rank {} went at once", hello.rank);
+      fault = fmt::format("rank {} left at once", hello.rank);
     if (!fault.empty()) return Drop(*knock, fault);
     met_.have_one_clock = met_.have_one_clock && hello.machine == machine_;
     met_.neighbours[hello.rank] = std::move(knock->socket);
     --missing_;
   }
 
-  // The first is told at once, the number in the end: there may be many.
+  // The first is reported at once, the number at the end: there may be many.
   void Drop(const Knock& knock, const std::string& why) {
     if (dropped_++ > 0) return;
     first_dropped_ = fmt::format("{}: {}", knock.from, why);
@@ -237,7 +237,7 @@ class Gathering {
                     first_dropped_));
   }
 
-  // Those that have come learn why it ends.
+  // Tells those that have come why the run ends.
   [[noreturn]] void FailMissing() {
     std::vector<uint32_t> missing;
     for (uint32_t rank = 1; rank < launch_.ranks; ++rank) {
@@ -326,7 +326,7 @@ class Arrival {
     return connected;
   }
 
-  // Null where it is worth another try: rank 0 may come yet, or the secret be an earlier run's.
+  // Null if it is worth another try: rank 0 may still come, or the secret may be an earlier run's.
   std::unique_ptr<Socket> TryToComeIn() {
     std::optional<RunSecret> secret = meeting_.secret;
     if (!secret) secret = SharedSecret::Find(RunName(launch_, meeting_.address));
@@ -346,8 +346,8 @@ class Arrival {
                              IsSame(answer.secret, secret->of_rank_0);
     if (!is_answered) {
       trouble_ = fmt::format(
-          "what listens at {} (MASTER_ADDR, MASTER_PORT) does not answer as rank 0 of this run "
-          "does: it has another secret (REHEARSE_SECRET), or is another program; no other came",
+          "what listens at {} (MASTER_ADDR, MASTER_PORT) does not answer like rank 0 of this run: "
+          "it has another secret (REHEARSE_SECRET) or is another program; no other came",
           Where());
       return nullptr;
     }
@@ -361,7 +361,7 @@ class Arrival {
     return socket;
   }
 
-  // Rank 0 waits for others meanwhile; it has said how long.
+  // Rank 0 meanwhile waits for others; it has said how long.
   MetRanks AwaitWelcome(std::unique_ptr<Socket> socket) const {
     WireFrame frame;
     std::string said;

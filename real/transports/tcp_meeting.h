@@ -1,10 +1,11 @@
 // How ranks without MPI come together: each connects to rank 0, says who it is, and waits until all
-// have.
+// have done so.
 //
 // Ranks of one machine meet on its loopback interface, which no other machine reaches; those of
-// several at rank 0's port on all interfaces, and then a secret must have been given. Whoever does
-// not say it within two seconds is dropped, however slowly it talks, and the others are let in
-// meanwhile; one deadline counts for all. A rank that goes before all are there may come again.
+// several machines meet at rank 0's port on all interfaces, and then a secret must have been given.
+// A connection that does not say it within two seconds is dropped, even if it is still talking, and
+// others are let in meanwhile; one deadline is for all. A rank that leaves before all are there may
+// come again.
 #pragma once
 
 #include <memory>
@@ -21,22 +22,22 @@ namespace rehearse {
 struct TcpMeeting {
   TcpAddress address;
   double patience = 30;             // seconds
-  std::optional<RunSecret> secret;  // on one machine rank 0 makes one where there is none
+  std::optional<RunSecret> secret;  // on one machine rank 0 makes one if there is none
 };
 // MASTER_ADDR, MASTER_PORT, REHEARSE_PATIENCE, REHEARSE_SECRET and the like.
 TcpMeeting TcpMeetingFromEnvironment();
 
-// Where the launcher does not tell how many ranks are on a machine, an address that others reach
-// means several.
+// If the launcher does not say how many ranks are on a machine, an address that other machines
+// reach means several machines.
 bool MeetOnOneMachine(const Launch& launch, const TcpAddress& address);
 
 struct MetRanks {
-  std::vector<std::unique_ptr<Socket>> neighbours;  // rank 0: by rank; else rank 0 alone
+  std::vector<std::unique_ptr<Socket>> neighbours;  // on rank 0: by rank; on others: only rank 0
   bool have_one_clock = false;                      // one machine, whatever the launcher says
 };
 
-// Throws Error: without a secret on several machines; naming those that did not come within
-// `patience` seconds, on every rank that did; for what rank 0 refuses.
+// Throws Error without a secret on several machines; on every rank that came, naming those that did
+// not come within `patience` seconds; and for what rank 0 refuses.
 MetRanks Meet(const Launch& launch, const TcpMeeting& meeting);
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// A connected stream socket that several threads may use: whole pieces out and in.
+// A connected stream socket that several threads may use, to send and receive whole pieces.
 #pragma once
 
 #include <atomic>
@@ -16,31 +16,31 @@ using WireClock = std::chrono::steady_clock;
 
 class Socket {
  public:
-  explicit Socket(int descriptor);  // takes it over
+  explicit Socket(int descriptor);  // takes ownership
   ~Socket();
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
   int descriptor() const { return descriptor_; }
 
-  // False when the other side is gone, or has taken nothing for kSendPatience; then the connection
-  // is over.
+  // False if the other side is gone, or has taken nothing for kSendPatience; then the connection is
+  // over.
   bool Send(const void* data, size_t bytes);
   bool Send(const WireFrame& frame, const void* data);
-  // Only if nobody else is sending and there is room for its begin: for frames that may be left
-  // out.
+  // Sends only if nobody else is sending and there is room for its beginning: for frames that may
+  // be left out.
   void SendIfFree(const WireFrame& frame);
 
   bool ReceiveAll(void* data, size_t bytes);
   bool ReceiveBy(WireClock::time_point deadline, void* data, size_t bytes);
-  // What has come, at most so much: 0 if nothing has yet; nothing when the connection has ended.
+  // What has come, at most this much: 0 if nothing has yet; nothing if the connection has ended.
   std::optional<size_t> ReceiveSome(void* data, size_t bytes);
-  // Takes memory as data come, not as they are announced.
+  // Takes memory as data arrive, not as they are announced.
   bool ReceiveText(uint64_t bytes, std::string* text);
 
-  // Counts whatever comes: it rises as long as the other side sends.
+  // Counts whatever arrives: it rises as long as the other side sends.
   uint64_t pieces_heard() const { return pieces_heard_.load(std::memory_order_relaxed); }
-  // Wakes whoever receives or sends.
+  // Wakes threads that receive or send.
   void ShutDown();
 
  private:

@@ -1,11 +1,11 @@
 // Messages between the ranks of one run: what collectives and sends are made of.
 //
 // Send and Receive only post; the memory belongs to the message until Wait returns. The k-th
-// message from a to b with a tag meets the k-th receive at b from a with that tag, and must be as
-// long. A send may wait for its receive (rendezvous). Any number of threads of a rank may use one
-// Transport, each Wait by the thread that posted.
+// message from a to b with a tag meets the k-th receive at b from a with that tag, and must have
+// the same length. A send may wait for its receive (rendezvous). Any number of threads of a rank
+// may use one Transport; Wait must be called by the thread that posted.
 //
-// When a rank ends before its time, whatever the reason, Wait and Barrier of every other rank throw
+// If a rank ends too early, for whatever reason, Wait and Barrier of every other rank throw
 // RankLost within seconds.
 #pragma once
 
@@ -27,7 +27,7 @@ class RankLost : public std::runtime_error {
 
 class Transport {
  public:
-  // A message on its way; what it is, the transport knows.
+  // A message on its way; only the transport knows what it is.
   struct Message {
     virtual ~Message() = default;
   };
@@ -46,13 +46,13 @@ class Transport {
   virtual Handle Receive(uint32_t from, uint32_t tag, void* data, size_t bytes) = 0;
   virtual void Wait(Handle handle) = 0;
   virtual void Barrier() = 0;
-  // Throws RankLost when another rank has ended or given up. For ranks that wait for something else
+  // Throws RankLost if another rank has ended or given up. For ranks that wait for something other
   // than messages (a GPU).
   virtual void Check() = 0;
 
   // Tells the others that this rank gives up, so that they throw RankLost(reason). Does not throw.
   virtual void Abort(const std::string& reason) noexcept = 0;
-  // What the rank is doing now, for the others' messages should it be lost: `text` must live as
+  // What the rank is doing now, for the others' messages in case it is lost: `text` must live as
   // long as the run.
   virtual void set_activity(const char* text) noexcept = 0;
 };

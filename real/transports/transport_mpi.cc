@@ -57,14 +57,14 @@ class MpiTransport final : public Transport {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (static_cast<uint32_t>(rank) != launch.rank || static_cast<uint32_t>(size) != launch.ranks) {
-      throw Error(fmt::format(
-          "{} says that this is rank {} of {}, but MPI knows of rank {} of {}: start with "
-          "mpirun, or with srun --mpi=pmix",
-          launch.launcher, launch.rank, launch.ranks, rank, size));
+      throw Error(
+          fmt::format("{} says that this is rank {} of {}, but MPI says rank {} of {}: start with "
+                      "mpirun, or with srun --mpi=pmix",
+                      launch.launcher, launch.rank, launch.ranks, rank, size));
     }
     if (provided < MPI_THREAD_MULTIPLE)
       throw Error("this MPI does not allow calls from several threads");
-    // With a core for each rank it is quicker to look again than to let others run.
+    // With a core for each rank, it is quicker to poll than to let others run.
     const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
     spins_ = launch.local_ranks <= cores ? 2000 : 0;
   }
@@ -115,7 +115,7 @@ class MpiTransport final : public Transport {
 
   void set_activity(const char* text) noexcept override { roll_call_.set_activity(text); }
 
-  // Progresses the request; throws RankLost when it cannot end any more.
+  // Progresses the request; throws RankLost if it can no longer end.
   void WaitFor(MPI_Request* request) {
     int done = 0;
     for (uint32_t i = 1;; ++i) {
@@ -141,7 +141,7 @@ class MpiTransport final : public Transport {
   const Launch launch_;
   RollCall roll_call_;
   std::mutex roll_call_mutex_;
-  std::atomic<bool> gave_up_{false};  // then MPI cannot be ended in an orderly way
+  std::atomic<bool> gave_up_{false};  // if so, MPI cannot be ended in an orderly way
   uint32_t spins_ = 0;
 };
 
@@ -190,7 +190,7 @@ class MpiCollectives : public Collectives {
         break;
       }
       case CollectiveKind::kReduceScatter:
-        // The result may lie in the operand, which MPI does not allow.
+        // The result may be inside the operand, which MPI does not allow.
         if (call.to >= call.from && call.to < call.from + call.from_elements)
           apart.assign(call.from, call.from + call.from_elements);
         MPI_Ireduce_scatter_block(apart.empty() ? call.from : apart.data(), call.to, to, type,
@@ -199,7 +199,7 @@ class MpiCollectives : public Collectives {
       case CollectiveKind::kAllToAll:
         if (!collective.pair_bytes.empty()) {
           throw Error(
-              "an all-to-all whose pairs differ is carried out by our own steps only: "
+              "an all-to-all with different sizes of pairs is only run as our own steps: "
               "--collectives own");
         }
         MPI_Ialltoall(call.from, from / ranks, type, call.to, to / ranks, type, group, &request);
@@ -214,7 +214,7 @@ class MpiCollectives : public Collectives {
         break;
       case CollectiveKind::kSendReceive:
       case CollectiveKind::kBarrier:
-        throw Error(fmt::format("a {} is carried out by our own steps only: --collectives own",
+        throw Error(fmt::format("a {} is only run as our own steps: --collectives own",
                                 Name(collective.kind)));
     }
     transport_.WaitFor(&request);

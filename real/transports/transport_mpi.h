@@ -1,8 +1,8 @@
 // Ranks as processes that MPI connects (mpirun, srun with PMIx), watched by a roll call
 // (real/transports/roll_call.h).
 //
-// Messages are MPI's, at most 2 GiB each. The library's own collectives can be used in place of
-// ours, to compare them.
+// Messages are MPI's, at most 2 GiB each. MPI's own collectives can be used instead of ours, to
+// compare them.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace rehearse {
 // Whether this program was built with MPI.
 bool HasMpi();
 
-// Starts MPI; once in a process. Throws Error when the program has no MPI, when a rank does not
-// start within 8 seconds, or when MPI knows of other ranks than the launcher says.
+// Starts MPI; once per process. Throws Error if the program has no MPI, if a rank does not start
+// within 8 seconds, or if MPI and the launcher disagree about the ranks.
 std::unique_ptr<Transport> JoinMpi(const Launch& launch);
 
 // MPI's collectives on the schedule's communicators. All ranks must call it. `transport` must be

@@ -44,8 +44,7 @@ class TcpTransport final : public Transport {
   }
 
   ~TcpTransport() override {
-    // Everybody is told, then everybody waits for the farewells of those it hears
-    // from, for a while.
+    // Tells everybody, then waits for a while for the farewells of those it hears from.
     const bool well = !trouble();
     for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
       if (peers_[peer] && well)
@@ -80,7 +79,7 @@ class TcpTransport final : public Transport {
 
   void Wait(Handle handle) override {
     const auto* awaited = dynamic_cast<const Awaited*>(handle.get());
-    if (awaited == nullptr) return;  // what was sent has been copied
+    if (awaited == nullptr) return;  // what was sent has already been copied
     std::unique_lock<std::mutex> lock(mutex_);
     std::deque<std::string>& letters = letters_[{awaited->from, awaited->tag}];
     changed_.wait(lock, [&] { return !letters.empty() || trouble_; });
@@ -110,7 +109,7 @@ class TcpTransport final : public Transport {
   }
 
   void Abort(const std::string& reason) noexcept override { Spread(reason, launch_.rank); }
-  void set_activity(const char*) noexcept override {}  // the reason that a rank gives tells its op
+  void set_activity(const char*) noexcept override {}  // the reason that a rank gives names its op
 
  private:
   struct Sent : Message {};
@@ -135,7 +134,7 @@ class TcpTransport final : public Transport {
     for (std::thread& reader : readers_) reader.join();
   }
 
-  // To its receiver, or to rank 0, who knows it.
+  // To its receiver, or to rank 0, which passes it on.
   void Pass(const WireFrame& frame, const char* data) {
     if (frame.to == launch_.rank) {
       {
@@ -145,7 +144,7 @@ class TcpTransport final : public Transport {
       changed_.notify_all();
       return;
     }
-    // If the connection is gone, who serves it says so; the reason may still be on its way there.
+    // If the connection is gone, its thread says so; the reason may still be on its way there.
     peers_[launch_.rank == 0 ? frame.to : 0]->Send(frame, data);
   }
 
@@ -179,8 +178,8 @@ class TcpTransport final : public Transport {
     if (!ends()) Spread(fmt::format("rank {} is lost: its connection ended", peer), launch_.rank);
   }
 
-  // Gives signs of life and looks for those of the others. It counts its own looks: if this process
-  // was stopped itself, the others have not been silent meanwhile.
+  // Gives signs of life and checks for those of the others. It counts its own checks: if this
+  // process itself was stopped, the others were not silent in the meantime.
   void Watch() {
     std::vector<uint64_t> heard(peers_.size());
     std::vector<uint32_t> silent(peers_.size());
@@ -200,19 +199,19 @@ class TcpTransport final : public Transport {
     }
   }
 
-  // Its connection is ended after the others know: somebody may be sending to it in vain.
+  // Its connection is closed after the others know, as one of them may be sending to it in vain.
   void LoseSilent(uint32_t peer) {
     Spread(fmt::format("rank {} has given no sign of life for {} s: it is stopped, or its machine "
-                       "or the way to it is gone",
+                       "or the network to it is gone",
                        peer, kMostSilentLooks * kWatchEvery / std::chrono::seconds(1)),
            peer);
     has_left_[peer] = true;
     peers_[peer]->ShutDown();
   }
 
-  // The first reason counts; rank 0 tells it to all others but the one that it came from. Only
-  // then does this rank itself learn it: it gives up, and its connections must not end before the
-  // others know why.
+  // The first reason counts; rank 0 tells it to all others except the one it came from. Only then
+  // does this rank itself learn it: it gives up, and its connections must not end before the others
+  // know why.
   void Spread(const std::string& reason, uint32_t from) noexcept {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -242,12 +241,12 @@ class TcpTransport final : public Transport {
   }
 
   const Launch launch_;
-  const std::vector<std::unique_ptr<Socket>> peers_;  // rank 0: by rank; else rank 0 alone
+  const std::vector<std::unique_ptr<Socket>> peers_;  // on rank 0: by rank; on others: only rank 0
   std::vector<std::atomic<bool>> has_left_;           // by peer: nothing more is heard from it
   const bool on_one_machine_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable ended_;  // apart, so that messages do not wake the watch
+  std::condition_variable ended_;  // separate, so that messages do not wake the watch
   std::map<std::pair<uint32_t, uint32_t>, std::deque<std::string>> letters_;  // by sender and tag
   bool spreads_ = false;  // somebody has found trouble
   std::optional<std::string> trouble_;

@@ -1,12 +1,12 @@
 // Ranks as processes that need no MPI: started by torchrun, srun or anything else that sets RANK,
-// WORLD_SIZE and where rank 0 listens (MASTER_ADDR, MASTER_PORT). How they meet, and who is let in:
-// real/transports/tcp_meeting.h.
+// WORLD_SIZE and where rank 0 listens (MASTER_ADDR, MASTER_PORT). real/transports/tcp_meeting.h
+// says how they meet, and who is let in.
 //
 // A star: every rank has one connection, to rank 0, which passes messages on. Meant for what ranks
 // say around a run (NCCL's unique id, clocks, results); for the data of a run on GPUs there is
-// NCCL. A rank is lost, and all others are told at once, when its connection ends without a
-// farewell, when it says what no rank says, or when it gives no sign of life for five seconds: a
-// thread of its own gives one every second, whatever the rank computes.
+// NCCL. A rank is lost, and all others are told at once, if its connection ends without a farewell,
+// if it says what no rank says, or if it gives no sign of life for five seconds: a separate thread
+// gives one every second, whatever the rank computes.
 #pragma once
 
 #include <memory>

@@ -26,7 +26,7 @@ struct Letter {
   std::atomic<bool>* taken;  // of the sender
 };
 
-// What happens to a rank, counted: its threads sleep until the count changes.
+// Counts what happens to a rank: its threads sleep until the count changes.
 struct LetterBox {
   std::mutex mutex;
   std::deque<Letter> letters;
@@ -42,7 +42,7 @@ struct LetterBox {
 
 struct ThreadWorld::State {
   explicit State(uint32_t count) : ranks(count), boxes(count) {
-    // With a core for each rank it is quicker to look again than to sleep.
+    // With a core for each rank, it is quicker to poll than to sleep.
     const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
     spins = count <= cores ? 2000 : 0;
   }
@@ -87,8 +87,8 @@ struct ThreadWorld::State {
 
 namespace {
 
-// The receiver reads the data and writes to `taken`; a letter that nobody took is
-// withdrawn in the end.
+// The receiver reads the data and writes to `taken`; a letter that nobody took is withdrawn at the
+// end.
 struct SentLetter : Transport::Message {
   explicit SentLetter(LetterBox* the_box) : box(the_box) {}
   SentLetter(const SentLetter&) = delete;
@@ -175,10 +175,10 @@ class ThreadTransport : public Transport {
 
   void Check() override { state_->ThrowIfAborted(); }
   void Abort(const std::string& reason) noexcept override { state_->Abort(reason); }
-  void set_activity(const char*) noexcept override {}  // a thread is not lost without a word
+  void set_activity(const char*) noexcept override {}  // a thread is never lost silently
 
  private:
-  // Moves the oldest letter that fits out of the box.
+  // Takes the oldest letter that fits out of the box.
   bool Take(const AwaitedLetter& awaited, Letter* letter) {
     LetterBox& box = state_->boxes[rank_];
     const std::lock_guard<std::mutex> lock(box.mutex);
@@ -234,7 +234,7 @@ void RunAsThreads(uint32_t ranks, const std::function<void(Transport&)>& body) {
         "the machine has no room for {} threads, one for each rank: after {} there is "
         "none (ulimit -u, -v)",
         ranks, rank);
-    transports[rank]->Abort(why);  // those that run wait for the others
+    transports[rank]->Abort(why);  // as those that run wait for the others
     threads.Join();
     throw Error(why);
   }

@@ -25,9 +25,9 @@ class ThreadWorld {
   std::unique_ptr<State> state_;
 };
 
-// Runs `body` as each of so many ranks on threads of their own and returns when all have ended.
-// When one throws, the others are told (RankLost), and the first exception that was not RankLost
-// is thrown again.
+// Runs `body` as each of this many ranks, each on its own thread, and returns when all have ended.
+// If one throws, the others are told (RankLost), and the first exception that is not RankLost is
+// rethrown.
 void RunAsThreads(uint32_t ranks, const std::function<void(Transport&)>& body);
 
 }  // namespace rehearse

@@ -13,7 +13,7 @@ SpaceConstraint ReadConstraint(const JsonReader& object) {
   SpaceConstraint constraint;
   for (const JsonReader& path : reader.At("product").Elements())
     constraint.product.push_back(path.String());
-  if (constraint.product.empty()) reader.At("product").Expected("one path at least");
+  if (constraint.product.empty()) reader.At("product").Expected("at least one path");
   const auto read = [&](const char* key) {
     return reader.Has(key) ? std::optional(reader.At(key).Whole<uint64_t>()) : std::nullopt;
   };

@@ -1,5 +1,5 @@
-// What studies and searches choose from: axes of choices, each of which is some changes of the
-// scenario, and constraints that a scenario must keep.
+// What studies and searches choose from: axes of choices, each of which makes some changes to the
+// scenario, and constraints that a scenario must meet.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,20 @@ struct SpaceAxis {
   Place place = {};
 };
 
-// What a change of this path to this value is; throws Error where there can be none.
+// The change of this path to this value; throws Error if it is impossible.
 using ChangeReader = std::function<nlohmann::json(const std::string& path, const JsonReader&)>;
 
-// Throws Error where `path` is none of a scenario, such as strategy.depth.
+// Throws Error if `path` is no path of a scenario, such as strategy.depth.
 void CheckScenarioPath(const std::string& path, const JsonReader& reader);
-// Members of an object, whose keys are paths. Keys are sorted, as JSON's objects are unordered; "a"
+// Members of an object whose keys are paths. Keys are sorted, as JSON objects are unordered; "a"
 // comes before "a.b", which then changes a part of it.
 Changes ReadChanges(const JsonReader& reader, const ChangeReader& change);
-// {"path", "values"} or {"choices"}; a choice of a value is called "depth=2" where `between` is
-// '='.
+// {"path", "values"} or {"choices"}; the choice of a value is called "depth=2" if `between` is '='.
 SpaceAxis ReadListedAxis(const JsonReader& object, char between, const ChangeReader& change);
 
 std::string LastPart(const std::string& path);  // "depth" of "strategy.depth"
 
-// What the product of some numbers of the scenario may be.
+// A condition on the product of some numbers in the scenario.
 struct SpaceConstraint {
   std::vector<std::string> product;  // paths
   std::optional<uint64_t> equals = {};
@@ -53,7 +52,7 @@ struct SpaceConstraint {
 
 // The elements of a "where".
 std::vector<SpaceConstraint> ReadConstraints(const JsonReader& list);
-// The first constraint that the scenario breaks; nothing where it keeps all.
+// The first constraint that the scenario breaks; nothing if it meets all.
 std::optional<std::string> BrokenConstraint(const std::vector<SpaceConstraint>& constraints,
                                             const nlohmann::json& scenario);
 

@@ -15,7 +15,7 @@
 namespace rehearse {
 namespace {
 
-// How far a play is; ends it when it is to stop.
+// Reports the progress of a simulation, and ends it when it should stop.
 class PlayObserver : public ProgressObserver {
  public:
   PlayObserver(const std::function<bool()>& is_stopped, const std::function<void(double)>& tell)
@@ -84,7 +84,7 @@ Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonD
         add(document.value().dump());
         continue;
       }
-      nlohmann::json value = document.value();  // how it was searched changes nothing
+      nlohmann::json value = document.value();  // how it was searched makes no difference
       value.erase("search");
       add(value.dump());
     }

@@ -1,12 +1,12 @@
-// The one way from points to results, of sweeps and searches: a point is a scenario with changes,
-// or two whose difference counts. It is read, looked up among what is finished, simulated if it is
-// not there, and kept.
+// The one way from points to results, for sweeps and searches. A point is a scenario with changes,
+// or two scenarios whose difference counts. It is read, looked up among the finished points,
+// simulated if it is not there, and kept.
 //
-// A finished point is known by a hash: of what its scenarios say, of every file that was read for
-// them (clusters, calibrations, schedules) and of the build of Rehearse. So nothing that is out of
-// date is taken, and what studies and searches have in common is simulated once. Machines are read
-// once (scenarios/readers/cluster_cache.h). An Engine may be used from several threads; what it
-// returns does not depend on their number.
+// A finished point is known by a hash of what its scenarios say, of every file that was read for
+// them (clusters, calibrations, schedules) and of the build of Rehearse. So no result that is out
+// of date is used, and what studies and searches have in common is simulated once. Machines are
+// read once (scenarios/readers/cluster_cache.h). An Engine may be used from several threads; what
+// it returns does not depend on their number.
 #pragma once
 
 #include <functional>
@@ -33,30 +33,30 @@ struct EvaluationKey {
 };
 
 struct Evaluation {
-  std::vector<Result> results;  // of each of its scenarios; none where it is impossible
+  std::vector<Result> results;  // of each of its scenarios; empty if it is impossible
   std::string error;            // why
-  std::string hash;             // "" where a scenario could not be read
+  std::string hash;             // "" if a scenario could not be read
   std::string device = {};      // the first one's
-  bool kept = false;            // not simulated: it was kept
+  bool kept = false;            // not simulated, because it was kept
 };
 
-// The object rehearse.result.v1 of an evaluation, that of a second scenario under "minus".
+// The rehearse.result.v1 object of an evaluation; that of a second scenario is under "minus".
 nlohmann::ordered_json ResultJson(const std::vector<Result>& results);
-// ... and back, as far as it is numbers, the busiest link and the timeline's hash.
+// ... and back: numbers, the busiest link and the timeline's hash.
 std::vector<Result> ResultsOf(const nlohmann::ordered_json& json);
 
 // Keeps finished points. May be called from several threads.
 class PointStore {
  public:
   virtual ~PointStore() = default;
-  // What is kept of a point of this hash; nothing where there is nothing of use.
+  // What is kept of a point with this hash; nothing if nothing useful is.
   virtual std::optional<Evaluation> Find(const EvaluationKey& key, const std::string& hash) = 0;
   virtual void Keep(const EvaluationKey& key, const Evaluation& evaluation) = 0;
 };
 
 struct EngineOptions {
   std::vector<PointStore*> stores = {};  // asked in order; each gets what the others lack
-  bool again = false;                    // what is kept is not asked for
+  bool again = false;                    // kept points are not used
   bool allow_out_of_memory = false;
   std::string build = ThisBuild();
   std::function<bool()> is_stopped = [] { return false; };
@@ -66,12 +66,12 @@ class Engine {
  public:
   explicit Engine(EngineOptions options) : options_(std::move(options)) {}
 
-  // Throws Error where the scenario is impossible.
+  // Throws Error if the scenario is impossible.
   Scenario Read(const JsonDocument& document);
-  // Throws Error where it is impossible, Stopped when it is stopped. `tell` hears how much of it is
-  // done, from 0 to 1.
+  // Throws Error if it is impossible, Stopped when it is stopped. `tell` is called with the
+  // fraction that is done, from 0 to 1.
   Result Play(const Scenario& scenario, const std::function<void(double)>& tell = {}) const;
-  // One document, or two. Throws Stopped when it is stopped before the point is done.
+  // One document or two. Throws Stopped when it is stopped before the point is done.
   Evaluation Evaluate(const EvaluationKey& key, const std::vector<JsonDocument>& documents,
                       const std::function<void(double)>& tell = {});
   // The same without stores.

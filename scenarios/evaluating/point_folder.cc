@@ -19,8 +19,8 @@ using nlohmann::json;
 
 constexpr const char* kPointSchema = "rehearse.point.v2";
 
-// Letters, digits and a few signs stand for themselves, a slash is ~, all else is %XX; long names
-// end in their hash.
+// Letters, digits and a few signs stand for themselves, a slash is ~, everything else is %XX; long
+// names end in their hash.
 std::string FileName(const std::string& point) {
   constexpr size_t kLongest = 150;
   std::string name;
@@ -41,7 +41,7 @@ std::string FileName(const std::string& point) {
   return name + ".json";
 }
 
-// Of all but itself.
+// Of everything but the checksum itself.
 std::string ChecksumOf(json kept) {
   kept.erase("checksum");
   Fnv1a hash;
@@ -65,9 +65,9 @@ void PointFolder::Check(const std::string& point) const {
   std::error_code missing;
   const fs::file_status status = fs::status(FileOf(point), missing);
   if (fs::exists(status) && !fs::is_regular_file(status))
-    throw Error(
-        {FileOf(point), 0, ""},
-        fmt::format("is no regular file; expected the result of point \"{}\" or nothing", point));
+    throw Error({FileOf(point), 0, ""},
+                fmt::format("is not a regular file; expected the result of point \"{}\" or nothing",
+                            point));
 }
 
 void PointFolder::Keep(const EvaluationKey& key, const Evaluation& evaluation) {
@@ -80,12 +80,13 @@ void PointFolder::Keep(const EvaluationKey& key, const Evaluation& evaluation) {
     kept["result"] = ResultJson(evaluation.results);
   else
     kept["error"] = evaluation.error;
-  // As it is read again: with the keys in the order of their names.
+  // Of what will be read again, which has its keys in the order of their names.
   kept["checksum"] = ChecksumOf(json::parse(kept.dump()));
   WriteFileAtomically(FileOf(key.point), kept.dump(2) + "\n");
 }
 
-// A finished point of this very scenario; others, and those of earlier versions, are out of date.
+// A finished point of exactly this scenario; others, and those of earlier versions, are out of
+// date.
 std::optional<Evaluation> PointFolder::Find(const EvaluationKey& key, const std::string& hash) {
   const std::string file = FileOf(key.point);
   std::error_code missing;
@@ -105,7 +106,7 @@ std::optional<Evaluation> PointFolder::Find(const EvaluationKey& key, const std:
   if (text("schema").starts_with("rehearse.point.") && text("schema") != kPointSchema)
     return std::nullopt;
   if (text("checksum").empty() || text("checksum") != ChecksumOf(kept)) {
-    SimulateAgain(file + ": the checksum does not fit");
+    SimulateAgain(file + ": the checksum does not match");
     return std::nullopt;
   }
   if (text("scenario_hash") != hash || !kept.contains("result")) return std::nullopt;

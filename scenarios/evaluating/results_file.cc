@@ -36,7 +36,7 @@ uint32_t BigEndian(const std::array<char, 100>& header, size_t at) {
   return value;
 }
 
-// SQLite itself might change the file by opening it: what it is, is read before.
+// Opening it with SQLite might already change the file, so its header is read first.
 void CheckHeader(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::array<char, 100> header{};
@@ -45,17 +45,18 @@ void CheckHeader(const std::string& path) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (file.gcount() < static_cast<std::streamsize>(header.size()) ||
       std::string_view(header.data(), kMagic.size()) != kMagic)
-    throw Error({path, 0, ""}, "is no file of results; expected one that --results has made");
+    throw Error({path, 0, ""}, "is not a results file; expected one that --results has made");
   if (BigEndian(header, 68) != kApplication)
     throw Error({path, 0, ""},
                 "is another program's SQLite file; expected one that --results has made");
   const uint32_t version = BigEndian(header, 60);
   if (version > kVersion)
-    throw Error({path, 0, ""}, fmt::format("is of a newer Rehearse: found version {}, expected {}",
-                                           version, kVersion));
+    throw Error(
+        {path, 0, ""},
+        fmt::format("is from a newer Rehearse: found version {}, expected {}", version, kVersion));
 }
 
-// The busiest link is all that is kept of lists.
+// Of lists, only the busiest link is kept.
 Json KeptNumbers(const std::vector<Result>& results) {
   std::vector<Result> slim;
   for (const Result& result : results) {
@@ -113,7 +114,7 @@ class ResultsFile::Database {
     if (opening == Opening::kThere && !fs::exists(status))
       throw Error({path_, 0, ""}, "there is no such file");
     if (fs::exists(status) && !fs::is_regular_file(status))
-      throw Error({path_, 0, ""}, "is no regular file; expected one of results");
+      throw Error({path_, 0, ""}, "is not a regular file; expected a results file");
     if (fs::exists(status) && opening != Opening::kNew) {
       CheckHeader(path_);
       if (opening == Opening::kThere && fs::file_size(file, missing) == 0)
@@ -146,7 +147,7 @@ class ResultsFile::Database {
     bool is_impossible = false;
   };
   std::optional<Found> FindRow(const EvaluationKey& key, const std::string& hash) {
-    if (!connection_) return std::nullopt;  // frozen before it was made
+    if (!connection_) return std::nullopt;  // frozen before the file existed
     if (!find_) {
       find_ = connection_->Prepare(
           "SELECT study, point, reason, result, checksum FROM points WHERE hash = ?1 "
@@ -221,8 +222,8 @@ class ResultsFile::Database {
     Do("COMMIT");
   }
 
-  // SQLite itself does not wait here. Where a file system has no place for a log, the file works
-  // without.
+  // SQLite itself does not wait here. Where a file system cannot have a log, the file works without
+  // one.
   void UseLog() {
     const auto begin = std::chrono::steady_clock::now();
     while (!connection_->TryTo("PRAGMA journal_mode = WAL")) {
@@ -235,7 +236,7 @@ class ResultsFile::Database {
 
   const std::string path_;
   bool is_frozen_ = false;
-  std::optional<SqliteConnection> connection_;  // none where there is no file yet to be frozen
+  std::optional<SqliteConnection> connection_;  // none if there is no file yet to be frozen
   SqliteStatement find_;
   SqliteStatement keep_;
 };
@@ -252,7 +253,7 @@ std::optional<Evaluation> ResultsFile::Find(const EvaluationKey& key, const std:
   const Json json = found->is_impossible ? Json() : Json::parse(found->result, nullptr, false);
   if (found->checksum != RowChecksum(hash, found->reason, found->result) || json.is_discarded()) {
     if (warn_)
-      warn_(fmt::format("{}: the checksum of point \"{}\" does not fit; it is simulated again",
+      warn_(fmt::format("{}: the checksum of point \"{}\" does not match; it is simulated again",
                         database_->path(), found->point));
     return std::nullopt;
   }
@@ -262,7 +263,7 @@ std::optional<Evaluation> ResultsFile::Find(const EvaluationKey& key, const std:
   else
     evaluation.results = ResultsOf(json);
   if (!database_->is_frozen() && (found->study != key.study || found->point != key.point)) {
-    // It is a point of this study from now on, too.
+    // From now on it is also a point of this study.
     KeptPoint row = {.study = key.study,
                      .point = key.point,
                      .hash = hash,
@@ -310,8 +311,8 @@ void ResultsFile::ForEach(const std::function<void(const KeptPoint&)>& visit) {
         if (checksum != RowChecksum(row.hash, reason, result) || whole.result.is_discarded() ||
             !whole.parameters.is_object())
           throw Error({database_->path(), 0, ""},
-                      fmt::format("the checksum of point \"{}\" does not fit; the study's command "
-                                  "with this file simulates it again",
+                      fmt::format("the checksum of point \"{}\" does not match; the study's "
+                                  "command with this file simulates it again",
                                   row.point));
         visit(whole);
       });
@@ -334,7 +335,7 @@ size_t MergeResults(const std::vector<std::string>& inputs, const std::string& o
   for (const std::string& input : inputs) {
     std::error_code missing;
     if (fs::equivalent(input, output, missing))
-      throw Error({output, 0, ""}, "is one of those that are merged; expected another name");
+      throw Error({output, 0, ""}, "is one of the files to merge; expected another name");
   }
   const std::string part = output + ".part";
   std::error_code ignored;

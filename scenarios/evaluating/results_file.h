@@ -1,15 +1,15 @@
-// Finished points in one SQLite file, of --results: of one study or many, of sweeps and searches.
+// Finished points in one SQLite file (--results), of one or many studies, of sweeps and searches.
 //
 //   points(study, point, hash, build, parameters, calibrated, reason, result, checksum)
 //
-// has a row a point. `parameters` is what makes it this point and `result` the numbers of
-// rehearse.result.v1, both JSON, so that SQLite's json_extract(result, '$.step_seconds') reads
-// them; `reason` is set where the point is impossible. A point is found by the hash of its
-// scenario, whatever study it was in.
+// has a row for each point. `parameters` is what distinguishes the point and `result` the numbers
+// of rehearse.result.v1, both JSON, so that SQLite's json_extract(result, '$.step_seconds') reads
+// them; `reason` is set if the point is impossible. A point is found by the hash of its scenario,
+// whatever study it was in.
 //
-// Each point is a transaction in a write-ahead log: a program that is killed loses no more than the
-// points that it was simulating. Several programs may use one file; each waits for the other's
-// transaction. The log needs a file system of this machine: on several nodes, a file each, merged
+// Each point is a transaction in a write-ahead log: a program that is killed loses only the points
+// that it was simulating. Several programs may use one file; each waits for the other's
+// transaction. The log needs a local file system: several nodes need a file each, to be merged
 // afterwards.
 #pragma once
 
@@ -33,20 +33,20 @@ struct KeptPoint {
   nlohmann::ordered_json parameters;
   std::optional<double> calibrated;
   std::optional<std::string> reason;  // why it is impossible
-  nlohmann::ordered_json result;      // null where it is impossible
+  nlohmann::ordered_json result;      // null if it is impossible
 };
 
 class ResultsFile : public PointStore {
  public:
   enum class Opening {
     kMakeIfMissing,
-    kThere,   // throws Error where there is no file
+    kThere,   // throws Error if there is no file
     kFrozen,  // read only, while nobody writes: no row is noted as another study's; nothing where
               // there is no file
     kNew      // replaces what is there, without a log, for Merge()
   };
-  // Throws Error where the file is damaged, of another program or of a newer Rehearse, and leaves
-  // it as it is. `warn` is called when a row is damaged, and its point is simulated again.
+  // Throws Error if the file is damaged or from another program or a newer Rehearse, and leaves it
+  // as it is. `warn` is called when a row is damaged; its point is simulated again.
   ResultsFile(const std::string& path, Opening opening,
               std::function<void(const std::string& message)> warn = {});
   ~ResultsFile() override;
@@ -56,8 +56,7 @@ class ResultsFile : public PointStore {
 
   // By study, then in the order in which points were first kept.
   void ForEach(const std::function<void(const KeptPoint&)>& visit);
-  // Takes all points of the other file; of those that both have, the other's. Returns how many were
-  // new.
+  // Takes all points of the other file, which win over its own. Returns how many were new.
   size_t Merge(ResultsFile& other);
 
  private:
@@ -67,8 +66,8 @@ class ResultsFile : public PointStore {
   std::unique_ptr<Database> database_;
 };
 
-// Makes a file of the points of others; a point that several have is as in the last of them. The
-// file appears when all is in it. Returns how many points it has.
+// Makes one file out of several; of a point that several have, the last one counts. The file
+// appears when it is complete. Returns how many points it has.
 size_t MergeResults(const std::vector<std::string>& inputs, const std::string& output);
 
 }  // namespace rehearse

@@ -33,7 +33,7 @@ void SortKept(std::vector<KeptPoint>& points, const std::string& number, const s
   });
 }
 
-// Numbers and texts of results; of lists, which the table leaves out, the busiest link's.
+// Numbers and texts of results; the table leaves out lists, except for the busiest link.
 Json FlatResult(const KeptPoint& point) {
   Json result = point.result;
   if (!result.is_object()) return Json::object();
@@ -140,7 +140,7 @@ std::string ToText(const std::vector<KeptPoint>& points, const std::string& sort
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   text += fmt::format("\n{} points", points.size());
-  if (impossible > 0) text += fmt::format(", {} impossible (--format csv tells why)", impossible);
+  if (impossible > 0) text += fmt::format(", {} impossible (--format csv says why)", impossible);
   return text + "\n";
 }
 

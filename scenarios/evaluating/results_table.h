@@ -1,4 +1,4 @@
-// What a file of results holds, as a table: a row a point.
+// The contents of a results file as a table with a row for each point.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 namespace rehearse {
 
 struct ResultsView {
-  std::string sort = {};  // by this number, the best first, points without it last; "" as kept
-  size_t top = 0;         // only so many; 0: all
+  std::string sort = {};  // by this number, the best first, points without it last; "": as kept
+  size_t top = 0;         // only this many; 0: all
 };
 
-// Throws Error where no point has the number to sort by, and where the file has no points.
+// Throws Error if no point has the number to sort by, or if the file has no points.
 std::vector<KeptPoint> ReadKeptPoints(ResultsFile& file, const ResultsView& view,
                                       const std::string& name);
 // Columns study, point, one for each path that points change, "calibrated" where some are, status
 // (done or impossible), reason, and each number of the results.
 DataTable TableOf(const std::vector<KeptPoint>& points);
-// The same in short, to read: the step, tokens a second, utilisation, memory, and what was sorted
-// by.
+// A short version for people: the step, tokens per second, utilisation, memory, and the number
+// sorted by.
 std::string ToText(const std::vector<KeptPoint>& points, const std::string& sort);
 
 }  // namespace rehearse

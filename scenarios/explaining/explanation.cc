@@ -19,7 +19,7 @@
 namespace rehearse {
 namespace {
 
-// Longest first, else in the order in which the path meets them.
+// Longest first; equal ones in the order in which the path meets them.
 class PathShares {
  public:
   void Add(const std::string& name, Seconds time) {
@@ -85,7 +85,7 @@ class Explainer {
   }
 
   void DescribeExposure(const std::optional<JobPart>& own, Explanation* explanation) const {
-    // A mean over ranks: spare devices are none.
+    // A mean over ranks; spare devices are not ranks.
     const auto by_op = own ? ExposureOfOps(own->schedule, own->timeline)
                            : ExposureOfOps(schedule_, simulation_.timeline);
     std::map<OpName, NamedExposure> named;

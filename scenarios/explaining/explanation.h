@@ -3,8 +3,8 @@
 // explain".
 //
 // Times of the critical path and of bottlenecks are those of the ranks and links that are named
-// (one of each class where the scenario is folded); exposure is the mean over all ranks, as in
-// Result. Ranks are devices of the cluster here, also where a placement or jobs leave some spare.
+// (one of each class if the scenario is folded); exposure is the mean over all ranks, as in
+// Result. Ranks here are devices of the cluster, even if a placement or jobs leave some spare.
 #pragma once
 
 #include <cstdint>
@@ -48,18 +48,18 @@ struct PathShare {
 struct NamedSlack {
   OpName name;
   uint32_t runs = 0;
-  Seconds least;   // how much longer one run could take at least without the step ending later
-  Seconds median;  // ... half of the runs
+  Seconds least;   // how much longer any run could take without the step ending later
+  Seconds median;  // ... and half of the runs
 };
 
 struct NamedExposure {
   OpName name;
-  double operations = 0;  // a rank
+  double operations = 0;  // per rank
   Seconds seconds;
   Seconds exposed;
 };
 
-// Which link held the transfers of an op back the longest, and in what share of their time.
+// The link that held the transfers of an op back the longest, and for what share of their time.
 struct NamedBottleneck {
   OpName name;
   std::string link;
@@ -78,9 +78,10 @@ struct ContendedLink {
   std::string name;
   std::string kind;
   BytesPerSecond capacity;
-  double utilization = 0;            // over the whole step
-  Seconds held_back;                 // time in which it held somebody back
-  uint32_t most_at_once = 0;         // transfers over it then: 1 is a bottleneck without contention
+  double utilization = 0;  // over the whole step
+  Seconds held_back;       // time in which it held anything back
+  uint32_t most_at_once =
+      0;  // transfers over it at that time: 1 is a bottleneck without contention
   std::vector<SharingOp> shared_by;  // most bytes first
 };
 
@@ -96,12 +97,11 @@ struct Explanation {
   std::vector<NamedBottleneck> bottlenecks;  // by op
   std::vector<ContendedLink> links;          // longest first
   std::vector<Sensitivity> sensitivities;    // shortest step first
-  std::vector<std::string> left_out;         // sensitivities that were not played, if stopped
+  std::vector<std::string> left_out;         // sensitivities that were not simulated, if stopped
 };
 
-// Plays the scenario with everything recorded, and once more for each sensitivity. Throws as
-// PlayScenario() does. An observer that throws Stopped while sensitivities are played ends only
-// these.
+// Simulates the scenario with everything recorded, and once more for each sensitivity. Throws as
+// PlayScenario() does. If the observer throws Stopped during the sensitivities, only these end.
 Explanation Explain(const Scenario& asked, ProgressObserver& observer = NoObserver());
 
 // Schema rehearse.explanation.v1.

@@ -30,7 +30,7 @@ void WriteShares(Page& page, const std::vector<PathShare>& shares, Seconds step,
 
 void WritePath(Page& page, const Explanation& explanation, size_t rows) {
   const Seconds step = explanation.result.step;
-  Heading(page, "Critical path", "what the step waited for, from its begin to its end");
+  Heading(page, "Critical path", "what the step waited for, from its beginning to its end");
   page.Line("{}", page.pen(Ink::kFaint, fmt::format("  {:<34}{:>8}{:>12}{:>10}", "kind", "steps",
                                                     "time", "of step")));
   WriteShares(page, explanation.path_by_kind, step, rows);

@@ -19,11 +19,11 @@ using nlohmann::json;
 const Workload& WorkloadOf(const Scenario& scenario) {
   const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
   if (scenario.lists_jobs || workload == nullptr)
-    throw Error("the papers' models are of one training step, not of jobs or schedules");
+    throw Error("the papers' models are for one training step, not for jobs or schedules");
   return *workload;
 }
 
-// Sizes of the mesh's axes by name, if it has just these.
+// Sizes of the mesh's axes by name, if it has exactly these.
 std::optional<std::vector<uint32_t>> SizesOf(const DeviceMesh& mesh,
                                              const std::vector<std::string>& names) {
   if (mesh.axes().size() != names.size()) return std::nullopt;
@@ -68,7 +68,7 @@ uint32_t RanksOfNode(const Cluster& cluster) {
   return ranks;
 }
 
-// busbw of all-reduces in these groups at a time, by rings.
+// busbw of ring all-reduces in all these groups at the same time.
 BytesPerSecond RingBandwidth(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
   const auto size = static_cast<double>(groups.front().size());
   Trial trial;
@@ -107,8 +107,8 @@ AxonnBandwidths MeasuredBandwidths(const Scenario& scenario) {
   return table;
 }
 
-// α and β of rings, as section 3.2 of the paper fits them: all groups at a time, from 64 KiB to
-// 64 MiB.
+// α and β of rings, fitted as in section 3.2 of the paper: all groups at the same time, from 64 KiB
+// to 64 MiB.
 AlphaBeta FitRings(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
   Trial trial;
   trial.groups = std::move(groups);
@@ -196,7 +196,7 @@ PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
   RefuseStages(scenario, "AxoNN's");
   const Workload& workload = WorkloadOf(scenario);
   const auto sizes = FourDSizes(workload);
-  if (!sizes) Refuse(scenario, "AxoNN's model is of the strategy \"4d\"");
+  if (!sizes) Refuse(scenario, "AxoNN's model is for the strategy \"4d\"");
   FourDOptions options;
   options.column = (*sizes)[0];
   options.row = (*sizes)[1];
@@ -213,7 +213,7 @@ PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
                           : MeasuredBandwidths(scenario);
     bandwidths = *machine.axonn;
   } else {
-    // One byte a second everywhere, as the paper's baseline: the times are the volumes.
+    // One byte per second everywhere, as in the paper's baseline: the times are the volumes.
     bandwidths.name = "agnostic";
     bandwidths.source = "all bandwidths are one byte a second";
     bandwidths.inter = BytesPerSecond(1);
@@ -237,12 +237,12 @@ PaperPrediction PaperModels::Atp(const Scenario& scenario) {
   RefuseStages(scenario, "ATP's");
   const Workload& workload = WorkloadOf(scenario);
   const auto sizes = AtpSizes(workload);
-  if (!sizes) Refuse(scenario, "ATP's model is of the strategy \"atp\"");
+  if (!sizes) Refuse(scenario, "ATP's model is for the strategy \"atp\"");
   const Network& network = workload.network;
   const auto qkv =
       std::find_if(network.matrices.begin(), network.matrices.end(),
                    [](const NetworkMatrix& matrix) { return matrix.role == MatrixRole::kQkv; });
-  if (qkv == network.matrices.end()) Refuse(scenario, "ATP's model is of decoders");
+  if (qkv == network.matrices.end()) Refuse(scenario, "ATP's model is for decoders");
   const AtpWorkload work{.layers = static_cast<uint32_t>(network.layers),
                          .tokens = network.tokens / (*sizes)[2],
                          .hidden = qkv->k,
@@ -266,8 +266,8 @@ PaperPrediction PaperModels::Atp(const Scenario& scenario) {
   });
   if (own == ranked.end())
     Refuse(scenario,
-           "ATP's eq. 3 says nothing of a mesh that cuts a layer of its communication "
-           "matrix unevenly");
+           "ATP's eq. 3 says nothing about a mesh that cuts a layer of its communication matrix "
+           "unevenly");
   PaperPrediction prediction;
   prediction.model = PaperModel::kAtp;
   prediction.terms = {{"all-reduces of q, k, v", own->prediction.qkv},
@@ -285,7 +285,7 @@ PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
   const Workload& workload = WorkloadOf(scenario);
   const json* products = SbpProductsOf(scenario);
   if (products == nullptr)
-    Refuse(scenario, "AutoDDL's model is of the strategy \"sbp\" by numbers");
+    Refuse(scenario, "AutoDDL's model is for the strategy \"sbp\" by numbers");
   SbpNetwork machine;
   {
     const std::lock_guard lock(mutex_);
@@ -299,7 +299,7 @@ PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
   for (const NetworkNode& node : network.nodes) {
     if (node.kind != NodeKind::kProduct || !node.matrix) continue;
     const NetworkMatrix& matrix = network.matrices[*node.matrix];
-    // A tied one's own name is the table's, with p1 and p2 exchanged.
+    // A tied matrix goes by the name of the table, with p1 and p2 exchanged.
     const std::string& name = matrix.tied ? network.matrices[*matrix.tied].name : matrix.name;
     SbpChoice choice =
         ReadChoice(products->contains(name) ? (*products)[name] : (*products)["default"]);
@@ -311,7 +311,7 @@ PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
                      .first = chain.empty() && matrix.layer <= 0 && !node.inputs.empty() &&
                               network.nodes[node.inputs.front()].kind == NodeKind::kInput});
   }
-  if (chain.empty()) Refuse(scenario, "AutoDDL's model is of products, and here are none");
+  if (chain.empty()) Refuse(scenario, "AutoDDL's model is for products, but there are none");
   const AutoddlPrediction autoddl = PredictAutoddl(chain, machine);
   PaperPrediction prediction;
   prediction.model = PaperModel::kAutoddl;

@@ -2,9 +2,9 @@
 // AxoNN's for "4d" (workloads/cost_models/axonn_model.h), ATP's for "atp" and AutoDDL's for "sbp"
 // by numbers.
 //
-// They want bandwidths that their authors measured. Perlmutter's are AxoNN's table; on any other
-// machine they are measured as the authors did, on the simulated one: rings by themselves, all
-// groups of a node, or of two nodes, at the same time.
+// They need bandwidths, which their authors measured. Perlmutter's come from AxoNN's table; for any
+// other machine they are measured on the simulated one as the authors did: rings alone, all groups
+// of a node, or of two nodes, at the same time.
 #pragma once
 
 #include <map>
@@ -32,21 +32,21 @@ struct PaperPrediction {
   std::string source;  // equations, and where its bandwidths are from
 };
 
-// What models of one machine have in common; kept between predictions. May be used from several
+// What models of one machine have in common, kept between predictions. May be used from several
 // threads.
 class PaperModels {
  public:
-  // "auto": the model of the paper whose strategy it is; nothing where there is none.
+  // "auto": the model of the strategy's paper; nothing if there is none.
   static std::optional<PaperModel> ModelOf(const Scenario& scenario);
 
-  // Throws Error where the model is not of this strategy, or says nothing of it.
+  // Throws Error if the model is not for this strategy, or says nothing about it.
   PaperPrediction Predict(PaperModel model, const Scenario& scenario);
 
  private:
   struct Machine {
     std::shared_ptr<const Cluster> cluster;  // kept, so that its address stays its own
     std::optional<AxonnBandwidths> axonn;
-    std::map<uint32_t, CommunicationMatrix> matrices;  // of so many devices
+    std::map<uint32_t, CommunicationMatrix> matrices;  // by number of devices
     std::optional<SbpNetwork> network;
   };
   Machine& MachineOf(const Scenario& scenario);

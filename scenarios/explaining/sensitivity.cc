@@ -16,11 +16,11 @@
 namespace rehearse {
 namespace {
 
-// Links that are alike: kind, kinds of the ends (the nearer to the devices first), distances of the
-// ends.
+// Links that are alike: their kind, the kinds of their ends (the one nearer to the devices first),
+// and the distances of their ends.
 using LinkClass = std::tuple<uint32_t, uint32_t, LinkKind, VertexKind, VertexKind>;
 
-// By vertex: links to the nearest device.
+// For each vertex, the number of links to the nearest device.
 std::vector<uint32_t> DistancesFromDevices(const Cluster& cluster) {
   const ClusterGraph& graph = GraphOf(cluster);
   constexpr uint32_t kUnseen = 0xffffffffu;
@@ -38,7 +38,7 @@ std::vector<uint32_t> DistancesFromDevices(const Cluster& cluster) {
   return distance;
 }
 
-// The links of each class of which one at least carries something.
+// The links of each class in which at least one carries something.
 std::map<LinkClass, std::vector<uint32_t>> LinkClasses(const Cluster& cluster,
                                                        const std::vector<bool>& carries) {
   const std::vector<uint32_t> distance = DistancesFromDevices(cluster);
@@ -57,7 +57,8 @@ std::map<LinkClass, std::vector<uint32_t>> LinkClasses(const Cluster& cluster,
   return classes;
 }
 
-// "network nic-switch"; where several classes are called so, with their place from the devices on.
+// "network nic-switch"; if several classes have this name, also their tier, counted from the
+// devices.
 std::vector<std::string> NamesOf(const std::map<LinkClass, std::vector<uint32_t>>& classes) {
   std::vector<std::string> names;
   for (const auto& [key, links] : classes) {
@@ -73,7 +74,7 @@ std::vector<std::string> NamesOf(const std::map<LinkClass, std::vector<uint32_t>
   return names;
 }
 
-// The cluster's figures with one of them better.
+// The cluster's figures, one of them better.
 struct Experiment {
   std::string what;
   std::function<Figures()> figures;
@@ -108,7 +109,7 @@ Experiment WithShorterLatencies(const Cluster& cluster) {
             figures.ChangeLinks(
                 [](uint32_t, LinkFigures& link) { link.latency = link.latency / kBetter; });
             figures.step_overhead = figures.step_overhead / kBetter;
-            // The machines are as regular as before, and the routes the same.
+            // The machines stay as regular as before, and the routes the same.
             for (Seconds& latency : figures.machine_latencies) latency = latency / kBetter;
             return figures;
           }};

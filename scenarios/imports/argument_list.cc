@@ -20,7 +20,7 @@ bool IsOff(const WrittenArgument& argument) {
           argument.values[0] == "None");
 }
 
-// Whether a name of a log, num_layers, is the one of the option.
+// Whether a log's name, such as num_layers, is that of the option.
 bool IsNamed(const WrittenArgument& argument, ArgumentList::Names names) {
   return std::any_of(names.begin(), names.end(),
                      [&](const char* name) { return argument.name == name; });

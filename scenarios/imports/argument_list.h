@@ -1,8 +1,8 @@
 // The arguments of a run, ticked off as they are read: what was asked for is understood, the rest
 // can be listed.
 //
-// As argparse has it: of an argument that is given twice the last counts. Of a log None and False
-// are as if not given.
+// As in argparse, the last value counts if an argument is given twice. In a log, None and False
+// mean that it was not given.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace rehearse {
 
 class ArgumentList {
  public:
-  using Names = std::initializer_list<const char*>;  // spellings of one, the usual one first
+  using Names =
+      std::initializer_list<const char*>;  // spellings of one argument, the usual one first
 
   ArgumentList(std::string file, const LaunchedRun& run);
 
@@ -27,9 +28,9 @@ class ArgumentList {
 
   // Whether one is given; a switch that is False is not.
   bool Has(Names names) { return Take(names) != nullptr; }
-  // The same of one that takes no value: words behind it are none of it.
+  // The same for one that takes no value: words behind it do not belong to it.
   bool Switch(Names names);
-  // What is on unless it is switched off by one of these; a log tells `name` itself.
+  // For what is on unless one of these switches it off; a log has `name` itself.
   bool Unless(Names switches, const char* name);
   std::vector<std::string> Values(Names names);
   std::optional<int64_t> Whole(Names names, int64_t least, int64_t most);
@@ -37,7 +38,7 @@ class ArgumentList {
   int64_t NeededWhole(Names names, int64_t least, int64_t most);
   std::optional<double> Number(Names names, double least, double most);
   std::optional<std::string> Text(Names names);
-  // One of the choices' position.
+  // The position of a choice.
   size_t ChoiceOr(Names names, const std::vector<std::string>& choices, size_t otherwise);
 
   // Its name as written, and the line where it is given.
@@ -45,15 +46,15 @@ class ArgumentList {
   // At its line: "--num-layers: ...".
   [[noreturn]] void Fail(Names names, const std::string& message) const;
 
-  // Arguments that nobody asked for.
+  // Arguments that nobody asked about.
   std::vector<WrittenArgument> Unread() const;
-  // Words behind a switch or behind a value that are none of it.
+  // Words behind a switch or a value that do not belong to it.
   const std::vector<std::string>& strays() const { return strays_; }
 
  private:
   const WrittenArgument* Find(Names names) const;
   const WrittenArgument* Take(Names names);
-  // Of an argument that takes one; Error where there is none, or several.
+  // The value of an argument that takes one; Error if there is none, or several.
   const std::string& ValueOf(const WrittenArgument& argument, Names names, const char* expected);
   std::string Shown(const WrittenArgument& argument) const;
   std::string Shown(Names names) const;

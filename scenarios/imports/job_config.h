@@ -23,18 +23,18 @@ class JobConfig {
   int64_t WholeOr(Names names, int64_t least, int64_t most, int64_t otherwise);
   bool BoolOr(Names names, bool otherwise);
   std::string TextOr(Names names, const std::string& otherwise);
-  // A list of texts, or one text with commas; empty where it is not given.
+  // A list of texts, or one text with commas; empty if it is not given.
   std::vector<std::string> Texts(Names names);
-  // The value as it stands; it must be there.
+  // The value as written; it must be there.
   JsonReader At(Names names);
   [[noreturn]] void Fail(Names names, const std::string& message);
 
-  // As the file has it, with its line.
+  // Its name as written, with its line.
   Origin OriginOf(Names names) const;
   std::vector<std::string> Unread() const;
 
  private:
-  const char* Given(Names names) const;  // null where none is
+  const char* Given(Names names) const;  // null if none is
 
   JsonReader root_;
   std::set<std::string, std::less<>> read_;

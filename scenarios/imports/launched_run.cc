@@ -33,7 +33,7 @@ std::optional<Line> NextLine(std::string_view text, size_t* at, int* number) {
   return line;
 }
 
-// Of Python's list of texts, "['core_attn', 'mlp']".
+// The elements of Python's list of texts, "['core_attn', 'mlp']".
 std::vector<std::string> ElementsOf(const std::string& list) {
   std::vector<std::string> elements;
   size_t at = 0;
@@ -46,7 +46,7 @@ std::vector<std::string> ElementsOf(const std::string& list) {
   return elements;
 }
 
-// Of "[rank0]:  num_layers .... 24", which need not begin with a rank.
+// From "[rank0]:  num_layers .... 24", which need not begin with a rank.
 std::optional<WrittenArgument> LoggedArgument(const Line& line) {
   const size_t dots = line.text.find(" ..");
   if (dots == std::string_view::npos) return std::nullopt;
@@ -96,7 +96,7 @@ LaunchedRun ReadLog(std::string_view text, const std::string& name) {
     run.arguments.push_back(std::move(*argument));
   }
   throw Error({name, begin, ""},
-              "the arguments that begin here do not end: the log is cut off; expected a line "
+              "the arguments that begin here have no end: the log is cut off; expected a line "
               "\"end of arguments\"");
 }
 
@@ -106,14 +106,14 @@ bool IsArgument(std::string_view word) {
   return word.size() > 2 && word.starts_with("--") && word[2] != '=';
 }
 
-// "--nnodes" and "nnodes" are one: '-' for '_', no dashes before.
+// "--nnodes" and "nnodes" are the same: '-' for '_', no leading dashes.
 std::string NameOf(std::string_view word) {
   std::string name(word.substr(std::min(word.find_first_not_of('-'), word.size())));
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
 }
 
-// Words that are command lines themselves: of sh -c "...", eval and variables in quotes.
+// Also the words of words that are command lines: of sh -c "...", eval, and variables in quotes.
 std::vector<ShellWord> WithInnerWords(const std::vector<ShellWord>& words,
                                       const std::string& name) {
   std::vector<ShellWord> all;
@@ -163,7 +163,7 @@ std::optional<uint64_t> CountIn(std::string_view text) {
   return count > 0 && count <= kMostRanks ? std::optional<uint64_t>(count) : std::nullopt;
 }
 
-// How a launcher says how many there are.
+// How a launcher says how many ranks there are.
 struct LaunchCounts {
   std::optional<WrittenCount> nodes;
   std::optional<WrittenCount> of_node;
@@ -214,7 +214,7 @@ std::optional<WrittenCount> CountOfVariable(const ShellScript& script,
   return std::nullopt;
 }
 
-// The launcher's words count before those of the batch system, these before variables.
+// The launcher's words come before those of the batch system, and these before variables.
 void FindRanks(const ShellScript& script, const std::vector<ShellWord>& launcher,
                LaunchedRun* run) {
   const LaunchCounts batch = CountsOfWords(script.batch_options);
@@ -239,7 +239,7 @@ void FindRanks(const ShellScript& script, const std::vector<ShellWord>& launcher
   if (!run->ranks) run->ranks = batch.all;
 }
 
-// Whether the text is a list of arguments and no script.
+// Whether the text is a list of arguments and not a script.
 bool IsList(const ShellScript& script) {
   return !script.commands.empty() && IsArgument(script.commands.front().words.front().text);
 }
@@ -260,13 +260,13 @@ Launch FindLaunch(const ShellScript& script, const std::string& name,
     throw Error({name, 0, ""},
                 "no command with --num-layers found; expected a script that starts Megatron-LM, a "
                 "list of its arguments, or its log");
-  // What is certainly run comes before what may be.
+  // What is certain to run comes before what may run.
   auto chosen = std::find_if(found.begin(), found.end(),
                              [](const Launch& launch) { return !launch.is_conditional; });
   if (chosen == found.end()) chosen = found.begin();
   if (chosen->is_conditional) {
     remarks->push_back(
-        fmt::format("line {}: the command stands in a loop or under a condition that is not known",
+        fmt::format("line {}: the command stands in a loop or under an unknown condition",
                     chosen->words.front().line));
   }
   for (auto other = found.begin(); other != found.end(); ++other) {
@@ -305,7 +305,7 @@ LaunchedRun ReadScript(std::string_view text, const std::string& name) {
   FindRanks(script, launcher, &run);
   if (!script.left_open.empty()) {
     run.remarks.push_back(
-        fmt::format("set under conditions that are not known here, or in loops, and left out: {}",
+        fmt::format("left out, as it is set in loops or under unknown conditions: {}",
                     fmt::join(script.left_open, ", ")));
   }
   return run;

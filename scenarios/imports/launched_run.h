@@ -1,9 +1,9 @@
-// What a script, a list of arguments or a log says of one run of Megatron-LM: its arguments, and on
-// how many ranks it is started.
+// What a script, a list of arguments or a log says about one run of Megatron-LM: its arguments, and
+// on how many ranks it is started.
 //
-// Of a script it is the command that has --num-layers; words before the Python file are the
+// In a script, the run is the command with --num-layers; words before the Python file are the
 // launcher's (torchrun, deepspeed, srun, mpirun). A text that begins with an argument is a list of
-// them. A log has what Megatron-LM prints at its start:
+// arguments. A log has what Megatron-LM prints when it starts:
 //   ------------------------ arguments ------------------------
 //     num_layers ...................................... 24
 //   -------------------- end of arguments ---------------------
@@ -20,7 +20,7 @@
 namespace rehearse {
 
 struct WrittenArgument {
-  std::string name;  // "num-layers", as a log's num_layers is called, too
+  std::string name;  // "num-layers", also for num_layers in a log
   std::vector<std::string> values;
   int line = 0;
 };
@@ -32,7 +32,7 @@ struct WrittenCount {
 
 struct LaunchedRun {
   std::vector<WrittenArgument> arguments;
-  bool is_log = false;                                 // which tells all arguments, defaults too
+  bool is_log = false;                                 // a log has all arguments, also defaults
   std::optional<WrittenCount> ranks = std::nullopt;    // all of them
   std::optional<WrittenCount> of_node = std::nullopt;  // on each machine
   std::vector<std::string> remarks;

@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kMostLayers = 10000;
 constexpr int64_t kMostColumns = 1 << 24;
 
-// What tokenizers have where the arguments do not say it. Of Hugging Face's it is told by the name
-// of the model: the vocabulary of the house's preset.
+// How many tokens a tokenizer has if the arguments do not say. For Hugging Face's, the name of the
+// model tells: it is the vocabulary of our preset.
 struct TokenizerSize {
   const char* type;
   int64_t tokens;
@@ -85,7 +85,7 @@ void SetVocabulary(ArgumentList& arguments, ScenarioDraft& draft, const Megatron
   draft.Set("/model/vocabulary", (*tokens + multiple - 1) / multiple * multiple, from);
 }
 
-// Windows of --window-size before,after: a token sees so many before itself.
+// Windows of --window-size before,after: a token sees that many before itself.
 void SetWindow(ArgumentList& arguments, ScenarioDraft& draft) {
   std::string text;
   for (const std::string& value : arguments.Values({"window-size"})) text += value;
@@ -107,8 +107,7 @@ void SetWindow(ArgumentList& arguments, ScenarioDraft& draft) {
     draft.Set("/model/global_every", *every, arguments.OriginOf({"window-attn-skip-freq"}));
   } else {
     arguments.Fail({"window-attn-skip-freq"},
-                   "expected a number: of so many layers the last sees "
-                   "all tokens");
+                   "expected a number N: every N-th layer sees all tokens");
   }
 }
 
@@ -130,14 +129,14 @@ void SetLatent(ArgumentList& arguments, ScenarioDraft& draft) {
 
 // ---- which layers have experts ------------------------------------------------------------------
 
-// "[0]*3+[1]*58", as Python evaluates it, and lists that are written out.
+// "[0]*3+[1]*58", as Python evaluates it, and lists written out in full.
 class LayerPattern {
  public:
   explicit LayerPattern(std::string text) : text_(std::move(text)) {
     std::erase_if(text_, [](char c) { return c == ' ' || c == '(' || c == ')'; });
   }
 
-  // Nothing where it is something else.
+  // Nothing if it is something else.
   std::optional<std::vector<bool>> Read() {
     std::vector<bool> layers;
     do {
@@ -188,8 +187,8 @@ void SetExpertLayers(ArgumentList& arguments, ScenarioDraft& draft, const Megatr
     const int64_t every = arguments.WholeOr(names, 1, kMostLayers, 1);
     if (every == 1) return;
     draft.Set("/model/experts/every", every, from);
-    draft.Remark(fmt::format("{}: of {} layers the last has experts here, the first there",
-                             from.name, every));
+    draft.Remark(fmt::format(
+        "{}: of {} layers, the last has experts here, the first in Megatron-LM", from.name, every));
     return;
   }
   const std::optional<std::vector<bool>> layers = LayerPattern(text).Read();
@@ -200,7 +199,7 @@ void SetExpertLayers(ArgumentList& arguments, ScenarioDraft& draft, const Megatr
   }
   const auto first = std::find(layers->begin(), layers->end(), true);
   if (std::find(first, layers->end(), false) != layers->end())
-    arguments.Fail(names, "layers without experts can only be the first ones here");
+    arguments.Fail(names, "only the first layers can be without experts here");
   if (first != layers->begin())
     draft.Set("/model/experts/first_dense", first - layers->begin(), from);
 }
@@ -235,8 +234,7 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
       arguments.Has({name});
     return;
   }
-  if (!run->is_llama)
-    arguments.Fail(count, "experts are SwiGLUs here; expected --swiglu with them");
+  if (!run->is_llama) arguments.Fail(count, "experts are SwiGLUs here; expected --swiglu too");
   run->experts = static_cast<uint32_t>(experts);
   draft.Set("/model/experts", nlohmann::ordered_json::object(), arguments.OriginOf(count));
   draft.Set("/model/experts/count", experts, arguments.OriginOf(count));
@@ -249,10 +247,10 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
   if (score == "sigmoid") draft.Set("/model/experts/router", "sigmoid");
   draft.Set("/model/experts/auxiliary_loss", auxiliary.value_or(0));
   if (!is_grouped)
-    draft.Remark("without --moe-grouped-gemm: experts are played as grouped products");
+    draft.Remark("without --moe-grouped-gemm: experts are still played as grouped products");
 }
 
-// Models with SwiGLU are Llama-like here, the others GPTs: what differs is told.
+// Models with SwiGLU are Llama-like here, the others GPTs; remarks say what differs.
 void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
   draft.Set("/model/style", run.is_llama ? "llama" : "gpt");
   const std::string norm = arguments.Text({"normalization"}).value_or("LayerNorm");
@@ -260,11 +258,11 @@ void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& 
   if (run.is_llama && norm == "LayerNorm") draft.Remark("LayerNorm: played as RMSNorm");
   if (!run.is_llama && norm == "RMSNorm") draft.Remark("RMSNorm: played as LayerNorm");
   if (run.is_llama && has_biases)
-    draft.Remark("biases are left out (no --disable-bias-linear): with SwiGLU there are none here");
-  if (!run.is_llama && !has_biases)
-    draft.Remark("--disable-bias-linear: biases are counted all the same");
+    draft.Remark(
+        "biases are left out (there is no --disable-bias-linear): with SwiGLU there are none here");
+  if (!run.is_llama && !has_biases) draft.Remark("--disable-bias-linear: biases are still counted");
   for (const char* other : {"squared-relu", "quick-geglu", "geglu", "openai-gelu"}) {
-    if (arguments.Switch({other})) draft.Remark(fmt::format("--{}: GELU is played", other));
+    if (arguments.Switch({other})) draft.Remark(fmt::format("--{}: played as GELU", other));
   }
 }
 

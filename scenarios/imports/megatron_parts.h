@@ -8,7 +8,7 @@
 
 namespace rehearse {
 
-// What several parts want to know.
+// What several parts need to know.
 struct MegatronRun {
   ImportedMachine machine;
   Degree tensor;
@@ -29,7 +29,7 @@ void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, Megatron
 void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 
-// Remarks on what would change the step and cannot be carried, and on what is not known.
+// Remarks on what would change the step but is not supported, and on what is unknown.
 void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft);
 
 }  // namespace rehearse

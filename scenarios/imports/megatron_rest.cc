@@ -1,5 +1,5 @@
-// Arguments that no part of the scenario takes: those that decide nothing in a simulation, by name,
-// those that would change the step, and the rest.
+// Arguments that no part of the scenario uses: by name those that make no difference to a
+// simulation and those that would change the step, and the rest.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// A name, and all names that it begins: "adam" is adam-beta1, too.
+// A name, and all names that begin with it: "adam" is also adam-beta1.
 constexpr std::string_view kDecideNothing[] = {"DDP-impl",
                                                "adam",
                                                "add-position-embedding",
@@ -249,45 +249,45 @@ constexpr std::string_view kDecideNothing[] = {"DDP-impl",
 
 struct NotCarried {
   const char* name;
-  const char* instead;  // what is played
+  const char* instead;  // what is played instead
 };
 constexpr NotCarried kNotCarried[] = {
     {"add-qkv-bias", "biases of queries, keys and values are left out"},
     {"attention-sink-k", "attention has no sinks"},
-    {"cpu-offloading", "nothing is kept in the host's memory"},
-    {"cpu-offloading-num-layers", "nothing is kept in the host's memory"},
+    {"cpu-offloading", "nothing is offloaded to the host's memory"},
+    {"cpu-offloading-num-layers", "nothing is offloaded to the host's memory"},
     {"cpu-optimizer", "the optimizer runs on the devices"},
     {"curriculum-learning", "sequences have their full length"},
     {"curriculum-learning-legacy", "sequences have their full length"},
-    {"defer-embedding-wgrad-compute", "the embedding's gradient is computed in its turn"},
-    {"delay-wgrad-compute", "gradients of weights are computed in their turn"},
-    {"distribute-saved-activations", "what is kept is whole on each rank"},
+    {"defer-embedding-wgrad-compute", "the embedding's gradient is computed in the usual order"},
+    {"delay-wgrad-compute", "gradients of weights are computed in the usual order"},
+    {"distribute-saved-activations", "each rank keeps whole activations"},
     {"enable-hyper-connections", "there is one residual stream"},
-    {"experimental-attention-variant", "attention is the usual one"},
-    {"fine-grained-activation-offloading", "nothing is kept in the host's memory"},
+    {"experimental-attention-variant", "attention is the standard one"},
+    {"fine-grained-activation-offloading", "nothing is offloaded to the host's memory"},
     {"fp32-residual-connection", "residuals have 16 bits"},
     {"heterogeneous-layers-config-path", "all layers are alike"},
-    {"hierarchical-context-parallel-sizes", "ranks of a sequence are one ring"},
-    {"linear-attention-freq", "attention is the usual one"},
+    {"hierarchical-context-parallel-sizes", "the ranks of a sequence form one ring"},
+    {"linear-attention-freq", "attention is the standard one"},
     {"mlp-type", "experts have no residual MLP"},
     {"moe-extended-tp", "experts are spread as --expert-tensor-parallel-size says"},
     {"moe-layer-recompute", "layers with experts are kept"},
-    {"moe-pad-expert-input-to-capacity", "experts take what they are sent"},
-    {"nccl-ub", "buffers are the usual ones"},
+    {"moe-pad-expert-input-to-capacity", "experts get exactly the tokens that are sent"},
+    {"nccl-ub", "buffers are the standard ones"},
     {"offload-optimizer", "the optimizer runs on the devices"},
     {"optimizer-cpu-offload", "the optimizer runs on the devices"},
-    {"overlap-moe-expert-parallel-comm", "tokens are waited for, but beside a shared expert"},
-    {"overlap-param-gather-with-optimizer-step", "gathers begin when the optimizer is done"},
+    {"overlap-moe-expert-parallel-comm", "tokens are waited for, except during a shared expert"},
+    {"overlap-param-gather-with-optimizer-step", "gathers begin only when the optimizer is done"},
     {"qk-layernorm", "norms of queries and keys are left out"},
-    {"reset-attention-mask", "tokens see all tokens before them, those of other documents too"},
-    {"spec", "layers are the usual ones"},
-    {"standalone-embedding-stage", "the embedding stands on the first stage"},
+    {"reset-attention-mask", "tokens see all tokens before them, even of other documents"},
+    {"spec", "layers are the standard ones"},
+    {"standalone-embedding-stage", "the embedding is on the first stage"},
     {"tp-comm-overlap",
-     "collectives of tensor parallelism are not cut into pieces beside products"},
+     "collectives of tensor parallelism are not split up to overlap with products"},
     {"use-precision-aware-optimizer", "Adam's state has 32 bits"},
     {"use-ring-exchange-p2p", "messages are sent one by one"},
     {"use-tp-pp-dp-mapping", "ranks nest as tensor, context, data, pipeline"},
-    {"variable-seq-lengths", "sequences have all the same length"},
+    {"variable-seq-lengths", "all sequences have the same length"},
     {"window-attn-skip-freq", "all layers have the window"}};
 
 bool DecidesNothing(std::string_view name) {
@@ -312,30 +312,31 @@ std::string TextOf(const WrittenArgument& argument) {
 void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft) {
   const std::string optimizer = arguments.Text({"optimizer"}).value_or("adam");
   if (optimizer != "adam")
-    draft.Remark(fmt::format("cannot be carried: --optimizer {}; Adam is played", optimizer));
+    draft.Remark(fmt::format("not supported: --optimizer {}; played as Adam", optimizer));
   if (arguments.Has({"deepspeed-config"}))
-    draft.Remark("--deepspeed_config: the file is not read, what it says of the step is left out");
+    draft.Remark(
+        "--deepspeed_config: the file is not read, so what it says about the step is left out");
   for (const char* state_space :
        {"hybrid-override-pattern", "hybrid-layer-pattern", "is-hybrid-model"}) {
     if (arguments.Has({state_space}))
-      arguments.Fail({state_space}, "layers of state-space models cannot be carried");
+      arguments.Fail({state_space}, "state-space layers are not supported");
   }
   std::vector<std::string> unknown;
   for (const WrittenArgument& argument : arguments.Unread()) {
     const auto changes =
         std::find_if(std::begin(kNotCarried), std::end(kNotCarried),
                      [&](const NotCarried& one) { return argument.name == one.name; });
-    // Of a log, 0 and nothing are as if not given.
+    // In a log, 0 and an empty value mean that it was not given.
     const bool is_empty =
         argument.values.size() == 1 &&
         (argument.values[0] == "0" || argument.values[0] == "0.0" || argument.values[0] == "[]");
     if (changes != std::end(kNotCarried)) {
       if (!is_empty)
-        draft.Remark(fmt::format("cannot be carried: {}; {}", TextOf(argument), changes->instead));
+        draft.Remark(fmt::format("not supported: {}; {}", TextOf(argument), changes->instead));
     } else if (!is_empty && !DecidesNothing(argument.name)) {
       unknown.push_back(TextOf(argument));
     } else {
-      // Behind its value: what may be arguments, or nothing.
+      // What is behind its value may be arguments, or nothing.
       for (size_t i = 1; i < argument.values.size(); ++i) {
         if (IsLeftOpen(argument.values[i])) unknown.push_back(argument.values[i]);
       }

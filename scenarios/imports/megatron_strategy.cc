@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// Of --zero-stage, or of Megatron-FSDP, or of the distributed optimizer.
+// From --zero-stage, Megatron-FSDP or the distributed optimizer.
 uint32_t ZeroStage(ArgumentList& arguments) {
   const ArgumentList::Names sharding = {"data-parallel-sharding-strategy"};
   const size_t stage =
@@ -34,7 +34,7 @@ void SetContext(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun
   draft.Set("/strategy/context_kind", is_deepspeed ? "ulysses" : kKinds[kind],
             arguments.OriginOf(names));
   if (kind == 3)
-    draft.Remark("cannot be carried: --cp-comm-type a2a+p2p; keys and values go round a ring");
+    draft.Remark("not supported: --cp-comm-type a2a+p2p; keys and values travel round a ring");
 }
 
 void SetExpertRanks(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
@@ -47,7 +47,7 @@ void SetExpertRanks(ArgumentList& arguments, ScenarioDraft& draft, const Megatro
       run.is_deepspeed ? 1 : std::min<int64_t>(static_cast<int64_t>(run.tensor.value), 1 << 16)));
   const std::string dispatcher =
       arguments.Text({"moe-token-dispatcher-type"}).value_or("allgather");
-  // Of the flexible dispatcher; a log tells its backend with any.
+  // For the flexible dispatcher; a log names a backend with any dispatcher.
   const bool has_deepep = arguments.Switch({"moe-enable-deepep"});
   const std::string backend = arguments.Text({"moe-flex-dispatcher-backend"}).value_or("");
   const bool is_deepep = dispatcher == "flex" && (has_deepep || backend == "deepep");
@@ -72,8 +72,7 @@ void SetExpertRanks(ArgumentList& arguments, ScenarioDraft& draft, const Megatro
               arguments.OriginOf({"moe-enable-deepep"}));
   } else if (dispatcher == "allgather" && expert.value * tensor > 1) {
     draft.Remark(
-        "cannot be carried: --moe-token-dispatcher-type allgather; tokens go to experts "
-        "by all-to-all");
+        "not supported: --moe-token-dispatcher-type allgather; tokens go to experts by all-to-all");
   }
 }
 
@@ -83,7 +82,7 @@ void SetGatheredParameters(ScenarioDraft& draft, uint32_t zero) {
   draft.Set("/strategy/gather", "layer");
   draft.Set("/strategy/prefetch", 1);
   draft.Set("/strategy/reshard_after_forward", true);
-  draft.Remark("parameters in shares: gathered layer by layer, one ahead");
+  draft.Remark("sharded parameters are gathered layer by layer, one layer ahead");
 }
 
 }  // namespace
@@ -101,7 +100,7 @@ void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const Me
   const std::optional<int64_t> bucket = arguments.Whole(bucket_names, 1, int64_t{1} << 40);
   if (run.data % copies != 0) {
     draft.Fail(arguments.OriginOf(copies_names),
-               fmt::format("{} data-parallel ranks are no multiple of {}", run.data, copies));
+               fmt::format("{} data-parallel ranks are not a multiple of {}", run.data, copies));
   }
   if (run.experts > 0 && run.tensor.value > 1 && !is_sequence)
     draft.Fail(run.tensor.from, "experts with tensor parallelism need --sequence-parallel");
@@ -120,8 +119,8 @@ void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const Me
     draft.Set("/strategy/zero", zero, arguments.OriginOf({"zero-stage"}));
     if (zero >= 2) SetGatheredParameters(draft, zero);
   }
-  // A log of a run with sequence parallelism says that the all-reduce is not asynchronous: there is
-  // none.
+  // A log of a run with sequence parallelism says that the all-reduce is not asynchronous, because
+  // there is none.
   draft.Set("/strategy/sequence_parallel", is_sequence);
   if (waits_for_dx && !is_sequence) draft.Set("/strategy/overlap_all_reduce", false);
   draft.Set("/strategy/overlap_gradients", overlaps_sums || zero == 3,
@@ -135,7 +134,7 @@ void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const Me
 
 namespace {
 
-// Stages of each rank: of layers a stage, or said.
+// Stages of each rank: from the layers per stage, or as given.
 uint64_t VirtualStages(ArgumentList& arguments, const MegatronRun& run) {
   const ArgumentList::Names layers_names = {"num-layers-per-virtual-pipeline-stage"};
   const ArgumentList::Names stages_names = {"num-virtual-stages-per-pipeline-rank",
@@ -145,13 +144,13 @@ uint64_t VirtualStages(ArgumentList& arguments, const MegatronRun& run) {
   if (!of_stage) return static_cast<uint64_t>(stages);
   const int64_t at_once = *of_stage * static_cast<int64_t>(run.stages.value);
   if (run.layers % at_once != 0) {
-    arguments.Fail(layers_names, fmt::format("{} layers are no multiple of {} stages of {}",
+    arguments.Fail(layers_names, fmt::format("{} layers are not a multiple of {} stages of {}",
                                              run.layers, run.stages.value, *of_stage));
   }
   return static_cast<uint64_t>(run.layers / at_once);
 }
 
-// Which layers a stage has, where it is not the same number for all.
+// How many layers each stage has, if not all have the same number.
 void SetStages(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run,
                uint64_t stages) {
   const ArgumentList::Names layout_names = {"pipeline-model-parallel-layout"};
@@ -199,8 +198,8 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
     draft.Set("/pipeline/virtual", a_rank);
     if (!overlaps)
       draft.Remark(
-          "cannot be carried: --no-overlap-p2p-communication with virtual stages; "
-          "messages travel beside kernels");
+          "not supported: --no-overlap-p2p-communication with virtual stages; messages travel "
+          "during kernels");
   }
   SetStages(arguments, draft, run, run.stages.value * a_rank);
 }

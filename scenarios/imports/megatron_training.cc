@@ -25,7 +25,7 @@ void SetBatch(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   draft.Set("/training/micro_batches", run->micro_batches,
             arguments.OriginOf(arguments.Has(batch_names) ? batch_names : micro_names));
   if (arguments.Has({"rampup-batch-size"}))
-    draft.Remark("--rampup-batch-size: the step is one of the full batch");
+    draft.Remark("--rampup-batch-size: the step has the full batch");
 }
 
 // ---- what is computed again ---------------------------------------------------------------------
@@ -58,7 +58,7 @@ void SetSelective(ArgumentList& arguments, ScenarioDraft& draft) {
   draft.Set("/training/recomputation", "selective", arguments.OriginOf({"recompute-granularity"}));
   draft.Set("/training/recomputed_ops", again, arguments.OriginOf(names));
   if (!left_out.empty()) {
-    draft.Remark(fmt::format("cannot be carried: --recompute-modules {}, which are kept here",
+    draft.Remark(fmt::format("not supported: --recompute-modules {}; they are kept here",
                              fmt::join(left_out, " ")));
   }
 }
@@ -87,7 +87,7 @@ void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft) {
   if (method == "block") {
     draft.Set("/training/recomputed_layers", {count}, arguments.OriginOf(count_names));
   } else if (count > 1) {
-    draft.Remark(fmt::format("{}: every layer's input is kept here, not that of every {}-th",
+    draft.Remark(fmt::format("{}: every layer's input is kept here, not just that of every {}-th",
                              arguments.OriginOf(count_names).name, count));
   }
 }
@@ -110,21 +110,21 @@ void SetNarrowProducts(ArgumentList& arguments, ScenarioDraft& draft) {
     draft.Set("/training/products", "nvfp4", arguments.OriginOf({"fp4-format"}));
   } else if (is_fp8) {
     constexpr const char* kProducts[] = {"fp8", "fp8-current", "fp8-blockwise", "mxfp8"};
-    if (recipe == 4) arguments.Fail(recipe_names, "a recipe of one's own cannot be carried");
+    if (recipe == 4) arguments.Fail(recipe_names, "custom recipes are not supported");
     draft.Set("/training/products", kProducts[recipe], arguments.OriginOf(names));
     if (is_narrow && recipe != 3) {
       draft.Set("/training/narrow_parameters", true, arguments.OriginOf({"fp8-param-gather"}));
     } else if (is_narrow) {
       draft.Remark(
-          "cannot be carried: --fp8-param-gather with mxfp8; parameters are gathered in "
-          "16 bits");
+          "not supported: --fp8-param-gather with mxfp8; parameters are gathered in 16 bits");
     }
   }
   if ((is_fp8 || is_fp4) && keeps_ends) {
     draft.Set("/training/precise_layers", first, arguments.OriginOf({"first-last-layers-bf16"}));
     if (first != last)
-      draft.Remark(fmt::format("{} layers at each end stay in bf16 here, at the last end {} there",
-                               first, last));
+      draft.Remark(fmt::format(
+          "{} layers at each end stay in bf16 here, but {} at the last end in Megatron-LM", first,
+          last));
   }
 }
 
@@ -137,7 +137,7 @@ void SetPrecision(ArgumentList& arguments, ScenarioDraft& draft) {
       arguments.Text({"main-grads-dtype"}).value_or("fp32").find("16") != std::string::npos;
   if (!is_bf16 && !is_fp16) {
     draft.Set("/training/precision", "fp32");
-    draft.Remark("neither --bf16 nor --fp16: all is computed in fp32");
+    draft.Remark("neither --bf16 nor --fp16: everything is computed in fp32");
     return;
   }
   if (is_fp16) draft.Remark("--fp16: played as bf16, which has as many bits");
@@ -167,7 +167,7 @@ void SetAttention(ArgumentList& arguments, ScenarioDraft& draft, const MegatronR
     draft.Set("/training/attention", "cudnn", arguments.OriginOf(backend_names));
   } else if (kind == "local") {
     draft.Set("/training/attention", "unfused", arguments.OriginOf({"transformer-impl"}));
-    draft.Remark("attention without --use-flash-attn or Transformer Engine: not fused");
+    draft.Remark("attention is not fused, without --use-flash-attn or Transformer Engine");
   }
 }
 
@@ -188,7 +188,7 @@ void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun
                             ? arguments.Unless({"no-bias-swiglu-fusion"}, "bias-swiglu-fusion")
                             : arguments.Unless({"no-bias-gelu-fusion"}, "bias-gelu-fusion");
   if (!arguments.Unless({"no-bias-dropout-fusion"}, "bias-dropout-fusion") || !is_fused)
-    draft.Remark("cannot be carried: element-wise kernels that are not fused are played as fused");
+    draft.Remark("not supported: element-wise kernels that are not fused; played as fused");
 }
 
 }  // namespace

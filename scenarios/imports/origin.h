@@ -7,7 +7,7 @@ namespace rehearse {
 
 struct Origin {
   std::string name;  // "--num-layers", or "training.seq_len"
-  int line = 0;      // of the file; 0: it is a default
+  int line = 0;      // in the file; 0: it is a default
 };
 
 }  // namespace rehearse

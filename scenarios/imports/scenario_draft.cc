@@ -24,13 +24,13 @@ constexpr const char* kAssumedMachine = "dgx-h100";
 constexpr uint64_t kDevicesOfABox = 8;
 constexpr uint64_t kMostRanksAssumed = uint64_t{1} << 17;
 
-// "train_gpt3" of "runs/train_gpt3.sh".
+// "train_gpt3" for "runs/train_gpt3.sh".
 std::string NameOfFile(const std::string& file) {
   const std::string stem = std::filesystem::path(file).stem().string();
   return file == kStandardInput || stem.empty() ? "imported" : VisibleText(stem);
 }
 
-// The message of an error without the place that stands before it.
+// The message of an error without the place in front of it.
 std::string WithoutPlace(const Error& error) {
   const std::string text = error.what();
   const Place& place = error.place();
@@ -79,13 +79,13 @@ ImportedMachine ScenarioDraft::PutOnMachine(const std::string& cluster,
   machine.from = from;
   if (!cluster.empty()) {
     if (cluster == kStandardInput)
-      throw Error("--cluster: the scenario names the cluster, and standard input has no name");
+      throw Error("--cluster: the scenario names the cluster, but standard input has no name");
     machine.ranks = ReadClusterArgument(cluster)->device_count();
     machine.cluster =
         IsClusterFile(cluster) ? std::filesystem::absolute(cluster).string() : cluster;
     if (ranks && *ranks != machine.ranks) {
-      Remark(fmt::format("{} says {} ranks; the {} devices of --cluster count", from.name, *ranks,
-                         machine.ranks));
+      Remark(fmt::format("{} says {} ranks; the {} devices of --cluster are used", from.name,
+                         *ranks, machine.ranks));
     }
     machine.from = {"--cluster", 0};
   } else {

@@ -1,5 +1,5 @@
-// A scenario that is made of what another program is told, key by key, with the place that each is
-// from: what the house's reader then refuses is said of that place.
+// A scenario made from the settings of another program, key by key, with the place that each is
+// from: what our own reader then refuses is reported at that place.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace rehearse {
 
-// What an imported run may have at most, so that to check it takes neither long nor much memory.
+// Limits of an imported run, so that checking it takes neither long nor much memory.
 inline constexpr int64_t kMostDegree = 1 << 17;
-inline constexpr int64_t kMostSequences = int64_t{1} << 32;        // of a step
+inline constexpr int64_t kMostSequences = int64_t{1} << 32;        // per step
 inline constexpr uint64_t kMostPipelineParts = uint64_t{1} << 20;  // stages x micro-batches
 
 struct ImportedScenario {
@@ -27,22 +27,22 @@ struct ImportedScenario {
   std::vector<std::string> remarks;
 };
 
-// The machine that a run is put on.
+// The machine that the run is on.
 struct ImportedMachine {
   nlohmann::ordered_json cluster;  // of a scenario
   uint64_t ranks = 0;
   Origin from;          // of the ranks
-  bool spares = false;  // it has devices that no rank is on
+  bool spares = false;  // it has devices without a rank
 };
 
 class ScenarioDraft {
  public:
-  // `file` is what is imported, "-" standard input.
+  // `file` is what is imported; "-" is standard input.
   explicit ScenarioDraft(const std::string& file);
 
   const std::string& file() const { return file_; }
   void Remark(std::string remark) { remarks_.push_back(std::move(remark)); }
-  // "not understood: ..."; of very many only the first.
+  // "not understood: ..."; of very many, only the first.
   void RemarkOnUnknown(const std::vector<std::string>& names);
   [[noreturn]] void Fail(const Origin& from, const std::string& message) const;
 
@@ -50,12 +50,12 @@ class ScenarioDraft {
   void Set(const std::string& pointer, nlohmann::ordered_json value, const Origin& from = {});
   const nlohmann::ordered_json& json() const { return json_; }
 
-  // The machine of --cluster, else as many boxes of eight H100 as make up these ranks. Throws Error
-  // where nothing says how many there are; `hint` says what would.
+  // The machine of --cluster, otherwise as many boxes of eight H100s as these ranks need. Throws
+  // Error if nothing says how many ranks there are; `hint` says what would.
   ImportedMachine PutOnMachine(const std::string& cluster, std::optional<uint64_t> ranks,
                                const Origin& from, const std::string& hint);
 
-  // Reads it as `rehearse run` would. Throws Error at the place of what cannot be.
+  // Reads it as `rehearse run` would. Throws Error at the place of what is impossible.
   ImportedScenario Finish();
 
  private:
@@ -71,12 +71,13 @@ struct Degree {
   Origin from;
 };
 
-// Ranks over the product of the degrees: those of data parallelism. Throws Error where it is not
-// whole.
+// Ranks divided by the product of the degrees: those of data parallelism. Throws Error if there is
+// a remainder.
 uint64_t RanksLeft(const ScenarioDraft& draft, const ImportedMachine& machine,
                    const std::vector<Degree>& degrees);
 
-// Parts of the batch that a rank computes one after the other. Throws Error where it is not whole.
+// Parts of the batch that a rank computes one after the other. Throws Error if there is a
+// remainder.
 uint64_t MicroBatchesOf(const ScenarioDraft& draft, const Degree& batch, const Degree& micro_batch,
                         uint64_t data);
 

@@ -1,4 +1,4 @@
-// What stands in a shell's $((...)): whole numbers, variables, + - * / % and parentheses.
+// What a shell's $((...)) may contain: whole numbers, variables, + - * / % and parentheses.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace rehearse {
 
-// Nothing where a variable has no number, where anything else stands there, and where 64 bits do
-// not do.
+// Nothing if a variable is no number, if it contains anything else, or if 64 bits are not enough.
 std::optional<int64_t> ShellArithmetic(
     std::string_view text,
     const std::function<std::optional<int64_t>(std::string_view variable)>& value_of);

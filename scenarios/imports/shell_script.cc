@@ -25,7 +25,7 @@ bool EndsWord(char c) {
          c == '<' || c == '>';
 }
 
-// A text that knows the line of each of its characters.
+// A text with the line of each of its characters.
 struct LinedText {
   std::string text;
   std::vector<int> lines;
@@ -59,7 +59,7 @@ LinedText WithLines(std::string_view text) {
 }
 
 struct ShellValue {
-  std::vector<LinedText> parts;  // one of a text
+  std::vector<LinedText> parts;  // a text has one
   bool is_array = false;
 };
 
@@ -72,7 +72,7 @@ struct Block {
   bool is_if = false;
   Runs outer = Runs::kYes;
   Runs now = Runs::kYes;
-  Runs taken = Runs::kNo;  // whether a branch before this one is
+  Runs taken = Runs::kNo;  // whether a branch before this one is run
 };
 
 class ShellReader {
@@ -84,7 +84,7 @@ class ShellReader {
 
  private:
   // ---- words ----
-  // What reads a text from a place on.
+  // Reads a text from a place on.
   struct Cursor {
     const LinedText* text = nullptr;
     size_t at = 0;
@@ -101,10 +101,10 @@ class ShellReader {
   };
   // The words that a word of the source becomes.
   struct Words {
-    bool splits = true;  // what variables hold, at blanks
+    bool splits = true;  // variables' values, at blanks
     std::vector<LinedText> done = {};
     LinedText now = {};
-    bool is_one = false;  // what is there counts as a word, be it empty
+    bool is_one = false;  // what is there counts as a word, even if it is empty
 
     void Close() {
       if (is_one) done.push_back(std::exchange(now, {}));
@@ -134,7 +134,7 @@ class ShellReader {
     const auto found = variables_.find(name);
     return found == variables_.end() ? nullptr : &found->second;
   }
-  // Behind the bracket that closes the one at the cursor.
+  // The place behind the bracket that closes the one at the cursor.
   size_t EndOf(const Cursor& cursor, char open, char close, const char* what) const;
 
   // ---- statements ----
@@ -158,12 +158,12 @@ class ShellReader {
   ShellScript script_;
   std::map<std::string, ShellValue, std::less<>> variables_;
   std::vector<ShellWord> command_;
-  bool starts_ = true;  // nothing but assignments was in the command yet
+  bool starts_ = true;  // the command had nothing but assignments so far
   std::vector<Block> blocks_;
   Runs guard_ = Runs::kYes;  // of a command behind && or ||
   bool in_condition_ = false;
   std::vector<std::vector<ShellWord>> condition_;
-  std::vector<std::string> here_documents_;  // whose text begins in the next line
+  std::vector<std::string> here_documents_;  // whose text begins on the next line
   size_t spent_ = 0;
   int depth_ = 0;
 };
@@ -623,7 +623,7 @@ void ShellReader::SkipHereDocuments(Cursor& cursor) {
 
 ShellScript ShellReader::Read() {
   if (source_.text.size() > kLargestScript)
-    Fail(0, "found more than 1 MiB, expected a script of that size at most");
+    Fail(0, "found more than 1 MiB, expected a script of at most that size");
   Cursor cursor{&source_};
   while (!cursor.AtEnd()) {
     const char c = cursor.Now();

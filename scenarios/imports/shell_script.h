@@ -1,10 +1,10 @@
-// A shell script as far as its commands can be told without running it.
+// A shell script, as far as its commands are known without running it.
 //
-// Understood are assignments of texts and arrays (+= too), $NAME, ${NAME}, ${NAME:-otherwise},
+// Understood are assignments of texts and arrays (also +=), $NAME, ${NAME}, ${NAME:-otherwise},
 // ${NAME[@]}, $((arithmetic)), quotes, continued lines, comments, here-documents, redirections, and
-// `if` where both sides of its test are known. What is not known stays as it is written: a word
-// "$1" or "$(hostname)". Loops, functions and unknown conditions are gone through once: what they
-// run is marked as conditional, what they set is not set. Nothing is executed, and no variable is
+// `if` where both sides of its test are known. Unknown words such as "$1" or "$(hostname)" stay as
+// written. Loops, functions and unknown conditions are gone through once: what they run is marked
+// as conditional, and their assignments do not count. Nothing is executed, and no variable is
 // taken from the environment.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace rehearse {
 
 struct ShellWord {
   std::string text;
-  int line = 0;  // where it begins, be it in the value of a variable
+  int line = 0;  // where it begins, possibly in the value of a variable
 };
 
 struct ShellCommand {
@@ -28,14 +28,14 @@ struct ShellCommand {
 struct ShellScript {
   std::vector<ShellCommand> commands;
   std::map<std::string, ShellWord, std::less<>> variables;  // texts, as they are at the end
-  std::vector<ShellWord> batch_options;                     // of Slurm: lines #SBATCH
-  std::vector<std::string> left_open;  // variables that are set where we do not know whether
+  std::vector<ShellWord> batch_options;                     // Slurm's #SBATCH lines
+  std::vector<std::string> left_open;                       // variables that may or may not be set
 };
 
-// Throws Error with file and line for what is opened and never closed, and for what is too large.
+// Throws Error with file and line for what is never closed, and for what is too large.
 ShellScript ReadShellScript(std::string_view text, const std::string& name);
 
-// Whether a part of the word is not known: a variable without a value, or a command's output.
+// Whether a part of the word is unknown: a variable without a value, or a command's output.
 bool IsLeftOpen(std::string_view word);
 
 }  // namespace rehearse

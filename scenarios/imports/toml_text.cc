@@ -19,8 +19,8 @@ constexpr void AssertOfToml(bool holds) {
 }  // namespace
 }  // namespace rehearse
 
-// toml++ 3.3 takes for granted what malformed files lack, such as a key in "[#]": it would end the
-// program, or without assertions go on as if it were there.
+// toml++ 3.3 takes for granted what malformed files lack, such as a key in "[#]": an assertion
+// would end the program, and without assertions it would go on as if the key were there.
 #undef NDEBUG
 #define TOML_ASSERT(expr) ::rehearse::AssertOfToml(static_cast<bool>(expr))
 #define TOML_HEADER_ONLY 1
@@ -73,7 +73,7 @@ void AddValues(const toml::table& table, const std::string& before,
   }
 }
 
-// One line a value, as many lines down as it has in the file.
+// Each value is on the line that it has in the file.
 std::string JsonOf(std::vector<LinedValue> values) {
   std::stable_sort(values.begin(), values.end(),
                    [](const LinedValue& a, const LinedValue& b) { return a.line < b.line; });
@@ -113,7 +113,7 @@ bool HasToml() { return false; }
 JsonDocument ReadToml(std::string_view text, const std::string& name) {
   static_cast<void>(text);
   throw Error({name, 0, ""},
-              "this build reads no TOML: it was made without toml++ (libtomlplusplus-dev)");
+              "this build cannot read TOML: it was built without toml++ (libtomlplusplus-dev)");
 }
 
 #endif

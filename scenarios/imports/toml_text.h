@@ -1,6 +1,5 @@
 // A TOML file as the JSON object that a JsonReader reads: its values under dotted keys,
-// "training.seq_len", each in the line that it has in the file. By toml++, where it was there when
-// this was built.
+// "training.seq_len", each on the line that it has in the file. Needs toml++ at build time.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace rehearse {
 
 bool HasToml();
 
-// Throws Error with file and line for what is no TOML, and where !HasToml().
+// Throws Error with file and line for what is not TOML, and if !HasToml().
 JsonDocument ReadToml(std::string_view text, const std::string& name);
 
 }  // namespace rehearse

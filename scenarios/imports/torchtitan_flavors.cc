@@ -1,7 +1,7 @@
-// Figures of pytorch/torchtitan (2024 to 2026): models/llama3, llama4, deepseek_v3 and qwen3, the
-// tables of flavors in each __init__.py; columns of Llama's MLP as its rule rounds 8/3 of the
-// hidden size up (llama3: 1.3 times for 8B and 70B, 1.2 times for 405B). Presets have their own
-// sources (workloads/networks/model_presets.cc).
+// Figures from pytorch/torchtitan (2024 to 2026): the tables of flavors in each __init__.py of
+// models/llama3, llama4, deepseek_v3 and qwen3; columns of Llama's MLP as its rule rounds up 8/3 of
+// the hidden size (llama3: 1.3 times that for 8B and 70B, 1.2 times for 405B). Presets have their
+// own sources (workloads/networks/model_presets.cc).
 #include "scenarios/imports/torchtitan_flavors.h"
 
 namespace rehearse {

@@ -40,7 +40,7 @@ bool BeginsWithOne(std::string_view key, std::initializer_list<std::string_view>
 
 // ---- the model ----------------------------------------------------------------------------------
 
-// Returns its layers.
+// Returns how many layers it has.
 int64_t SetModel(JobConfig& job, ScenarioDraft& draft) {
   const JobConfig::Names names = {"model.name"};
   const JobConfig::Names flavor_names = {"model.flavor"};
@@ -70,7 +70,7 @@ int64_t SetModel(JobConfig& job, ScenarioDraft& draft) {
 
 // ---- the mesh -----------------------------------------------------------------------------------
 
-// All ranks; as many as there can be where the product is more.
+// All ranks, or the limit if the product is more.
 uint64_t ProductOf(const JobDegrees& degrees) {
   uint64_t product = 1;
   for (const Degree* degree :
@@ -94,13 +94,13 @@ JobDegrees ReadDegrees(JobConfig& job, ScenarioDraft& draft, const std::string& 
                                         "training.data_parallel_shard_degree",
                                         "training.data_parallel_degree"};
   const int64_t shard = job.WholeOr(shard_names, -1, kMostDegree, -1);
-  if (shard == 0) job.Fail(shard_names, "found 0, expected -1 (the ranks that are left) or more");
+  if (shard == 0) job.Fail(shard_names, "found 0, expected -1 (all remaining ranks) or more");
   degrees.shard = {shard < 0 ? 1 : static_cast<uint64_t>(shard), job.OriginOf(shard_names)};
   const bool is_left = shard < 0;
   const ImportedMachine machine = draft.PutOnMachine(
       cluster, is_left ? std::nullopt : std::optional<uint64_t>(ProductOf(degrees)),
       {"the product of degrees", 0},
-      "--cluster: data_parallel_shard_degree -1 takes the ranks that are left");
+      "--cluster: data_parallel_shard_degree -1 takes all remaining ranks");
   const uint64_t left =
       RanksLeft(draft, machine,
                 {degrees.replicas, degrees.shard, degrees.tensor, degrees.context, degrees.stages});
@@ -130,7 +130,7 @@ void SetExpertMesh(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degre
     if (expert.value > 1) draft.Fail(expert.from, "the model has no experts; expected 1");
     return;
   }
-  // Without expert parallelism tensor ranks share experts as they share other weights.
+  // Without expert parallelism, tensor ranks share experts as they share other weights.
   const auto of_expert = expert.value > 1 ? static_cast<uint64_t>(tensor) : degrees.tensor.value;
   const uint64_t ranks = degrees.shard.value * degrees.context.value * degrees.tensor.value;
   if (ranks % (expert.value * of_expert) != 0) {
@@ -170,7 +170,7 @@ void SetStrategy(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degrees
 
 // ---- the step -----------------------------------------------------------------------------------
 
-// Returns the micro-batches.
+// Returns how many micro-batches there are.
 uint64_t SetBatch(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degrees) {
   const JobConfig::Names local_names = {"training.local_batch_size", "training.batch_size"};
   const JobConfig::Names batch_names = {"training.global_batch_size"};
@@ -181,7 +181,7 @@ uint64_t SetBatch(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degree
   const Degree batch{given > 0 ? static_cast<uint64_t>(given) : local.value * data,
                      job.OriginOf(batch_names)};
   const uint64_t passes = MicroBatchesOf(draft, batch, local, data);
-  // What a pipeline computes at once: a number of sequences, or once their count.
+  // What a pipeline computes at once: a number of sequences; formerly the number of parts.
   const JobConfig::Names size_names = {"parallelism.pipeline_parallel_microbatch_size"};
   const JobConfig::Names count_names = {"parallelism.pipeline_parallel_microbatches",
                                         "experimental.pipeline_parallel_microbatches"};
@@ -201,8 +201,8 @@ uint64_t SetBatch(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degree
     }
     if (passes > 1)
       draft.Remark(
-          fmt::format("{} passes of the pipeline a step are played as one of {} times as "
-                      "many micro-batches",
+          fmt::format("{} passes of the pipeline per step are played as one with {} times as many "
+                      "micro-batches",
                       passes, passes));
   }
   draft.Set("/training/batch", batch.value, given > 0 ? batch.from : local.from);
@@ -229,21 +229,21 @@ void SetRecomputation(JobConfig& job, ScenarioDraft& draft, int64_t layers, uint
   }
   if (mode == 3) {
     draft.Set("/training/recomputation", "none");
-    draft.Remark("cannot be carried: activation_checkpoint.mode memory_budget; all is kept");
+    draft.Remark("not supported: activation_checkpoint.mode memory_budget; everything is kept");
     return;
   }
   if (option == "op") {
     draft.Set("/training/recomputation", "selective", from);
     draft.Set("/training/recomputed_ops", {"activations", "norms"}, job.OriginOf(option_names));
     draft.Remark(
-        "selective_ac_option op: norms and activations are computed again; every second "
-        "product, which torchtitan computes again too, is kept");
+        "selective_ac_option op: norms and activations are computed again; torchtitan also "
+        "computes every second product again, which is kept here");
     return;
   }
   int64_t every = 0;
   const auto [end, error] = std::from_chars(option.data(), option.data() + option.size(), every);
   if (error != std::errc() || end != option.data() + option.size() || every < 1)
-    job.Fail(option_names, fmt::format("found {}, expected \"op\" or a whole number from 1 on",
+    job.Fail(option_names, fmt::format("found {}, expected \"op\" or a whole number of at least 1",
                                        QuotedJson(option)));
   draft.Set("/training/recomputation", "full", from);
   if (every == 1) return;
@@ -251,8 +251,8 @@ void SetRecomputation(JobConfig& job, ScenarioDraft& draft, int64_t layers, uint
       (layers + static_cast<int64_t>(stages) - 1) / static_cast<int64_t>(stages);
   draft.Set("/training/recomputed_layers", {of_stage / every}, job.OriginOf(option_names));
   draft.Remark(
-      fmt::format("selective_ac_option {}: one of {} layers is computed again, the first "
-                  "ones of each stage here",
+      fmt::format("selective_ac_option {}: one of {} layers is computed again, here the first ones "
+                  "of each stage",
                   every, every));
 }
 
@@ -271,7 +271,7 @@ void SetProducts(JobConfig& job, ScenarioDraft& draft) {
                                          "quantize.linear.mx.filter_fqns", "mx.filter_fqns"};
   for (const std::string& filtered : job.Texts(filter_names)) {
     if (filtered != "output" && filtered != "router.gate" && filtered != "moe.router.gate")
-      draft.Remark(fmt::format("cannot be carried: {} {}; products of all layers are alike",
+      draft.Remark(fmt::format("not supported: {} {}; products of all layers are alike",
                                job.OriginOf(filter_names).name, filtered));
   }
   const Origin from = job.OriginOf(converters_names);
@@ -279,13 +279,13 @@ void SetProducts(JobConfig& job, ScenarioDraft& draft) {
     if (converter == "float8" || converter == "quantize.linear.float8") {
       draft.Set("/training/products", "fp8-current", from);
       if (recipe != "tensorwise")
-        draft.Remark(fmt::format("cannot be carried: {} {}; a scale for each array is played",
+        draft.Remark(fmt::format("not supported: {} {}; played with a scale for each array",
                                  recipe_names.begin()[0], recipe));
       if (gathers) draft.Set("/training/narrow_parameters", true, job.OriginOf(gather_names));
     } else if (converter == "mx" || converter == "quantize.linear.mx") {
       draft.Set("/training/products", "mxfp8", from);
     } else {
-      draft.Remark(fmt::format("cannot be carried: the converter {}", converter));
+      draft.Remark(fmt::format("not supported: the converter {}", converter));
     }
   }
 }
@@ -301,7 +301,8 @@ void SetKernels(JobConfig& job, ScenarioDraft& draft) {
   if (has("model")) draft.Set("/training/kernels", "compiled", job.OriginOf(compile_names));
   if (has("loss")) draft.Set("/training/cross_entropy", "fused", job.OriginOf(compile_names));
   const JobConfig::Names optimizer_names = {"optimizer.implementation"};
-  // Once a switch that was off; since the newer spelling of the batch fused is what is taken.
+  // Formerly a switch that was off by default; since the newer spelling of the batch, fused is the
+  // default.
   const bool is_fused = job.BoolOr({"optimizer.fused"}, job.Has({"training.local_batch_size"}));
   const std::vector<std::string> kinds = {"for-loop", "foreach", "fused"};
   const size_t kind = job.Has(optimizer_names) ? job.At(optimizer_names).Choice(kinds)
@@ -311,7 +312,7 @@ void SetKernels(JobConfig& job, ScenarioDraft& draft) {
   draft.Set("/training/optimizer", kOurs[kind], job.OriginOf(optimizer_names));
   const std::string optimizer = job.TextOr({"optimizer.name"}, "AdamW");
   if (optimizer != "AdamW" && optimizer != "Adam")
-    draft.Remark(fmt::format("cannot be carried: optimizer.name {}; Adam is played", optimizer));
+    draft.Remark(fmt::format("not supported: optimizer.name {}; played as Adam", optimizer));
   const JobConfig::Names precision_names = {"training.mixed_precision_param"};
   if (job.TextOr(precision_names, "bfloat16") == "float32")
     draft.Set("/training/precision", "fp32", job.OriginOf(precision_names));
@@ -333,7 +334,7 @@ constexpr OrderName kOrders[] = {{"1f1b", "1f1b", 1, false},
                                  {"zbvzerobubble", "zb-v", 2, false},
                                  {"dualpipev", "dualpipev", 2, false}};
 
-// Layers of each stage, of "layers.4,layers.8": where stages begin.
+// Layers of each stage, from where stages begin: "layers.4,layers.8".
 std::vector<int64_t> StagesOfPoints(const std::vector<std::string>& points, int64_t layers) {
   std::vector<int64_t> sizes;
   int64_t begin = 0;
@@ -353,7 +354,7 @@ std::vector<int64_t> StagesOfPoints(const std::vector<std::string>& points, int6
   return sizes;
 }
 
-// Returns the stages, of all ranks.
+// Returns the number of stages, of all ranks.
 uint64_t SetPipeline(JobConfig& job, ScenarioDraft& draft, const Degree& ranks, int64_t layers,
                      uint64_t micro_batches) {
   const JobConfig::Names order_names = {"parallelism.pipeline_parallel_schedule",
@@ -372,9 +373,9 @@ uint64_t SetPipeline(JobConfig& job, ScenarioDraft& draft, const Degree& ranks, 
   const std::string csv = job.TextOr(csv_names, "");
   if (ranks.value == 1) return 1;
   if (!csv.empty())
-    job.Fail(csv_names,
-             "an order of one's own cannot be carried; \"order\" of a "
-             "scenario's \"pipeline\" takes it");
+    job.Fail(
+        csv_names,
+        "custom orders are not imported; a scenario's \"pipeline\" takes one as its \"order\"");
   std::string lower = order;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -387,7 +388,7 @@ uint64_t SetPipeline(JobConfig& job, ScenarioDraft& draft, const Degree& ranks, 
                          QuotedJson(order)));
   }
   if (lower == "interleavedzerobubble")
-    draft.Remark("cannot be carried: InterleavedZeroBubble; Interleaved1F1B is played");
+    draft.Remark("not supported: InterleavedZeroBubble; played as Interleaved1F1B");
   const Origin from = job.OriginOf(order_names);
   const int64_t ends = less_at_first + less_at_last;
   uint64_t a_rank = known->a_rank;
@@ -408,7 +409,7 @@ uint64_t SetPipeline(JobConfig& job, ScenarioDraft& draft, const Degree& ranks, 
   }
   if (a_rank != known->a_rank && !(known->may_have_more && a_rank > 1)) {
     job.Fail(order_names,
-             fmt::format("{} has {} stages a rank, found {}", order, known->a_rank, a_rank));
+             fmt::format("{} has {} stages per rank, found {}", order, known->a_rank, a_rank));
   }
   const uint64_t stages = ranks.value * a_rank;
   if (stages > kMostPipelineParts / micro_batches) {
@@ -423,8 +424,8 @@ uint64_t SetPipeline(JobConfig& job, ScenarioDraft& draft, const Degree& ranks, 
     draft.Set("/pipeline/split", "layers-and-ends");
     if (less_at_first != 1 || less_at_last != 1)
       draft.Remark(
-          "cannot be carried: layers that the first and the last stage have less; one "
-          "each is played");
+          "not supported: how many layers fewer the first and last stage have; played with one "
+          "fewer each");
     return stages;
   }
   const std::vector<int64_t> sizes = StagesOfPoints(points, layers);
@@ -442,20 +443,20 @@ struct SwitchNotCarried {
 };
 constexpr SwitchNotCarried kNotCarriedSwitches[] = {
     {"parallelism.enable_async_tensor_parallel",
-     "collectives of tensor parallelism are not cut into pieces beside products"},
+     "collectives of tensor parallelism are not split up to overlap with products"},
     {"experimental.enable_async_tensor_parallel",
-     "collectives of tensor parallelism are not cut into pieces beside products"},
-    {"parallelism.disable_loss_parallel", "the loss is computed where the logits lie"},
+     "collectives of tensor parallelism are not split up to overlap with products"},
+    {"parallelism.disable_loss_parallel", "the loss is computed where the logits are"},
     {"training.enable_cpu_offload", "parameters stay on the devices"},
     {"optimizer.early_step_in_backward", "the optimizer runs at the end of the step"},
     {"fault_tolerance.enable", "no rank fails"},
-    {"parallelism.enable_compiled_autograd", "the way back is not compiled as a whole"},
-    {"experimental.enable_compiled_autograd", "the way back is not compiled as a whole"}};
+    {"parallelism.enable_compiled_autograd", "the backward pass is not compiled as a whole"},
+    {"experimental.enable_compiled_autograd", "the backward pass is not compiled as a whole"}};
 
 void RemarkOnOtherKeys(JobConfig& job, ScenarioDraft& draft) {
   for (const SwitchNotCarried& one : kNotCarriedSwitches) {
     if (job.BoolOr({one.key}, false))
-      draft.Remark(fmt::format("cannot be carried: {}; {}", one.key, one.instead));
+      draft.Remark(fmt::format("not supported: {}; {}", one.key, one.instead));
   }
   std::vector<std::string> unknown;
   for (const std::string& key : job.Unread()) {

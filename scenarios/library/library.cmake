@@ -1,5 +1,5 @@
 # librehearse.so for other programs, and `cmake --install`: the program, the library, its header, what find_package(Rehearse)
-# and pkg-config read. The library is made when it is asked for: by tests, by an installation (target rehearse_shared).
+# and pkg-config read. The library is made only on demand: by tests, by an installation (target rehearse_shared).
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -23,7 +23,7 @@ if(precompiled_libraries)
   target_precompile_headers(rehearse_shared REUSE_FROM rehearse_precompiled)
 endif()
 
-# As it is included once it is installed: <rehearse/rehearse.h>.
+# Included as it is once installed: <rehearse/rehearse.h>.
 set(include ${PROJECT_BINARY_DIR}/include)
 configure_file(${library}/rehearse.h ${include}/rehearse/rehearse.h COPYONLY)
 target_include_directories(rehearse_shared INTERFACE $<BUILD_INTERFACE:${include}>
@@ -35,7 +35,7 @@ file(RELATIVE_PATH rehearse_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${library}/rehearse.pc.in ${package}/rehearse.pc @ONLY)
 file(CONFIGURE OUTPUT ${package}/RehearseConfig.cmake
      CONTENT "include(\"\${CMAKE_CURRENT_LIST_DIR}/RehearseTargets.cmake\")\n" @ONLY ESCAPE_QUOTES)
-# Until 1.0 a minor version may change what programs are compiled against.
+# Until 1.0, a minor version may change what programs are compiled against.
 write_basic_package_version_file(${package}/RehearseConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 set(documents ${CMAKE_INSTALL_DATAROOTDIR}/doc/rehearse)
 set(cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Rehearse)

@@ -1,4 +1,4 @@
-// Sweep() and Search(): many steps, as `rehearse sweep` and `rehearse search` play them.
+// Sweep() and Search(): many steps, as `rehearse sweep` and `rehearse search` simulate them.
 #include "scenarios/library/state.h"
 #include "scenarios/searching/search.h"
 #include "scenarios/searching/search_report.h"

@@ -1,5 +1,4 @@
-// Rehearse as a library: scenarios read, changed, simulated, planned and searched by another
-// program.
+// Rehearse as a library: another program reads, changes, simulates, plans and searches scenarios.
 //
 //   #include <rehearse/rehearse.h>
 //
@@ -7,14 +6,14 @@
 //   const rehearse::Simulation run = rehearse::Simulate(scenario.With({"cluster.nodes=8"}));
 //   std::cout << run.step_seconds() << "\n";
 //
-// Files and keys are those of the commands (`rehearse schema scenario`), and so are results: what
-// `rehearse run` prints of a scenario, Simulate() returns, to the same timeline hash.
+// Files and keys are those of the commands (`rehearse schema scenario`), and so are results:
+// Simulate() returns what `rehearse run` prints for a scenario, with the same timeline hash.
 //
-// Self-contained: C++17 and the standard library. All of it is rehearse::v1; a change
-// that old programs could not be compiled or run with gets rehearse::v2 beside it, and the shared
-// library another major version (CHANGELOG.md). Objects are values: copies are cheap, they may be
-// used from several threads, and functions may be called at the same time. Times are integer
-// picoseconds in spans and seconds elsewhere; bytes are bytes.
+// Self-contained: C++17 and the standard library. Everything is in rehearse::v1. A change that
+// breaks old programs goes into rehearse::v2 beside it, and the shared library gets another major
+// version (CHANGELOG.md). Objects are values: copies are cheap, they may be used from several
+// threads, and functions may be called at the same time. Times are integer picoseconds in spans and
+// seconds elsewhere; bytes are bytes.
 //
 // Functions throw Error for the user's mistakes and Stopped when asked to stop; std::logic_error is
 // a fault of Rehearse itself.
@@ -37,7 +36,7 @@ namespace rehearse::v1 {
 REHEARSE_API std::string LibraryVersion();
 REHEARSE_API std::string LibraryCommit();
 
-// The user's mistake. what() is one line with place, what was found and what was expected.
+// The user's mistake. what() is one line: the place, what was found and what was expected.
 class REHEARSE_API Error : public std::runtime_error {
  public:
   Error(const std::string& what, std::string file, int line, std::string pointer);
@@ -45,7 +44,7 @@ class REHEARSE_API Error : public std::runtime_error {
   Error& operator=(const Error&) = delete;
   ~Error() override;
 
-  const std::string& file() const { return file_; }  // "": no file's
+  const std::string& file() const { return file_; }  // "": no file
   int line() const { return line_; }                 // from 1; 0: not known
   // RFC 6901's JSON pointer, such as "/strategy/row"; "" is the whole document.
   const std::string& pointer() const { return pointer_; }
@@ -56,7 +55,7 @@ class REHEARSE_API Error : public std::runtime_error {
   std::string pointer_;
 };
 
-// Work that its Progress stopped.
+// Thrown when Progress has stopped the work.
 class REHEARSE_API Stopped : public std::runtime_error {
  public:
   explicit Stopped(const std::string& what);
@@ -65,23 +64,23 @@ class REHEARSE_API Stopped : public std::runtime_error {
   ~Stopped() override;
 };
 
-// Called now and then while work goes on, by any thread, one at a time: what is being done
-// ("simulating"), and the fraction of it that is done, or a negative number where nobody knows.
-// False stops the work.
+// Called now and then during work, by any thread, one at a time: what is being done ("simulating"),
+// and the fraction that is done, or a negative number if it is not known. Returning false stops the
+// work.
 using Progress = std::function<bool(std::string_view what, double fraction)>;
 
 struct RunOptions {
   unsigned threads = 0;  // 0: as many as the machine has cores
-  bool fold = true;      // false: ranks that behave the same are played one by one all the same
-  Progress progress;     // none: nobody is told
+  bool fold = true;      // false: ranks that behave the same are still simulated one by one
+  Progress progress;     // empty: no calls
 };
 
 // A scenario, as a file or text says it; or a schedule on a cluster.
 class REHEARSE_API Scenario {
  public:
-  // What is wrong in it is told when it is used first; that it is no JSON at once.
+  // Mistakes in it are reported when it is first used; a file that is not JSON, at once.
   static Scenario FromFile(const std::string& path);
-  // `name` stands for the file in messages; files that the text names are beside it.
+  // `name` stands for the file in messages; paths in the text are relative to it.
   static Scenario FromText(std::string_view json, const std::string& name = "scenario");
   // A schedule (`rehearse plan`, Plan()) on a cluster: "perlmutter:nodes=4", or a file.
   static Scenario FromSchedule(std::string_view json, const std::string& cluster,
@@ -91,10 +90,10 @@ class REHEARSE_API Scenario {
   Scenario With(const std::vector<std::string>& changes) const;
 
   std::string source() const;   // the file, or the text's name
-  std::string cluster() const;  // of a schedule; "": it is a scenario
+  std::string cluster() const;  // of a schedule; "" for a scenario
   std::string name() const;
   uint32_t ranks() const;    // of all jobs
-  std::string Json() const;  // as it is read, changes included
+  std::string Json() const;  // as read, with all changes
 
   struct State;
   const State& state() const { return *state_; }
@@ -104,13 +103,13 @@ class REHEARSE_API Scenario {
   std::shared_ptr<const State> state_;
 };
 
-// What one op of a rank did. Of a collective ready..begin is waiting for other ranks, begin..end
+// What one op of a rank did. For a collective, ready..begin is waiting for other ranks, begin..end
 // the transfer.
 struct Span {
   uint32_t rank = 0;
   uint32_t op = 0;  // in Simulation::ops()
   int32_t micro_batch = 0;
-  int32_t stream = 0;  // of the rank: one runs its ops in order
+  int32_t stream = 0;  // of the rank: a stream runs its ops in order
   int64_t ready = 0;   // picoseconds since the step began
   int64_t begin = 0;
   int64_t end = 0;
@@ -130,20 +129,20 @@ struct Link {
   double bytes = 0;        // that it carried
   double capacity = 0;     // bytes per second
   double utilization = 0;  // bytes / (capacity · step)
-  uint32_t count = 1;      // links that did the same, this one included
+  uint32_t count = 1;      // links that did the same, including this one
 };
 
-// One played step.
+// One simulated step.
 class REHEARSE_API Simulation {
  public:
   double step_seconds() const;
   const std::string& hash() const;  // of the timeline: the same on any machine
-  // "rehearse.result.v1" as `rehearse run --format json` writes it; of jobs "rehearse.jobs.v1".
+  // "rehearse.result.v1", as `rehearse run --format json` writes it; for jobs "rehearse.jobs.v1".
   const std::string& Json() const;
   std::string Text() const;  // what `rehearse run` prints
 
-  // By rank, then op. Ranks that behave the same are played once: representative_of() says which
-  // one's spans are theirs too. All have their own with RunOptions::fold as false.
+  // Sorted by rank, then op. Of ranks that behave the same, one is simulated: representative_of()
+  // says whose spans stand for a rank's. If RunOptions::fold is false, all ranks have their own.
   const std::vector<Span>& spans() const;
   const std::vector<Op>& ops() const;
   const std::vector<Link>& links() const;
@@ -160,7 +159,7 @@ class REHEARSE_API Simulation {
 
 REHEARSE_API Simulation Simulate(const Scenario& scenario, const RunOptions& options = {});
 
-// The schedule that every rank follows, as a file has it ("rehearse.schedule.v1").
+// The schedule that every rank follows, as in a schedule file ("rehearse.schedule.v1").
 REHEARSE_API std::string Plan(const Scenario& scenario);
 
 // Columns of equal length, each of one kind.
@@ -177,7 +176,7 @@ struct Table {
   std::vector<Column> columns;
   size_t rows = 0;
 
-  // Null where there is none of that name.
+  // Null if there is none with that name.
   const Column* Find(std::string_view name) const {
     for (const Column& column : columns)
       if (column.name == name) return &column;
@@ -185,13 +184,13 @@ struct Table {
   }
 };
 
-// What a study or a search came to, point by point.
+// The results of a study or a search, point by point.
 class REHEARSE_API Points {
  public:
   // "rehearse.study.v1" or "rehearse.search.v1".
   const std::string& Json() const;
   std::string Text() const;
-  // As --format csv writes them: of a search the best first.
+  // As --format csv writes them; for a search, the best first.
   const Table& table() const;
 
   struct State;
@@ -203,15 +202,15 @@ class REHEARSE_API Points {
   std::shared_ptr<const State> state_;
 };
 
-// All points of a study: `study` is a study's file or text, With() changes the study itself.
+// All points of a study: `study` is a study's file or text; its With() changes the study itself.
 REHEARSE_API Points Sweep(const Scenario& study, const RunOptions& options = {});
 
-// The best configurations of a scenario; its "search" section says among which.
+// The best configurations of a scenario, among those that its "search" section describes.
 REHEARSE_API Points Search(const Scenario& scenario, const RunOptions& options = {});
 
 }  // namespace rehearse::v1
 
-#ifndef REHEARSE_INSIDE  // there these names have another meaning
+#ifndef REHEARSE_INSIDE  // in Rehearse itself these names mean something else
 namespace rehearse {
 using namespace v1;  // NOLINT(google-build-using-namespace): rehearse::Scenario is today's version
 }

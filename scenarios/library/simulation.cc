@@ -1,4 +1,4 @@
-// Simulate(): one step, as `rehearse run` plays it.
+// Simulate(): one step, as `rehearse run` simulates it.
 #include <utility>
 
 #include "scenarios/library/state.h"
@@ -16,7 +16,7 @@ struct Simulation::State {
   std::vector<Op> ops;
   std::vector<Link> links;
   uint32_t ranks = 0;
-  std::vector<uint32_t> representative;  // empty: each is its own
+  std::vector<uint32_t> representative;  // empty: each rank is its own
 };
 
 namespace {

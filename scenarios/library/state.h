@@ -1,4 +1,4 @@
-// What the library's objects hold, and how the house's errors become the library's.
+// What the library's objects hold, and how internal errors become the library's.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace rehearse::v1 {
 
-// Calls it; what it throws is what the library's header says.
+// Calls `function` and turns what it throws into the library's own exceptions.
 template <typename Function>
 auto Guarded(const Function& function) -> decltype(function()) {
   try {
@@ -32,9 +32,9 @@ auto Guarded(const Function& function) -> decltype(function()) {
 
 struct Scenario::State {
   JsonDocument document;
-  std::string cluster;  // of a schedule; "": it is a scenario
+  std::string cluster;  // of a schedule; "" for a scenario
 
-  // Read once, when it is wanted first. Throws ::rehearse::Error.
+  // Read once, when it is first needed. Throws ::rehearse::Error.
   std::shared_ptr<const ::rehearse::Scenario> Read() const;
 
  private:
@@ -42,7 +42,7 @@ struct Scenario::State {
   mutable std::shared_ptr<const ::rehearse::Scenario> scenario_ = nullptr;
 };
 
-// Tells the caller of how work goes on, and throws ::rehearse::Stopped where that is to stop.
+// Tells the caller how the work progresses, and throws ::rehearse::Stopped when it should stop.
 class CallerObserver final : public ProgressObserver {
  public:
   explicit CallerObserver(Progress progress) : progress_(std::move(progress)) {}

@@ -21,8 +21,8 @@ uint32_t MostRanksOfANode(const Cluster& cluster) {
   return *std::max_element(ranks.begin(), ranks.end());
 }
 
-// What the calibration knows of one op; nothing where it knows nothing and the model of the
-// device counts.
+// What the calibration knows about one op; nothing if it knows nothing, so that the device's model
+// is used.
 std::optional<MeasuredTime> MeasuredTimeOf(const Op& op, const Schedule& schedule,
                                            const Cluster& cluster) {
   if (const auto* compute = std::get_if<Compute>(&op.work)) {
@@ -40,7 +40,7 @@ std::optional<MeasuredTime> MeasuredTimeOf(const Op& op, const Schedule& schedul
   return TimeOf(*costs, *collective, ranks);
 }
 
-// Whether a calibration could have known the op.
+// Whether a calibration could cover the op.
 bool IsConcerned(const Op& op, const Schedule& schedule, const Cluster& cluster) {
   const CommunicatorId id = CommunicatorOf(op.work);
   if (!id.IsSet()) return cluster.DeviceOf(0).measured != nullptr;
@@ -67,7 +67,7 @@ std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluste
   if (!origin) return notes;
   if (!origin->is_representative) {
     notes.emplace_back(
-        "calibration: not representative (ranks shared a device, or there was one only)");
+        "calibration: not representative (ranks shared a device, or there was only one)");
   }
   const HostMachine host = ThisHost();
   const std::string here = MachineName(host.processor, host.cores);
@@ -103,10 +103,10 @@ std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluste
     }
   }
   if (outside > 0)
-    notes.push_back(
-        NoteOn("are outside of what was measured", outside, concerned, outside_example));
+    notes.push_back(NoteOn("are outside the measured range", outside, concerned, outside_example));
   if (unknown > 0)
-    notes.push_back(NoteOn("are of kinds not measured", unknown, concerned, unknown_example));
+    notes.push_back(
+        NoteOn("are of kinds that were not measured", unknown, concerned, unknown_example));
   return notes;
 }
 

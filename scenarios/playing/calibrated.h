@@ -1,5 +1,4 @@
-// Scenarios on a machine that was calibrated: what changes when kernels and collectives take
-// measured times.
+// Scenarios on a calibrated machine: what changes when kernels and collectives take measured times.
 #pragma once
 
 #include <string>
@@ -10,15 +9,15 @@
 
 namespace rehearse {
 
-// How the machine would run the schedule: where its ranks share host cores and those are too few
-// for a thread a stream, every rank does one op after the other (real/execution/execute.h decides
-// so too); else as it is.
+// How the machine would run the schedule: if its ranks share too few host cores for a thread per
+// stream, every rank does one op after the other (as real/execution/execute.h decides); otherwise
+// unchanged.
 Schedule AsExecuted(Schedule schedule, const Cluster& cluster);
 
-// What a reader of the result has to know: ops that the calibration's measurements do not
-// cover (how many, which one takes longest), a calibration that is not representative, one of
-// another machine where the cluster is this one ("local-cpu"). Empty without a calibration and
-// where all is well.
+// What a reader of the result has to know: ops that the calibration's measurements do not cover
+// (how many, and which one takes longest), a calibration that is not representative, or one of
+// another machine although the cluster is this one ("local-cpu"). Empty without a calibration and
+// if all is well.
 std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluster& cluster);
 
 }  // namespace rehearse

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The types that the schedule's arithmetic is in, by name, where they are not `arithmetic`.
+// The names of the types in the schedule's arithmetic, other than `arithmetic`.
 std::vector<std::string> OtherTypes(const Schedule& schedule, DType arithmetic) {
   std::vector<std::string> names;
   for (const Role& role : schedule.roles) {
@@ -64,12 +64,12 @@ Seconds MedianOf(std::vector<Seconds> times) {
   return times[(times.size() - 1) / 2];
 }
 
-// What it costs to time the ops, as a share of the step.
+// The cost of timing the ops, as a share of the step.
 double TimingCost(const Execution& execution) {
   return MedianOf(execution.walls) / MedianOf(execution.untimed_walls) - 1;
 }
 
-// Of steps whose ops are not timed, where there are some.
+// Of steps whose ops are not timed, if there are any.
 Seconds MedianWithoutGraph(const Execution& execution) {
   return MedianOf(execution.untimed_walls.empty() ? execution.walls : execution.untimed_walls);
 }
@@ -92,7 +92,7 @@ Json ClocksToJson(const Execution& execution, bool applied) {
   return array;
 }
 
-// JSON knows no infinity: a difference that is no number is null.
+// JSON has no infinity: a difference that is not a number is null.
 Json Difference(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json CheckToJson(const CheckReport& check, double tolerance) {
@@ -153,7 +153,7 @@ std::string TrainingToText(const TrainedSteps& training) {
   std::string text =
       fmt::format("\nTrained {} steps on one batch, in {}", steps, Name(training.arithmetic));
   if (has_serial)
-    text += fmt::format(": losses are one rank's, but for {:.1e} of them at most",
+    text += fmt::format(": losses differ from one rank's by {:.1e} of them at most",
                         training.LargestDifference());
   text +=
       fmt::format("\n{:>6}{:>20}{}\n", "step", "loss", has_serial ? "            one rank" : "");
@@ -195,8 +195,7 @@ Schedule PlanSerially(const Scenario& scenario) {
   const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
   if (workload == nullptr) {
     throw Error(
-        fmt::format("\"{}\" is a schedule: the network of which it is a step, and so its "
-                    "serial numbers, are not known",
+        fmt::format("\"{}\" is a schedule: its network, and so the serial numbers, are not known",
                     scenario.name));
   }
   return PlanSerialStep(workload->network, workload->training, workload->strategy.chunks);
@@ -208,7 +207,7 @@ std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transpor
   const std::vector<std::string> others = OtherTypes(schedule, arithmetic);
   if (!others.empty()) {
     notes.push_back(
-        fmt::format("the schedule's {} is executed in {}: bytes and flop rates are those of {}",
+        fmt::format("the schedule's {} is executed in {}: bytes and flop rates are for {}",
                     fmt::join(others, ", "), Name(arithmetic), Name(arithmetic)));
   }
   if (HasTunedProducts(schedule)) {
@@ -218,12 +217,12 @@ std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transpor
   }
   if (WaitsForOps(schedule))
     notes.emplace_back(
-        "ops of a fixed duration are executed by waiting: ranks sleep, and compute nothing");
+        "ops of a fixed duration are executed by waiting: ranks sleep and compute nothing");
   if (MakesUpMessages(schedule))
     notes.emplace_back("messages of ops that name no buffers are made up, in fp32");
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (transport.ranks_on_host() > cores) {
-    notes.push_back(fmt::format("{} ranks share {} cores: times are not those of a rank alone",
+    notes.push_back(fmt::format("{} ranks share {} cores: times are not those of a rank on its own",
                                 transport.ranks_on_host(), cores));
   }
   return notes;
@@ -239,7 +238,7 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
     executed->notes.push_back("ranks shared GPUs: the times mean nothing");
   }
   if (!executed->choices_missing.empty()) {
-    executed->notes.push_back("how NCCL carried out collectives is not known: " +
+    executed->notes.push_back("how NCCL ran the collectives is not known: " +
                               executed->choices_missing);
   }
   const DeviceSpec& device = scenario.cluster->DeviceOf(scenario.jobs.front().placement.front());
@@ -305,18 +304,18 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
   std::string text = ToText(executed.result, color);
   text += fmt::format("\nExecuted on {} ranks ({}), {}, {} collectives, {}; {}\n",
                       execution.schedule.ranks(), executed.transport,
-                      execution.blocking ? "one op after the other" : "a thread a stream",
+                      execution.blocking ? "one op after the other" : "a thread per stream",
                       executed.collectives, Name(executed.arithmetic), execution.backend);
   text += fmt::format("{} repeats after {} warm-ups: {} to {}, median {}\n", times.size(),
                       execution.warm_ups.size(), Print(times.front()), Print(times.back()),
                       Print(executed.result.step));
   if (!execution.untimed_walls.empty()) {
-    text += fmt::format("Timing the ops: {:+.1f} % ({} a step with, {} without)\n",
+    text += fmt::format("Timing the ops: {:+.1f} % ({} per step with it, {} without)\n",
                         100 * TimingCost(execution), Print(MedianOf(execution.walls)),
                         Print(MedianOf(execution.untimed_walls)));
   }
   if (!execution.graph_walls.empty()) {
-    text += fmt::format("As a CUDA graph: {} a step, {} without ({:+.1f} %)\n",
+    text += fmt::format("As a CUDA graph: {} per step, {} without ({:+.1f} %)\n",
                         Print(MedianOf(execution.graph_walls)),
                         Print(MedianWithoutGraph(execution)), -100 * GraphGain(execution));
   }
@@ -328,7 +327,7 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
 
 namespace {
 
-// To each role, what its first rank was told.
+// Gives each role what its first rank was told.
 void AddChoices(const Execution& execution, TimelineRecord* record) {
   std::vector<bool> is_told(record->roles.size());
   for (size_t rank = 0; rank < execution.choices.size(); ++rank) {

@@ -2,7 +2,7 @@
 // the numbers are those of the serial computation.
 //
 // The result (schema rehearse.execution.v1) says how it was run and holds the median step's
-// rehearse.result.v1 but for the simulator's cost:
+// rehearse.result.v1 without the simulator's cost:
 //
 //   { "schema": "rehearse.execution.v1", "scenario": "...", "ranks": 4, "backend": "cpu",
 //     "transport": "threads", "collectives": "own", "streams": "blocking", "arithmetic": "fp32",
@@ -21,11 +21,12 @@
 //                  "largest_difference": 1e-14},
 //     "result": {...} }
 //
-// "given" is the scenario as it was read; older files lack it. "gpu" only on GPUs; its profiler may
-// be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the timeline's ops do
-// not tell what NCCL chose. "timing" where timing ops costs something, "cuda_graph" with
-// --cuda-graph: medians of the host's wall times. "check" with --check; "training" with --steps:
-// the loss of each step, and of the same steps on one rank where the network is known.
+// "given" is the scenario as it was read; older files lack it. "gpu" is there only on GPUs; its
+// profiler may be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the
+// timeline's ops do not say what NCCL chose. "timing" is there if timing ops costs something,
+// "cuda_graph" with --cuda-graph: medians of the host's wall times. "check" is there with --check,
+// "training" with --steps: the loss of each step, and of the same steps on one rank if the network
+// is known.
 #pragma once
 
 #include <cstdint>
@@ -45,15 +46,15 @@
 
 namespace rehearse {
 
-// Double has 16 digits; sums in another order, through a few layers, cost six of them at most.
+// A double has 16 digits; sums in another order, through a few layers, cost at most six of them.
 inline constexpr double kCheckTolerance = 1e-10;
-// fp32 has 7, and Adam's first step divides a gradient by its own size: where that is rounding, a
-// parameter moves by a learning rate this way or that.
+// fp32 has 7, and Adam's first step divides a gradient by its own size: if that is only rounding, a
+// parameter moves by a learning rate one way or the other.
 inline constexpr double kGpuCheckTolerance = 2e-3;
 
-// Whether it says of which network its step is; schedules do not.
+// Whether it says which network its step belongs to; schedules do not.
 bool HasNetwork(const Scenario& scenario);
-// The same network and batch on one rank, in the same parts: dropout draws anew for each
+// The same network and batch on one rank, in the same parts, as dropout draws anew for each
 // micro-batch and chunk.
 Schedule PlanSerially(const Scenario& scenario);
 
@@ -79,15 +80,14 @@ struct ExecutedScenario {
   double check_tolerance = kCheckTolerance;
   std::optional<TrainedSteps> training;
   nlohmann::ordered_json gpu;  // libraries, device and environment; null on CPUs
-  // Why it is not known how collectives were carried out; "" where it is.
+  // Why it is not known how collectives were run; "" if it is.
   std::string choices_missing;
-  bool representative = true;          // false where times mean nothing: ranks that shared a GPU
+  bool representative = true;          // false if times mean nothing: ranks shared a GPU
   nlohmann::ordered_json environment;  // when the steps were done (real/backends/host.h)
   Result result;                       // of the median step
 };
 
-// What there is to say about the numbers: arithmetic that is not the schedule's, more
-// ranks than cores.
+// Remarks about the numbers: arithmetic that is not the schedule's, more ranks than cores.
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
                                         DType arithmetic);
 
@@ -96,7 +96,7 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
               ExecutedScenario* executed);
 
 nlohmann::ordered_json ToJson(const ExecutedScenario& executed);
-// "step,loss,serial_loss", a line a step.
+// "step,loss,serial_loss", a line for each step.
 std::string ToCsv(const TrainedSteps& training);
 std::string ToText(const ExecutedScenario& executed, bool color);
 // All steps, warm-ups first, with the ops as they were run.

@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// Attributes of those nodes that choose by them (workloads/networks/decoder_network.cc).
+// Visits the attributes of nodes that choose by them (workloads/networks/decoder_network.cc).
 template <typename Visit>
 void ForEachDraw(Scenario& scenario, const Visit& visit) {
   for (JobRequest& job : scenario.jobs) {
@@ -26,7 +26,7 @@ void ForEachDraw(Scenario& scenario, const Visit& visit) {
   }
 }
 
-// The scenario with its seeds so much higher; or, with 0, with evenly busy experts.
+// The scenario with its seeds increased by `seed`; with 0, it has evenly busy experts.
 Scenario Drawn(Scenario scenario, uint32_t seed) {
   ForEachDraw(scenario, [&](std::vector<double>& attributes) {
     if (seed == 0)
@@ -49,7 +49,7 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
   if (spread.imbalance <= 1) return std::nullopt;
 
   std::vector<Seconds> steps(kExpertDraws + 1, step);  // by seed; 0: even
-  std::mutex mutex;                                    // of the observer
+  std::mutex mutex;                                    // for the observer
   size_t done = 0;
   std::atomic<bool> has_failed = false;
   observer.Begin("trying other busy experts", "draws", kExpertDraws);
@@ -61,7 +61,7 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
       steps[seed] = ToSeconds(PlayJobs(drawn, Prepare(drawn)).simulation.timeline.step);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));
-    } catch (...) {  // the others need not begin
+    } catch (...) {  // so that the others need not begin
       has_failed = true;
       throw;
     }

@@ -51,7 +51,7 @@ bool IsAxis(const JsonKey& row) {
   return row.shape.type == JsonType::kWhole && row.shape.most == kMostMeshRanks;
 }
 
-// How many ranks an axis' size stands for.
+// How many ranks the size of an axis stands for.
 uint32_t RanksOf(const std::string& axis, uint32_t size) {
   return axis == "q" ? size * size : size;
 }
@@ -123,7 +123,7 @@ Json ValueOf(const JsonKey& row, const Mesh& mesh) {
   return row.shape.choices.front();
 }
 
-// Of AutoDDL's numbers: rows over machines, columns within them.
+// In AutoDDL's numbers: rows over machines, columns within them.
 Json SbpProducts(const Mesh& mesh) {
   const uint32_t nodes = mesh[0].second;
   const uint32_t gpus = mesh[1].second;
@@ -135,7 +135,7 @@ struct Line {
   std::string comment;
 };
 
-// An object's lines: what is optional before the last of what is not, so that each line may end
+// An object's lines: optional keys stand before the last required one, so that each of them may end
 // with a comma.
 std::vector<Line> LinesOf(const ObjectShape& table, const Json& object, const char* variant) {
   std::vector<Line> lines;
@@ -178,16 +178,15 @@ std::string FileOf(const Parts& parts, uint32_t ranks) {
   std::string text = fmt::format(
       "// A first scenario, made by \"rehearse init\": {} ranks. Play it with\n"
       "//   rehearse run THIS_FILE\n"
-      "// \"rehearse schema scenario\" tells every key; lines that begin with // have defaults.\n"
+      "// \"rehearse schema scenario\" lists every key; lines that begin with // show defaults.\n"
       "{{\n",
       ranks);
-  text +=
-      Aligned({{fmt::format("\"name\": {},", Json(parts.name).dump()), "what results are called"},
-               {fmt::format("\"cluster\": {},", Json(parts.cluster).dump()),
-                "others: rehearse list clusters"},
-               {fmt::format("\"model\": {{\"preset\": {}}},", Json(parts.model).dump()),
-                "others: rehearse list models"}},
-              2);
+  text += Aligned({{fmt::format("\"name\": {},", Json(parts.name).dump()), "what results call it"},
+                   {fmt::format("\"cluster\": {},", Json(parts.cluster).dump()),
+                    "others: rehearse list clusters"},
+                   {fmt::format("\"model\": {{\"preset\": {}}},", Json(parts.model).dump()),
+                    "others: rehearse list models"}},
+                  2);
   text += "  \"training\": {\n" +
           Aligned(LinesOf(TrainingShape(), parts.training, parts.variant), 4) + "  },\n";
   text += "  \"strategy\": {\n" +
@@ -209,7 +208,7 @@ Json StrategyOf(const StrategyKind& kind, const ObjectShape& table, const Mesh& 
   return strategy;
 }
 
-// What is wrong with it; nothing where it can be played.
+// What is wrong with it; nothing if it can be played.
 std::optional<std::string> ProblemOf(const std::string& text) {
   try {
     Prepare(ReadScenario(JsonDocument::FromText(text, "rehearse init")));
@@ -240,7 +239,7 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
   parts.training["recomputation"] = has_tokens ? "full" : "none";
 
   constexpr size_t kMostTries = 200;
-  std::string problem = "its axes cannot have so many ranks";
+  std::string problem = "its axes cannot have this many ranks";
   const std::vector<Mesh> meshes = MeshesOf(*parts.table, *cluster);
   for (size_t i = 0; i < std::min(meshes.size(), kMostTries); ++i) {
     parts.strategy = StrategyOf(kind, *parts.table, meshes[i]);
@@ -249,10 +248,10 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
     if (!found) return text;
     problem = *found;
   }
-  throw Error(fmt::format(
-      "no mesh of the {} ranks of {} does for {} with {}; more machines may help, as in "
-      "--cluster NAME:nodes=4. The last that was tried: {}",
-      ranks, request.cluster, model.name, kind.name, problem));
+  throw Error(
+      fmt::format("no mesh of the {} ranks of {} works for {} with {}; more machines may help, as "
+                  "in --cluster NAME:nodes=4. The last one tried: {}",
+                  ranks, request.cluster, model.name, kind.name, problem));
 }
 
 }  // namespace rehearse

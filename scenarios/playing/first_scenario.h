@@ -1,7 +1,7 @@
 // A first scenario for a newcomer: any known model, any strategy, any cluster, with comments.
 //
-// The mesh is one that the model's shapes allow and that fits the devices' memory: of all ways to
-// deal the ranks out to the strategy's axes the first that does, from those that split the model
+// The mesh is one that the model's shapes allow and that fits the devices' memory: the first such
+// way to divide the ranks among the strategy's axes, beginning with those that split the model
 // least, and within machines before across them.
 #pragma once
 
@@ -16,7 +16,7 @@ struct FirstScenarioRequest {
 };
 
 // The text of the file, which ReadScenario accepts and Prepare plans. Throws Error for unknown
-// names and where no mesh fits.
+// names and if no mesh fits.
 std::string FirstScenario(const FirstScenarioRequest& request);
 
 }  // namespace rehearse

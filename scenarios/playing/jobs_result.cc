@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Runs of devices that follow each other, by their first and last.
+// Runs of consecutive devices, by their first and last.
 std::vector<std::pair<uint32_t, uint32_t>> RunsOf(const std::vector<uint32_t>& placement) {
   std::vector<std::pair<uint32_t, uint32_t>> runs;
   for (const uint32_t device : placement) {

@@ -1,4 +1,4 @@
-// What several jobs on one cluster mean to each other: `rehearse run` of a scenario with "jobs".
+// What several jobs on one cluster cost each other: `rehearse run` of a scenario with "jobs".
 //
 //   { "schema": "rehearse.jobs.v1", "scenario": "...", "fidelity": "fluid", "left_out": "...",
 //     "devices": 16, "seconds": ...,                              until the last job has ended
@@ -27,8 +27,8 @@ struct JobResult {
   std::vector<uint32_t> placement;
   Seconds start;
   std::vector<Seconds> steps;
-  Seconds alone;  // a step, mean
-  Result result;  // of the mean step; called as the job is
+  Seconds alone;  // the mean step
+  Result result;  // of the mean step, named like the job
 
   double SlowDown() const { return alone > Seconds(0) ? result.step / alone : 1; }
 };
@@ -39,8 +39,7 @@ struct JobsResult {
 };
 
 nlohmann::ordered_json ToJson(const JobsResult& result);
-// A row for each job, the busiest links, and what there is to say of each job's step. Ends with a
-// newline.
+// A row for each job, the busiest links, and details of each job's step. Ends with a newline.
 std::string ToText(const JobsResult& result, bool color);
 
 }  // namespace rehearse

@@ -1,4 +1,5 @@
-// Whether a job fits its devices, which need not be of one size: every rank against its own.
+// Whether a job fits its devices, which need not have one size: each rank is checked against its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +14,34 @@ namespace rehearse {
 
 struct MemoryFit {
   uint32_t rank = 0;
-  uint32_t device = 0;  // it is on this one
+  uint32_t device = 0;  // that the rank is on
   MemoryUse use;
   Bytes capacity;  // of the device
   Bytes reserve;   // ReserveOf
-  // Devices of the job have different sizes, so that this need not be the rank that needs most.
+  // Devices of the job have different sizes, so this need not be the rank that needs most.
   bool sizes_differ = false;
 
   Bytes Room() const { return capacity - use.Total(); }  // negative: it does not fit
 };
 
-// What a rank of the role takes of its GPU besides what it allocates, about; 0 where it is none.
+// Roughly what a rank of the role takes of its GPU besides what it allocates; 0 on other devices.
 //   driver   its context, and NCCL's first state: 1.06 GB on an H100 before the first collective
 //            (NVIDIA/nccl issue 1685); assumed on all GPUs
 //   NCCL     buffers of each communicator that the role communicates on: 544 MiB where its groups
 //            have 2 members, 688 MiB where they have more (4 A100 on NVLink, NVIDIA/nccl issue 964)
 //   cuBLAS   workspaces: 32 MiB from compute capability 9.0 on, 8 MiB before
 //            (pytorch.org/docs, CUBLAS_WORKSPACE_CONFIG)
-// What fragments leave is not in it: it depends on the allocator's settings.
+// Fragmentation is not included: it depends on the allocator's settings.
 Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& device);
 
-// The rank with the least room, of several the first. `placement`: rank -> device.
+// The rank with the least room, the first of several. `placement`: rank -> device.
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
                       const Cluster& cluster);
 
 // "rank 8 (node2/gpu0, a100-40g)"
 std::string NameOf(const MemoryFit& fit, const Cluster& cluster);
 
-// Fills what the result says of memory.
+// Fills in what the result says about memory.
 void DescribeMemory(const MemoryFit& fit, const Cluster& cluster, Result* result);
 
 }  // namespace rehearse

@@ -22,16 +22,15 @@ void CheckMemory(const Cluster& cluster, const Job& job, const Place& place) {
   const MemoryUse& use = fit.use;
   throw Error(
       place,
-      fmt::format("out of memory: {} needs {} (parameters {}, gradients {}, optimizer "
-                  "{}, activations {}, buffers {}), the device {} has {}; --allow-oom plays it all "
-                  "the same",
+      fmt::format("out of memory: {} needs {} (parameters {}, gradients {}, optimizer {}, "
+                  "activations {}, buffers {}), the device {} has {}; --allow-oom plays it anyway",
                   fit.sizes_differ ? NameOf(fit, cluster) : "a rank", Print(use.Total()),
                   Print(use.parameters), Print(use.gradients), Print(use.optimizer),
                   Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
                   Print(fit.capacity)));
 }
 
-// The steps of a job that has several, or begins late, are written out op by op: some gigabytes.
+// If a job has several steps or begins late, they are written out op by op: some gigabytes.
 void CheckSteps(const Job& job, const Place& place) {
   if (job.repeat == 1 && job.start == Seconds(0)) return;
   constexpr uint64_t kMost = 1u << 22;
@@ -43,7 +42,7 @@ void CheckSteps(const Job& job, const Place& place) {
                                    job.name, ops, job.repeat, kMost));
 }
 
-// That every device of the job can have its attention core from there.
+// Checks that every device of the job has this attention kernel.
 void CheckAttention(const Cluster& cluster, const JobRequest& request, AttentionKernel kernel) {
   std::vector<bool> is_checked(cluster.device_specs().size());
   for (const uint32_t rank : request.placement) {
@@ -55,7 +54,7 @@ void CheckAttention(const Cluster& cluster, const JobRequest& request, Attention
   }
 }
 
-// That every device of the job has units for products of that kind.
+// Checks that every device of the job has units for products of this kind.
 void CheckProducts(const Cluster& cluster, const JobRequest& request, ProductRecipe recipe) {
   if (recipe == ProductRecipe::kNone) return;
   for (const uint32_t rank : request.placement) {
@@ -118,7 +117,7 @@ std::vector<Job> Prepare(const Scenario& scenario) {
 
 Job PrepareOne(const Scenario& scenario, const char* command) {
   if (scenario.lists_jobs) {
-    throw Error(fmt::format("\"{}\" lists jobs; {} takes a scenario with a step of its own",
+    throw Error(fmt::format("\"{}\" lists jobs; {} takes a scenario with its own step",
                             scenario.name, command));
   }
   return std::move(Prepare(scenario).front());

@@ -1,8 +1,8 @@
-// From a scenario to what is played: the one front of run, execute, explain, trust, calibrate and
-// sweep.
+// From a scenario to what is played: the common front end of run, execute, explain, trust,
+// calibrate and sweep.
 //
-// Whoever wants the schedule of a scenario takes it from here, so that all of them play the same
-// one: planned, its kernels tuned, its collectives pinned, and checked.
+// They all get the schedule of a scenario from here, and so play the same one: planned, with
+// kernels tuned and collectives pinned, and checked.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@
 
 namespace rehearse {
 
-// Throws Error for what cannot be planned, pins that fit nothing, schedules that cannot be played,
-// and, unless the scenario allows it, for what does not fit the devices' memory. In the order of
-// the scenario's.
+// In the order of the scenario's jobs. Throws Error for what cannot be planned, for pins that fit
+// nothing, for schedules that cannot be played and, unless the scenario allows it, for what does
+// not fit the devices' memory.
 std::vector<Job> Prepare(const Scenario& scenario);
 
-// The job of a scenario that has one, for commands that cannot do with several: Error that names
-// `command`.
+// The job of a scenario with only one, for commands that cannot handle several: throws Error that
+// names `command`.
 Job PrepareOne(const Scenario& scenario, const char* command);
 
 }  // namespace rehearse

@@ -24,14 +24,14 @@
 namespace rehearse {
 namespace {
 
-// Where an older NCCL chose.
+// Notes that an older NCCL chose.
 void NoteRelease(const Scenario& scenario, Result* result) {
   if (scenario.lowering.nccl == kNewestNccl || result->chosen.empty()) return;
   result->notes.push_back(
       fmt::format("collectives are chosen as NCCL {} does", Name(scenario.lowering.nccl)));
 }
 
-// What experts have no room for.
+// Notes what experts have no room for.
 void NoteExperts(const Schedule& schedule, Result* result) {
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
@@ -55,7 +55,7 @@ Bytes PeakResidentMemory() {
   return Bytes(static_cast<double>(usage.ru_maxrss) * 1024);  // Linux counts in KiB
 }
 
-// Of the ranks, which are on these devices.
+// Names of the ranks, which are on these devices.
 TraceNames NamesOf(const Scenario& scenario, const std::vector<uint32_t>& placement) {
   const Cluster& cluster = *scenario.cluster;
   TraceNames names;
@@ -73,7 +73,7 @@ std::vector<uint32_t> AllDevices(const Cluster& cluster) {
   return devices;
 }
 
-// Where a job's schedule, read from a file, asks for such a collective; nowhere for planned ones.
+// Where a job's schedule file asks for such a collective; nowhere for planned ones.
 Place PlaceOfOp(const JobRequest& request, const Collective& wanted, const std::string& axis) {
   const auto* schedule = std::get_if<Schedule>(&request.work);
   if (schedule == nullptr) return {};
@@ -93,7 +93,7 @@ Place PlaceOfOp(const JobRequest& request, const Collective& wanted, const std::
   return {};
 }
 
-// Where it was asked that a collective runs so: the last of the pins that fit, or the schedule.
+// Where the algorithm of a collective was asked for: the last pin that fits, or the schedule.
 Place PlaceOf(const CollectiveError& error, const Scenario& scenario,
               const std::vector<Job>& jobs) {
   for (const Job& job : jobs) {
@@ -114,10 +114,10 @@ Place PlaceOf(const CollectiveError& error, const Scenario& scenario,
   return {};
 }
 
-// For mistakes that are those of no single place.
+// For mistakes that have no single place.
 Place FileOf(const Scenario& scenario) { return {scenario.jobs.front().place.file, 0, ""}; }
 
-// What is too long, by the name of the op that the step waits for when the clock ends.
+// Says that the step is too long, and names the op that it waits for when the clock ends.
 [[noreturn]] void FailTooLong(const Scenario& scenario, const Schedule& schedule,
                               const StepTooLong& error) {
   std::string text = error.what();
@@ -130,7 +130,7 @@ Place FileOf(const Scenario& scenario) { return {scenario.jobs.front().place.fil
   throw Error(FileOf(scenario), text);
 }
 
-// Of a device that has a rank.
+// Of a device with a rank.
 FlopsPerSecond MeanPeak(const Scenario& scenario) {
   if (!scenario.lists_jobs) return scenario.jobs.front().nominal_peak;
   FlopsPerSecond sum;
@@ -142,7 +142,7 @@ FlopsPerSecond MeanPeak(const Scenario& scenario) {
   return sum / static_cast<double>(ranks);
 }
 
-// Those of the job, by the names that its own schedule has for them.
+// Those of the job, under the names that its own schedule has for them.
 std::vector<ChosenCollective> ChosenBy(const PlayedScenario& played, const Job& job) {
   std::map<std::string, std::string> own_names;
   for (const Communicator& communicator : job.schedule.communicators) {

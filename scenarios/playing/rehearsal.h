@@ -1,4 +1,4 @@
-// The pipeline: Scenario -> Jobs -> Schedule -> Program -> Timeline -> Result, as one readable
+// The pipeline Scenario -> Jobs -> Schedule -> Program -> Timeline -> Result, as one readable
 // function.
 #pragma once
 
@@ -17,25 +17,25 @@
 
 namespace rehearse {
 
-// The pipeline up to the engine, for those who want to see inside.
+// The pipeline up to and including the engine, for those who want to see inside.
 struct PlayedScenario {
   std::vector<Job> jobs;  // as the machine runs them (scenarios/playing/calibrated.h)
-  Schedule schedule;      // of all of them: its ranks are the cluster's devices
+  Schedule schedule;      // of all jobs: its ranks are the cluster's devices
   Lowered lowered;
-  Simulation simulation;  // its timeline knows who represents whom
+  Simulation simulation;  // its timeline says which rank represents which
 };
 
-// Throws Error when the scenario cannot be planned or its schedule cannot be played. A seed of
-// routes that is not given is 0 (scenarios/playing/seeded_routes.h tries several).
+// Throws Error if the scenario cannot be planned or its schedule cannot be played. If no seed of
+// routes is given, it is 0 (scenarios/playing/seeded_routes.h tries several).
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options = {});
-// The same from what Prepare() made of it on.
+// The same, starting from the jobs that Prepare() made.
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
                         const SimulationOptions& options = {});
 
-// What a scenario's own step did, on its own ranks. Nothing where that is all there is: the joint
-// schedule and its timeline are it, or there are jobs.
+// What a scenario's own step did, on its own ranks. Nothing if the joint schedule and its timeline
+// are already that, or if there are jobs.
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played);
-// What that part means, or the whole; but for the cost of wall time and memory.
+// Describes that part, or the whole, without the cost of wall time and memory.
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const std::optional<JobPart>& own);
 
@@ -43,18 +43,18 @@ struct Rehearsal {
   Schedule schedule;
   Timeline timeline;
   Result result;
-  std::optional<JobsResult> jobs;  // of a scenario that lists some
+  std::optional<JobsResult> jobs;  // of a scenario that lists jobs
   TraceNames names;
 };
 
 struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
   ProgressObserver* observer = nullptr;
-  unsigned threads = 0;  // that try seeds of routes; 0: as many as the machine has cores
+  unsigned threads = 0;  // for seeds of routes; 0: as many as the machine has cores
 };
 
-// As PlayScenario() throws. Jobs are played once more, each alone, to tell how much the others slow
-// them down.
+// Throws as PlayScenario() does. Jobs are played once more, each on its own, to tell how much the
+// others slow them down.
 Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options = {});
 
 }  // namespace rehearse

@@ -13,7 +13,7 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
                                         unsigned threads, ProgressObserver& observer) {
   const Router router(*scenario->cluster, scenario->routing);
   if (!router.IsHashed()) return std::nullopt;
-  // The seeds, and sprayed. A seed that is given is played by the caller anyway.
+  // Sprayed, and the seeds. The caller plays a given seed anyway.
   std::vector<FabricRouting> routings;
   const uint64_t count = scenario->routing.seed ? 0 : kRoutingSeeds;
   for (uint64_t seed = 0; seed < count; ++seed) {
@@ -23,7 +23,7 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
   routings.push_back({RouteChoice::kSpray, std::nullopt, std::nullopt});
 
   std::vector<Seconds> steps(routings.size());
-  std::mutex mutex;  // of the observer
+  std::mutex mutex;  // for the observer
   size_t done = 0;
   std::atomic<bool> has_failed = false;
   observer.Begin("trying seeds of the routes", "seeds", static_cast<double>(routings.size()));
@@ -35,7 +35,7 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
       steps[i] = ToSeconds(PlayJobs(other, jobs).simulation.timeline.step);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));
-    } catch (...) {  // the others need not begin
+    } catch (...) {  // so that the others need not begin
       has_failed = true;
       throw;
     }

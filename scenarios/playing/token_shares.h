@@ -1,6 +1,6 @@
-// Tokens that a collective by deepep sends once to each machine and rank: how much of its bytes
-// that leaves depends on which ranks share a machine, so that it is known once a planned step has
-// its places on a cluster.
+// Tokens that a collective by deepep sends only once to each machine and rank. How many of its
+// bytes are left then depends on which ranks share a machine, so it is known only when a planned
+// step has its places on a cluster.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace rehearse {
 
 // Sets rank_share and machine_share of all-to-alls between experts that are pinned to deepep
 // (collectives/algorithms/token_spread.h), for uniform routing. `placement` is the device of each
-// rank. Throws Error where the network's experts are not spread evenly over machines.
+// rank. Throws Error if the network's experts are not spread evenly over machines.
 void ShareTokens(const Network& network, const Cluster& cluster,
                  const std::vector<uint32_t>& placement, Schedule* schedule);
 

@@ -1,5 +1,5 @@
-// What a step takes in practice: equal devices are not equally quick, and those of a synchronous
-// step wait for the slowest.
+// How long a step takes in practice: equal devices are not equally quick, and in a synchronous step
+// they all wait for the slowest.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace rehearse {
 
-// The slowest rank computes F times as long (topology/devices/speed_spread.h), and everybody waits:
+// The slowest rank computes F times as long (topology/devices/speed_spread.h), and all others wait:
 //   step + (F - 1)·compute,
-// which is exact where no more communication hides behind the longer kernels, and else a little too
-// much. Nothing where it is not known how far devices differ, where their times were measured, and
-// where the scenario says itself who is slow.
+// which is exact if no more communication hides behind the longer kernels, and otherwise a little
+// too much. Nothing if it is not known how far devices differ, if their times were measured, or if
+// the scenario itself says which devices are slow.
 std::optional<TypicalStep> TypicalOf(const Result& result, const Scenario& scenario,
                                      const Job& job);
 

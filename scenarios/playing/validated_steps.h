@@ -1,6 +1,6 @@
-// Which published steps a step is like, and how near predictions of these have been: what
+// Which published steps a step is like, and how close predictions of these are: what
 // `rehearse validate scenarios/validation/published.csv` says, as a table that
-// tests/scenarios/sweeping/validated_steps_test.cc holds.
+// tests/scenarios/sweeping/validated_steps_test.cc checks.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rehearse {
 // Rows of one device that ran one software with one kind of strategy.
 struct ValidatedSteps {
   const char* device = "";
-  const char* software = "";  // "" where the row names none
+  const char* software = "";  // "" if the row names none
   const char* strategy = "";
   uint32_t rows = 0;
   uint32_t fewest = 0;  // GPUs
@@ -27,8 +27,8 @@ struct ValidatedSteps {
 
 std::span<const ValidatedSteps> ValidatedTable();
 
-// The rows of the step's device with its software; without a row of these, of its strategy; without
-// these, of its device. Nothing for devices that are no GPUs and for those that were measured.
+// The rows of the step's device with its software; if there are none, with its strategy; if there
+// are none, all of the device. Nothing for devices that are not GPUs or that were measured.
 std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job);
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// Machines of scenarios that are read one after the other, each made once.
+// The machines of scenarios that are read one after the other; each is made once.
 #pragma once
 
 #include <map>
@@ -21,8 +21,8 @@ struct ReadyCluster {
 // Throws Error as the readers of these keys do.
 ReadyCluster ReadReadyCluster(const JsonReader& scenario);
 
-// Keeps those that it has read, some hundreds of them. May be used from several threads. Files that
-// scenarios name are read once: what changes in them later is not seen. An InputRecord
+// Keeps some hundreds of the machines that it has read. May be used from several threads. Files
+// that scenarios name are read once: later changes to them are not seen. An InputRecord
 // (sim/base/input_record.h) notes them each time.
 class ClusterCache {
  public:

@@ -32,7 +32,7 @@ std::string ReadProtocol(const JsonReader& reader) {
   }
 }
 
-// Nothing where neither algorithm nor protocol is given.
+// Nothing if neither algorithm nor protocol is given.
 std::optional<CollectivePin> ReadPin(const JsonReader& reader) {
   if (!reader.Has("algorithm") && !reader.Has("protocol")) return std::nullopt;
   CollectivePin pin;
@@ -51,9 +51,9 @@ std::vector<std::string> KindNames() {
 const ObjectShape& PinShape() {
   static const ObjectShape shape = {
       "collective",
-      "How collectives of one kind, of one axis of the mesh, or of both run; the last that fits "
+      "How collectives of one kind, on one axis of the mesh, or both run; the last entry that fits "
       "counts.",
-      {{"kind", OneOf(KindNames()), Optional("every kind"), "of collectives"},
+      {{"kind", OneOf(KindNames()), Optional("every kind"), "kind of collective"},
        {"axis", AText(), Optional("every axis"), "name of a communicator", "\"data\""},
        PinnedAlgorithm(),
        PinnedProtocol()}};
@@ -102,19 +102,20 @@ JsonKey PinnedAlgorithm() {
   std::vector<std::string> names = {"auto"};
   for (const Algorithm& row : Algorithms()) names.emplace_back(row.name);
   return {"algorithm", OneOf(std::move(names)), Default("\"auto\""),
-          "how collectives run, as NCCL_ALGO would pin it; auto: as the library chooses"};
+          "how collectives run, as NCCL_ALGO would set it; auto: as the library chooses"};
 }
 
 JsonKey PinnedProtocol() {
-  return {"protocol", OneOf({"auto", "none", "ll", "ll128", "simple"}), Default("\"auto\""),
-          "as NCCL_PROTO would pin it; none: bare links; auto: as the library chooses"};
+  return {
+      "protocol", OneOf({"auto", "none", "ll", "ll128", "simple"}), Default("\"auto\""),
+      "the protocol, as NCCL_PROTO would set it; none: bare links; auto: as the library chooses"};
 }
 
 JsonKey NcclRelease() {
   std::vector<std::string> names;
   for (const NcclVersion version : kNcclVersions) names.emplace_back(Name(version));
   return {"nccl", OneOf(std::move(names)), Default(fmt::format("\"{}\"", Name(kNewestNccl))),
-          "the release of NCCL whose model chooses where algorithm or protocol is auto"};
+          "the release of NCCL whose model chooses where the algorithm or protocol is auto"};
 }
 
 JsonShape PinsShape() { return ListOf(ObjectOf(PinShape)); }

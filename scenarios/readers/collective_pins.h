@@ -1,5 +1,5 @@
-// Which algorithm and protocol a scenario's collectives take, as NCCL_ALGO and NCCL_PROTO
-// would pin them:
+// Which algorithm and protocol a scenario's collectives use, as NCCL_ALGO and NCCL_PROTO would set
+// them:
 //
 //   "simulator": {"algorithm": "auto", "protocol": "auto", "nccl": "2.28",
 //                 "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"},
@@ -7,11 +7,11 @@
 //
 // An algorithm is a row of collectives/algorithms/algorithm.h or "auto", a protocol "ll",
 // "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these
-// are chosen), which both are unless given. "protocol": "none" alone is rings on bare links, and
-// what is as plain for the other kinds. Schedules read from a file run as they say. "nccl" is the
-// release of NCCL that chooses (collectives/nccl/nccl_version.h). Entries of "collectives" are for
-// one kind, one axis of the mesh (the name of a communicator), or both, and go before what stands
-// above them: of several that fit the last counts.
+// are chosen); both are "auto" unless given. "protocol": "none" alone means rings on bare links,
+// and something equally plain for the other kinds. Schedules read from a file run as they say.
+// "nccl" is the release of NCCL that chooses (collectives/nccl/nccl_version.h). Entries of
+// "collectives" are for one kind, one axis of the mesh (the name of a communicator), or both, and
+// override what stands above them: of several that fit, the last counts.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@
 
 namespace rehearse {
 
-// Rows and shape of the tables that have them.
+// Rows and shape for the tables that have them.
 JsonKey PinnedAlgorithm();
 JsonKey PinnedProtocol();
 JsonKey NcclRelease();
@@ -37,14 +37,14 @@ struct CollectivePin {
   Place place;
 };
 
-// Of the object "simulator". Throws Error for names that are not known and algorithms that
-// cannot do the kind.
+// From the object "simulator". Throws Error for unknown names and for algorithms that cannot do the
+// kind.
 std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator);
 
 // Whether the pin is about collectives of this kind on this axis.
 bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis);
 
-// Of a planned schedule: every collective is "auto".
+// For a planned schedule: makes every collective "auto".
 void LeaveToLibrary(Schedule* schedule);
 
 // Throws Error, at the pin, for an axis that the schedule does not have and for collectives that

@@ -36,21 +36,22 @@ JsonKey PresetRow(const std::vector<Model>& known) {
 }
 
 JsonKey NameRow() {
-  return {"name", AText(), Optional("the preset's, or made of its numbers"), "in results",
+  return {"name", AText(), Optional("the preset's, or made of its numbers"), "what results call it",
           "\"mine\""};
 }
 
-// A number that a preset may have, and which is `usual` without one.
+// A number that a preset may have, and that is `usual` without one.
 JsonKey Count(const char* name, int64_t most, uint64_t usual, const char* about) {
   return {name, AWhole(1, most), Optional(fmt::format("the preset's, or {}", usual)), about,
           std::to_string(usual)};
 }
 
-// The place that says so, or the whole where a preset does.
+// Reports the place of the image, or the whole model if its preset says so.
 void CheckHalves(const JsonReader& reader, uint64_t image, size_t times) {
   if (times < 32 && image % (uint64_t{1} << times) == 0) return;
   const JsonReader place = reader.Has("image") ? reader.At("image") : reader;
-  place.Fail(fmt::format("an image of {} pixels a side cannot be halved {} times", image, times));
+  place.Fail(
+      fmt::format("an image of {} pixels on a side cannot be halved {} times", image, times));
 }
 
 // What group norms and heads need to divide the channels of a level.
@@ -72,10 +73,10 @@ const ObjectShape& VggShape() {
        {"stages", ListOf(ListOf(AWhole(1, kMostChannels))),
         Optional("the preset's; without one it must be given"),
         "channels of each convolution, stage by stage", "[[64, 64], [128]]"},
-       Count("image", kLargestImage, usual.image, "pixels a side, halved by each stage"),
+       Count("image", kLargestImage, usual.image, "pixels on a side, halved by each stage"),
        Count("image_channels", kMostChannels, usual.image_channels, "colours of the image"),
        Count("hidden", kMostChannels, usual.hidden, "columns of the first two dense layers"),
-       Count("classes", 1 << 24, usual.classes, "columns of the last")}};
+       Count("classes", 1 << 24, usual.classes, "columns of the last dense layer")}};
   return shape;
 }
 
@@ -88,16 +89,17 @@ const ObjectShape& UnetShape() {
        PresetRow(KnownUnets()),
        NameRow(),
        {"channels", AWhole(1, kMostChannels),
-        Optional("the preset's; without one it must be given"), "of the first level", "256"},
+        Optional("the preset's; without one it must be given"), "channels of the first level",
+        "256"},
        {"multipliers", ListOf(AWhole(1, 1024)), Optional("the preset's, or [1, 2, 2, 2]"),
-        "of the channels, level by level", "[1, 2, 2, 2]"},
-       Count("blocks", 1000, usual.blocks, "residual blocks of a level"),
-       Count("image", kLargestImage, usual.image, "pixels a side, halved between levels"),
+        "multiples of the channels, level by level", "[1, 2, 2, 2]"},
+       Count("blocks", 1000, usual.blocks, "residual blocks per level"),
+       Count("image", kLargestImage, usual.image, "pixels on a side, halved between levels"),
        Count("image_channels", kMostChannels, usual.image_channels, "colours of the image"),
        {"attention", ListOf(AWhole(1, kLargestImage)), Optional("the preset's, or [16, 8]"),
-        "sides of the images that have it", "[16, 8]"},
+        "sizes of the image at which there is attention", "[16, 8]"},
        Count("head_size", kMostChannels, usual.head_size, "channels of an attention head"),
-       Count("groups", kMostChannels, usual.groups, "of a norm; they divide the channels")}};
+       Count("groups", kMostChannels, usual.groups, "groups of a norm; they divide the channels")}};
   return shape;
 }
 
@@ -110,9 +112,9 @@ VggModel ReadVgg(const JsonReader& object) {
     model.stages.clear();
     for (const JsonReader& stage : stages.Elements()) {
       model.stages.push_back(ReadList(stage));
-      if (model.stages.back().empty()) stage.Expected("one convolution or more");
+      if (model.stages.back().empty()) stage.Expected("at least one convolution");
     }
-    if (model.stages.empty()) stages.Expected("one stage or more");
+    if (model.stages.empty()) stages.Expected("at least one stage");
   }
   ReadOptional(reader, "image", &model.image);
   ReadOptional(reader, "image_channels", &model.image_channels);
@@ -131,7 +133,7 @@ UnetModel ReadUnet(const JsonReader& object) {
   if (model.name.empty()) model.name = fmt::format("u-net of {} channels", model.channels);
   if (reader.Has("multipliers")) {
     model.multipliers = ReadList(reader.At("multipliers"));
-    if (model.multipliers.empty()) reader.At("multipliers").Expected("one level or more");
+    if (model.multipliers.empty()) reader.At("multipliers").Expected("at least one level");
   }
   if (reader.Has("attention")) model.attention = ReadList(reader.At("attention"));
   ReadOptional(reader, "blocks", &model.blocks);

@@ -1,7 +1,7 @@
 // Reads the "model" of networks of images: presets with changes, or all their numbers.
 //
-// Errors name the place: an image that pooling does not halve evenly, channels that groups or heads
-// do not divide.
+// Errors name the place, for example of an image that pooling does not halve evenly, or of channels
+// that groups or heads do not divide.
 #pragma once
 
 #include "sim/base/json_reader.h"

@@ -38,7 +38,7 @@ std::string MeshText(const Workload& workload) {
 // Of the cluster's first device.
 uint32_t CapabilityOf(const Cluster& cluster) { return cluster.DeviceOf(0).compute_capability; }
 
-// What a scenario says of its step.
+// What a scenario says about its step.
 JobRequest ReadStep(const JsonReader& root, uint32_t capability) {
   auto [network, training] = ReadModelAndTraining(root.At("model"), root.At("training"));
   const JsonReader strategy_reader = root.At("strategy");
@@ -79,7 +79,7 @@ std::optional<DType> PrecisionOf(const JobRequest& request) {
                              : MainDType(std::get<Schedule>(request.work));
 }
 
-// Of the job's devices; zero where it computes nothing.
+// Mean over the job's devices; zero if it computes nothing.
 FlopsPerSecond MeanPeak(const Cluster& nominal, const JobRequest& request) {
   const std::optional<DType> precision = PrecisionOf(request);
   if (!precision) return {};
@@ -92,7 +92,7 @@ FlopsPerSecond MeanPeak(const Cluster& nominal, const JobRequest& request) {
   return sum / static_cast<double>(request.placement.size());
 }
 
-// What it is called in its file, or its file: "two-ranks" for two-ranks.schedule.json.gz.
+// Its name in the file, or the file's: "two-ranks" for two-ranks.schedule.json.gz.
 std::string NameOfSchedule(const JsonReader& document) {
   const ScheduleTitle title = ReadScheduleTitle(document);
   if (!title.name.empty() || !document.place().pointer.empty()) return title.name;
@@ -125,7 +125,7 @@ JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
 
 JobRequest ReadScenarioOfJob(const JsonReader& object, const Cluster& cluster) {
   const JsonReader root = object.As(ScenarioShape());
-  if (root.Has("jobs")) root.At("jobs").Fail("a job has no jobs of its own");
+  if (root.Has("jobs")) root.At("jobs").Fail("a job cannot have jobs of its own");
   JobRequest request = ReadStep(root, CapabilityOf(cluster));
   if (root.Has("name")) request.name = root.At("name").String();
   return request;
@@ -145,7 +145,7 @@ JobRequest ReadScheduleOfJob(const JsonReader& document) {
   return request;
 }
 
-// What is said here, or in the file that is named.
+// What is given here, or in the file that is named.
 JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& cluster) {
   const bool has_software = reader.IsObject() && reader.value().contains("software");
   if (!reader.IsString() && !has_software) return ReadScenarioOfJob(reader, cluster);
@@ -171,7 +171,7 @@ JobRequest ReadWorkOfJob(const JsonReader& entry, const Cluster& cluster) {
                                : ReadScheduleHereOrThere(entry.At("schedule"));
 }
 
-// All but where its ranks are.
+// Everything but where its ranks are.
 JobRequest ReadJob(const JsonReader& object, const Cluster& cluster,
                    const std::vector<CollectivePin>& pins_of_all, std::set<std::string>* names) {
   const JsonReader entry = object.As(JobShape());
@@ -179,7 +179,7 @@ JobRequest ReadJob(const JsonReader& object, const Cluster& cluster,
   request.collective_pins.insert(request.collective_pins.begin(), pins_of_all.begin(),
                                  pins_of_all.end());
   if (entry.Has("name")) request.name = entry.At("name").String();
-  if (request.name.empty()) entry.Fail("the job has no \"name\", nor has what it plays");
+  if (request.name.empty()) entry.Fail("neither the job nor what it plays has a \"name\"");
   if (request.name.find('/') != std::string::npos) {
     entry.Fail(
         fmt::format("the job is called \"{}\"; expected a \"name\" without a slash, which "
@@ -195,7 +195,7 @@ JobRequest ReadJob(const JsonReader& object, const Cluster& cluster,
   return request;
 }
 
-// Listed devices first: the others are free to choose.
+// Jobs that list devices come first: the others can choose.
 void PlaceJobs(const std::vector<JsonReader>& entries, const Cluster& cluster,
                std::vector<JobRequest>* requests) {
   std::vector<bool> is_taken(cluster.device_count());
@@ -216,10 +216,10 @@ void PlaceJobs(const std::vector<JsonReader>& entries, const Cluster& cluster,
 
 std::vector<JobRequest> ReadListedJobs(const JsonReader& root, const Cluster& cluster) {
   for (const char* key : {"model", "training", "strategy", "pipeline", "placement", "software"}) {
-    if (root.Has(key)) root.At(key).Fail("is each job's own where there are \"jobs\"");
+    if (root.Has(key)) root.At(key).Fail("belongs to each job where there are \"jobs\"");
   }
   const std::vector<JsonReader> entries = root.At("jobs").Elements();
-  if (entries.empty()) root.At("jobs").Expected("one job at least");
+  if (entries.empty()) root.At("jobs").Expected("at least one job");
   std::vector<CollectivePin> pins;
   if (root.Has("simulator")) pins = ReadCollectivePins(root.At("simulator").As(SimulatorShape()));
   std::vector<JobRequest> requests;
@@ -235,18 +235,18 @@ const ObjectShape& JobShape() {
   static const ObjectShape shape = {
       "job",
       "A step, or several, on some of the cluster's devices; it has a scenario or a schedule.",
-      {{"name", AText(), Optional("that of its scenario or schedule"), "without a slash",
-        "\"first\""},
-       {"scenario",
-        Either({AText("path of a file, relative to this one"), ObjectOf(ScenarioShape)}),
-        Optional("a schedule"), "of which model, training, strategy and algorithms count",
+      {{"name", AText(), Optional("that of its scenario or schedule"),
+        "what results call it, without a slash", "\"first\""},
+       {"scenario", Either({AText("path of a file, from this one"), ObjectOf(ScenarioShape)}),
+        Optional("a schedule"), "the scenario whose model, training, strategy and algorithms count",
         "\"a.json\""},
        {"schedule", Anything("path of a file, or a schedule (rehearse schema schedule)"),
-        Optional("a scenario"), "as rehearse plan writes it", "\"step.schedule.json.gz\""},
-       {"placement", PlacementShape(), Required(), "the device of each rank", "\"0-63\""},
-       {"start", ADurationUpTo(kLatestStart), Default("\"0s\""), "before it nothing begins",
+        Optional("a scenario"), "a schedule, as rehearse plan writes it",
+        "\"step.schedule.json.gz\""},
+       {"placement", PlacementShape(), Required(), "which device each rank runs on", "\"0-63\""},
+       {"start", ADurationUpTo(kLatestStart), Default("\"0s\""), "nothing begins before this time",
         "\"5ms\""},
-       {"repeat", AWhole(1, kMostSteps), Default("1"), "whole steps, back to back", "3"}}};
+       {"repeat", AWhole(1, kMostSteps), Default("1"), "how many steps, back to back", "3"}}};
   return shape;
 }
 

@@ -1,5 +1,5 @@
-// The jobs of a scenario, as they are asked for: one that the scenario itself describes, or
-// several, which share the cluster.
+// The jobs of a scenario as it asks for them: one that it describes itself, or several that share
+// the cluster.
 //
 //   "jobs": [{"scenario": "a.json",     a file, relative to the one that names it, or an object;
 //                                       or "schedule": likewise (sim/schedule/schedule_json.h)
@@ -9,11 +9,11 @@
 //             "repeat": 3,              optional, 1; whole steps, back to back
 //             "name": "first"}, ...]    optional; else that of its scenario or schedule
 //
-// What a job's scenario says of its step is the job's own: model, training, strategy, and the
-// algorithm, protocol and collectives of its simulator. What it says of a machine (cluster,
-// calibration, edits, placement, and the other keys of its simulator) is not used: that of the
-// scenario that lists the jobs counts. Algorithms that the latter names are for all jobs, before
-// their own.
+// What a job's scenario says about its step belongs to the job: model, training, strategy, and the
+// algorithm, protocol and collectives of its simulator. What it says about a machine (cluster,
+// calibration, edits, placement, and the other keys of its simulator) is not used; the scenario
+// that lists the jobs decides that. Algorithms that the latter names are for all jobs, before their
+// own.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,7 @@ struct JobRequest {
   std::vector<uint32_t> placement;  // rank -> device
   Seconds start;
   uint32_t repeat = 1;
-  // Of a device before edits, mean over the job's: what utilisation refers to. Zero without
-  // arithmetic.
+  // Mean over the job's devices, before edits: what utilisation refers to. Zero without arithmetic.
   FlopsPerSecond nominal_peak;
   Place place;                     // for errors that planning finds
   Place attention_place;           // of a training's attention, or of the training
@@ -62,14 +61,14 @@ struct JobRequest {
 
 const ObjectShape& JobShape();
 
-// Of a scenario's root: its own step on all devices, or on those of its "placement"; or its "jobs".
-// Throws Error for what is wrong, including steps that do not fit the cluster and jobs that want
+// From a scenario's root: its own step on all devices, or on those of its "placement"; or its
+// "jobs". Throws Error for mistakes, including steps that do not fit the cluster and jobs that want
 // the same device. `nominal` is the cluster before calibrations and edits.
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
                                         const Cluster& nominal);
 
-// A schedule, the document of which this is the root, on all devices. Throws Error where these are
-// not as many as ranks.
+// A schedule, of whose document this is the root, on all devices. Throws Error unless there are as
+// many devices as ranks.
 JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal);
 
 }  // namespace rehearse

@@ -15,7 +15,7 @@
 namespace rehearse {
 namespace {
 
-// What a kind of network wants to know of the training.
+// What a kind of network needs from the training.
 enum class Rows : uint8_t { kTokens, kSamples, kPixels };
 
 const char* VariantOf(Rows rows) {
@@ -103,9 +103,9 @@ const ObjectShape& MlpShape() {
       "A chain of fully connected layers.",
       {{"kind", OneOf({"mlp"}), Optional("the preset's, or decoder"), "which network"},
        {"preset", OneOf(std::move(names)), Optional("sizes are given"), "a known model"},
-       {"name", AText(), Optional("the preset's, or mlp"), "in results", "\"mine\""},
+       {"name", AText(), Optional("the preset's, or mlp"), "what results call it", "\"mine\""},
        {"sizes", ListOf(AWhole(1, 1 << 24)), Optional("the preset's; without one it must be given"),
-        "columns of the input, of each hidden layer and of the output", "[1024, 4096, 512]"}}};
+        "columns of the input, each hidden layer and the output", "[1024, 4096, 512]"}}};
   return shape;
 }
 
@@ -119,12 +119,12 @@ MlpModel ReadMlp(const JsonReader& object) {
     const JsonReader sizes = reader.At("sizes");
     model.sizes.clear();
     for (const JsonReader& size : sizes.Elements()) model.sizes.push_back(size.Whole<uint64_t>());
-    if (model.sizes.size() < 2) sizes.Expected("two sizes or more");
+    if (model.sizes.size() < 2) sizes.Expected("at least two sizes");
   }
   return model;
 }
 
-// The rows of the network of one image or sample.
+// For the rows of a network with one image or sample.
 Training OneSample() {
   Training training;
   training.batch = 1;
@@ -133,8 +133,9 @@ Training OneSample() {
 
 std::string DescribeExperts(const GptModel& model) {
   if (!model.experts) return "";
-  return fmt::format(", {} of {} experts a token ({:.1f} billion active)", model.experts->per_token,
-                     model.experts->count, model.ActiveParameters() / 1e9);
+  return fmt::format(", {} of {} experts per token ({:.1f} billion active)",
+                     model.experts->per_token, model.experts->count,
+                     model.ActiveParameters() / 1e9);
 }
 
 std::vector<ModelPreset> Decoders() {
@@ -193,7 +194,7 @@ Network UnetOf(const JsonReader& reader, const Training& training) {
   return MakeUnet(ReadUnet(reader), training);
 }
 
-// Of the presets, without what it takes to describe them: a network of each.
+// Names of the presets, without building a network of each to describe it.
 template <auto kKnown>
 std::vector<std::string> NamesOf() {
   std::vector<std::string> names;
@@ -215,7 +216,7 @@ constexpr std::array<Kind, 4> kKinds = {
      {"vgg", Rows::kPixels, NamesOf<KnownVggs>, Vggs, VggOf, VggShape},
      {"u-net", Rows::kPixels, NamesOf<KnownUnets>, Unets, UnetOf, UnetShape}}};
 
-// By "kind", or that of the preset, or a decoder.
+// The one that "kind" names, or that of the preset, or a decoder.
 const Kind& KindOf(const JsonReader& model) {
   if (!model.IsObject()) return kKinds.front();
   if (model.Has("kind")) {
@@ -239,7 +240,7 @@ const Kind& KindOf(const JsonReader& model) {
 
 namespace {
 
-// Sizes are counted in 64 bits, and most products of two of them in the 53 of a double.
+// Sizes are counted in 64 bits, but most products of two of them in the 53 of a double.
 void CheckSizes(const Network& network, const JsonReader& training) {
   constexpr double kMost = 0x1p62;
   for (const NetworkNode& node : network.nodes) {
@@ -263,55 +264,59 @@ const ObjectShape& TrainingShape() {
   static const ObjectShape shape = {
       "training",
       "How long the step is, and how it is computed.",
-      {{"batch", AWhole(1, int64_t{1} << 32), Required(), "sequences (images, samples) of a step",
+      {{"batch", AWhole(1, int64_t{1} << 32), Required(), "sequences (images, samples) per step",
         "16"},
-       {"sequence", AWhole(1, int64_t{1} << 24), Required(), "tokens of a sequence", "2048",
+       {"sequence", AWhole(1, int64_t{1} << 24), Required(), "tokens per sequence", "2048",
         "of decoders"},
        {"micro_batches", AWhole(1, 1 << 16), Default("1"),
-        "parts of the batch that are computed one after the other", "4"},
+        "parts of the batch, computed one after the other", "4"},
        {"recomputation", OneOf({"none", "selective", "full"}), Required(),
-        "what backward computes again: nothing, unfused attention, or all"},
+        "what the backward pass computes again: nothing, unfused attention, or everything"},
        {"recomputed_layers", ListOf(AWhole(0, 10000)), Optional("all"),
-        "with full recomputation: how many layers of each stage, the first ones; one number for "
-        "all stages, or one for each",
+        "with full recomputation: how many layers of each stage are computed again, counted from "
+        "its first; one number for all stages, or one for each",
         "[4]"},
        {"recomputed_ops",
         ListOf(OneOf({"core-attention", "activations", "norms", "latent-projections"})),
-        Optional("none but unfused attention"),
-        "with selective recomputation: what is dropped and made again in each layer",
+        Optional("unfused attention only"),
+        "with selective recomputation: what is dropped and computed again in each layer",
         R"(["norms", "activations"])", "of decoders"},
        {"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
-        "whose kernel; fused is what the device's software usually runs, unfused stores a score "
-        "for "
-        "each pair of tokens and head",
+        "which kernel; fused: what the device's software usually runs; unfused: stores a score for "
+        "each pair of tokens and each head",
         "\"flash-2\"", "of decoders"},
        {"convolution", OneOf({"implicit", "explicit"}), Default("\"implicit\""),
-        "explicit stores the image's patches for the product", "\"explicit\"", "of images"},
-       {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""), "of arithmetic and parameters"},
+        "explicit: stores the image's patches for the product", "\"explicit\"", "of images"},
+       {"precision", OneOf({"bf16", "fp32"}), Default("\"bf16\""),
+        "precision of arithmetic and parameters"},
        {"products", OneOf({"plain", "fp8", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"}),
         Default("\"plain\""),
-        "of the layers' matrices: plain is as precision says, else Transformer Engine's recipes",
+        "precision of the layers' products; plain: as \"precision\" says; the others: Transformer "
+        "Engine's recipes",
         "\"fp8\"", "of decoders"},
        {"precise_layers", AWhole(0, 1000), Default("0"),
-        "the first and the last so many, whose products stay plain", "1", "of decoders"},
+        "this many layers at either end keep plain products", "1", "of decoders"},
        {"narrow_parameters", TrueFalse(), Default("false"),
-        "keeps and gathers the matrices of fp8 products in fp8 only", "true", "of decoders"},
-       {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""), "of sums of gradients"},
+        "the matrices of fp8 products are kept and gathered in fp8 only", "true", "of decoders"},
+       {"gradients", OneOf({"fp32", "bf16"}), Default("\"fp32\""),
+        "precision in which gradients are summed"},
        {"tuned_kernels", TrueFalse(), Default("false"),
-        "each product as the fastest of NN, NT and TN", "true"},
+        "each product runs in the fastest of the modes NN, NT and TN", "true"},
        {"kernels", OneOf({"fused", "eager", "compiled"}), Default("\"fused\""),
-        "of element-wise work: by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
+        "element-wise kernels: fused by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
        {"optimizer", OneOf({"fused", "foreach", "loop"}), Default("\"fused\""),
-        "Adam as one kernel, one an operation, or one an operation and array", "\"foreach\""},
+        "Adam as one kernel, one kernel for each operation, or one for each operation and array",
+        "\"foreach\""},
        {"cross_entropy", OneOf({"unfused", "fused"}), Default("\"unfused\""),
-        "unfused copies logits in fp32", "\"fused\"", "of decoders"},
+        "unfused: copies the logits in fp32", "\"fused\"", "of decoders"},
        {"accumulation", OneOf({"separate", "fused"}), Default("\"separate\""),
-        "fused: products of dW add to the sum of gradients themselves", "\"fused\""},
-       {"dropout", TrueFalse(), Default("true"), "of GPT; Llama has none", "false", "of decoders"},
+        "fused: the product of dW adds to the sum of gradients itself", "\"fused\""},
+       {"dropout", TrueFalse(), Default("true"), "whether GPT has dropout; Llama has none", "false",
+        "of decoders"},
        {"metrics", AWhole(0, 100), Default("0"),
-        "times that the loss is computed once more to be watched", "2", "of decoders"},
+        "how many more times the loss is computed, for logging", "2", "of decoders"},
        {"host_launch", ADurationUpTo(Seconds(1)), Default("\"0s\""),
-        "of the host, to launch a kernel: a bound of small models", "\"6us\""}}};
+        "time the host takes to launch a kernel, which bounds small models", "\"6us\""}}};
   return shape;
 }
 

@@ -5,7 +5,7 @@
 //   {"kind": "vgg", "stages": [[64, 64], [128]], "image": 224, "hidden": 4096, "classes": 1000},
 //   {"kind": "u-net", "channels": 256}
 //
-// Any of them is a preset with changes, too; a preset's name tells its kind.
+// Any of them may also be a preset with changes; a preset's name implies its kind.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@
 
 namespace rehearse {
 
-// "sequence" and "attention" are for decoders only, "convolution" for networks of images: they must
-// have the first, others must have none of them.
+// "sequence" and "attention" are for decoders only, "convolution" for networks of images: decoders
+// must have "sequence", and other networks must not have these keys.
 struct ModelAndTraining {
   Network network;
   Training training;
@@ -28,7 +28,7 @@ ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader&
 JsonShape ModelShape();  // the tables of all kinds
 const ObjectShape& TrainingShape();
 
-// The variant of the training's table that networks of this kind have.
+// The variant of the training's table for networks of this kind.
 const char* VariantOfTraining(const std::string& kind);
 
 struct ModelPreset {

@@ -16,24 +16,25 @@ const ObjectShape& StragglerShape() {
   static const ObjectShape shape = {
       "straggler",
       "Devices that compute slower, or faster, than their kind.",
-      {{"devices", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+      {{"devices", AText("pattern"), Required(), "which devices (topology/cluster/selectors.h)",
         "\"node3/gpu1\""},
-       {"compute_time", AText("factor"), Required(), "of the time of each kernel", "\"1.5x\""}}};
+       {"compute_time", AText("factor"), Required(), "factor on the time of each kernel",
+        "\"1.5x\""}}};
   return shape;
 }
 
 const ObjectShape& EventShape() {
   static const ObjectShape shape = {
       "event",
-      "What happens to links during the step: one of bandwidth, fail and recover.",
-      {{"at", ADuration(), Required(), "when, from the begin of the step", "\"12ms\""},
-       {"links", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+      "What happens to links during the step; one of bandwidth, fail and recover.",
+      {{"at", ADuration(), Required(), "when, counted from the beginning of the step", "\"12ms\""},
+       {"links", AText("pattern"), Required(), "which links (topology/cluster/selectors.h)",
         "\"node3/nic*\""},
        {"one_way", TrueFalse(), Default("false"), "only in the pattern's direction", "true"},
        {"bandwidth", AText("bandwidth, factor or difference"), Optional("fail or recover"),
-        "of each link from then on, against its own", "\"0.5x\""},
+        "bandwidth of each link from then on, or a change of its own", "\"0.5x\""},
        {"fail", TrueFalse(), Default("false"), "the links carry nothing from then on", "true"},
-       {"recover", TrueFalse(), Default("false"), "the links are whole again", "true"}}};
+       {"recover", TrueFalse(), Default("false"), "the links work again", "true"}}};
   return shape;
 }
 
@@ -55,7 +56,7 @@ std::vector<double> ReadStragglers(const JsonReader& reader, const Cluster& clus
   return straggling;
 }
 
-// What the event makes of a link's bandwidth.
+// What the event does to a link's bandwidth.
 Change ReadLinkChange(const JsonReader& event) {
   const int said = int{event.Has("bandwidth")} + int{event.Has("fail")} + int{event.Has("recover")};
   if (said != 1) {
@@ -95,7 +96,7 @@ void ReadEvent(const JsonReader& object, const Cluster& cluster, std::vector<Lin
 
 void RefuseFormula(const JsonReader& reader, Fidelity fidelity) {
   if (fidelity != Fidelity::kFormula) return;
-  reader.Fail("the fidelity formula knows closed forms, not single links; use fluid or step");
+  reader.Fail("the fidelity formula has closed forms, not single links; use fluid or step");
 }
 
 }  // namespace
@@ -104,11 +105,11 @@ const ObjectShape& PerturbationShape() {
   static const ObjectShape shape = {
       "perturbation",
       "What is not as steady as the model: jitter, slow devices, links that fail.",
-      {{"seed", AWhole(0, int64_t{1} << 53), Optional("no jitter"), "of the jitters", "7"},
+      {{"seed", AWhole(0, int64_t{1} << 53), Optional("no jitter"), "seed of the jitter", "7"},
        {"compute_jitter", ANumber(0, kMostJitter), Default("0"),
-        "standard deviation of each kernel's time, relative", "0.03"},
+        "relative standard deviation of each kernel's time", "0.03"},
        {"link_jitter", ANumber(0, kMostJitter), Default("0"),
-        "standard deviation of each link's rate, relative", "0.05"},
+        "relative standard deviation of each link's rate", "0.05"},
        {"stragglers", ListOf(ObjectOf(StragglerShape)), Default("[]"), "slow devices",
         R"([{"devices": "node3/gpu1", "compute_time": "1.5x"}])"},
        {"events", ListOf(ObjectOf(EventShape)), Default("[]"), "what happens to links",

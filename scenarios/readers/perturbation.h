@@ -13,10 +13,10 @@
 //
 // Every key is optional. "devices" and "links" are patterns (topology/cluster/selectors.h), links
 // with "one_way" as in edits. A bandwidth is absolute, relative ("0.5x") or a difference
-// ("-5GBps"), always to the link's own after all edits, whatever happened to it before; "recover"
-// gives that back. Transfers in flight go on at their new rates. From a failed link they change to
-// the way that avoids all links which ever fail in the step; where there is none they wait for the
-// link to recover, and if it does not the step cannot end: an error that names the link.
+// ("-5GBps"), always from the link's own after all edits, whatever happened to it before; "recover"
+// restores that. Transfers in flight go on at their new rates. When a link fails, they take the
+// path that avoids all links that ever fail in the step; if there is none, they wait for the link
+// to recover. If it never does, the step cannot end, which is an error that names the link.
 #pragma once
 
 #include "collectives/lowering/perturbation.h"
@@ -28,8 +28,8 @@ namespace rehearse {
 
 const ObjectShape& PerturbationShape();
 
-// Throws Error for values out of range, patterns that select nothing, and link events or jitter at
-// the fidelity formula, which plays no links.
+// Throws Error for values out of range, patterns that select nothing, and link events or jitter
+// with the fidelity formula, which has no links.
 Perturbation ReadPerturbation(const JsonReader& object, const Cluster& cluster, Fidelity fidelity);
 
 }  // namespace rehearse

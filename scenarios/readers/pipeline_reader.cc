@@ -33,13 +33,13 @@ constexpr std::array<StageSplit, 4> kSplits = {StageSplit::kLayers, StageSplit::
 const ObjectShape& StageTimesShape() {
   static const ObjectShape shape = {
       "pipeline times",
-      "What a stage takes of a micro-batch: orders by times put weight gradients where a rank "
-      "would "
-      "wait.",
+      "How long a stage takes for a micro-batch; orders by times put weight gradients where a rank "
+      "would wait.",
       {{"forward", ADuration(), Required(), "forward pass", "\"18.5ms\""},
        {"input_gradient", ADuration(), Required(), "gradients of inputs", "\"18.1ms\""},
        {"weight_gradient", ADuration(), Required(), "gradients of weights", "\"9.3ms\""},
-       {"message", ADuration(), Default("\"0s\""), "from one rank to the next", "\"0.6ms\""}}};
+       {"message", ADuration(), Default("\"0s\""), "a message from one rank to the next",
+        "\"0.6ms\""}}};
   return shape;
 }
 
@@ -85,7 +85,7 @@ StageTimes ReadTimes(const JsonReader& object) {
   return times;
 }
 
-// The layers of every stage where only the ends' are said.
+// The layers of every stage if only those of the ends are given.
 std::vector<uint32_t> LayersWithEnds(const JsonReader& reader, const Network& network,
                                      uint32_t stages) {
   const auto all = static_cast<uint32_t>(network.layers);
@@ -120,7 +120,7 @@ std::vector<uint32_t> ReadStageSizes(const JsonReader& reader, const Network& ne
   }
   const bool is_ends = found == std::vector<std::string>{"first_layers", "last_layers"};
   if (found.size() > 1 && !is_ends) {
-    reader.At(found[1]).Fail(fmt::format("\"{}\" says already what each stage has", found[0]));
+    reader.At(found[1]).Fail(fmt::format("\"{}\" already says what each stage has", found[0]));
   }
   if (given("layers")) {
     const JsonReader list = reader.At("layers");
@@ -161,32 +161,33 @@ std::vector<uint32_t> ReadScatter(const JsonReader& list, const DeviceMesh& mesh
 const ObjectShape& PipelineShape() {
   static const ObjectShape shape = {
       "pipeline",
-      "The network in stages, on ranks that are each a mesh of the strategy.",
-      {{"stages", AWhole(1, kMostPipelineRanks), Required(), "ranks of the pipeline", "8"},
+      "The network in stages; each rank of the pipeline is a mesh of the strategy.",
+      {{"stages", AWhole(1, kMostPipelineRanks), Required(), "how many ranks the pipeline has",
+        "8"},
        {"schedule", OneOf(ScheduleNames()), Optional("an \"order\""),
-        "who does what when (rehearse list pipelines)", "\"1f1b\""},
-       {"virtual", AWhole(1, kMostStagesOfRank), Optional("as few as the schedule takes"),
+        "the order of the work (rehearse list pipelines)", "\"1f1b\""},
+       {"virtual", AWhole(1, kMostStagesOfRank), Optional("the fewest that the schedule allows"),
         "stages of each rank", "2"},
        {"split", OneOf({"layers", "layers-and-ends", "parameters", "flops"}),
-        Optional("\"layers\""), "what stages are made equal in", "\"flops\""},
-       {"layers", ListOf(AWhole(0, kMostStages)), Optional("\"split\""), "of every stage",
-        "[3, 5, 5, 3]"},
-       {"first_layers", AWhole(0, kMostStages), Optional("as the others"), "of the first stage",
-        "3"},
-       {"last_layers", AWhole(0, kMostStages), Optional("as the others"), "of the last stage", "3"},
+        Optional("\"layers\""), "what is made equal between stages", "\"flops\""},
+       {"layers", ListOf(AWhole(0, kMostStages)), Optional("\"split\""),
+        "how many layers each stage has", "[3, 5, 5, 3]"},
+       {"first_layers", AWhole(0, kMostStages), Optional("as the others"),
+        "how many layers the first stage has", "3"},
+       {"last_layers", AWhole(0, kMostStages), Optional("as the others"),
+        "how many layers the last stage has", "3"},
        {"layout", AText("E, t, L, | between stages, (...)*N"), Optional("\"split\""),
-        "stages as Megatron-LM writes them", "\"Et*3|(tt|)*6L\""},
+        "the stages in Megatron-LM's notation", "\"Et*3|(tt|)*6L\""},
        {"order",
-        Either(
-            {AText("path of a CSV file, relative to this one"), ListOf(AText("a rank's actions"))}),
-        Optional("a \"schedule\""), "a line a rank: stage, F, B, I, W or R, micro-batch",
+        Either({AText("path of a CSV file, from this one"), ListOf(AText("a rank's actions"))}),
+        Optional("a \"schedule\""), "the actions of each rank: stage; F, B, I, W or R; micro-batch",
         R"(["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"])"},
        {"overlap_messages", TrueFalse(), Default("true"),
-        "beside the work on other micro-batches; else kernels wait for them"},
+        "messages travel during the work on other micro-batches; otherwise kernels wait for them"},
        {"scatter", ListOf(AText("axis")), Default("[]"),
-        "axes whose ranks each send a part of what all of them hold", "[\"tensor\"]"},
+        "axes whose ranks hold the same message and each send a part of it", "[\"tensor\"]"},
        {"times", ObjectOf(StageTimesShape), Optional("as its flops say"),
-        "of a stage, for \"zb-1p\" and \"zb-2p\"",
+        "how long a stage takes, for \"zb-1p\" and \"zb-2p\"",
         R"({"forward": "18.5ms", "input_gradient": "18.1ms", "weight_gradient": "9.3ms"})"}}};
   return shape;
 }
@@ -231,7 +232,7 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
 
 namespace {
 
-// "3" of "3F12" from a place on; nothing where no number is.
+// "3" of "3F12", from a place on; nothing if there is no number.
 std::optional<uint32_t> TakeNumber(const std::string& cell, size_t* at) {
   uint32_t number = 0;
   const char* const begin = cell.data() + *at;
@@ -250,7 +251,7 @@ const std::map<std::string, ActionKind>& Letters() {
   return letters;
 }
 
-// Nothing where the cell says nothing of the order.
+// Nothing if the cell says nothing about the order.
 std::optional<Action> ParseCell(std::string cell, const Place& place) {
   std::erase_if(cell, [](char c) { return c == ' ' || c == '\r' || c == '"'; });
   if (cell.empty()) return std::nullopt;
@@ -305,7 +306,7 @@ PipelineOrder ParsePipelineOrder(const std::vector<std::vector<std::string>>& ro
     }
     order.places.rank_of.push_back(rank);
   }
-  if (rows.empty()) throw Error(place, "an order of no ranks");
+  if (rows.empty()) throw Error(place, "the order has no ranks");
   return order;
 }
 

@@ -1,4 +1,4 @@
-// Reads a scenario's "pipeline": the strategy's mesh is that of one of its ranks.
+// Reads a scenario's "pipeline": each of its ranks is a mesh of the strategy.
 //
 //   "pipeline": {"stages": 8,                ranks of the pipeline, each a mesh of the strategy
 //                "schedule": "1f1b",         workloads/planner/pipeline.h has them all
@@ -16,9 +16,9 @@
 //                "scatter": ["tensor"],      axes whose ranks send a part each of what all hold
 //                "times": {...}}             of a stage, for orders by times ("zb-1p", "zb-2p")
 //
-// An order's cells are stage, what is done, micro-batch: 0F3 forward, 0B3 backward, 0I3 the input's
-// gradient, 0W3 the weights', 0R3 recomputation. Empty cells say nothing; those of torch's messages
-// and shards (0SEND_F3, 1UNSHARD) neither, which follow from the others here.
+// An order's cells are stage, action, micro-batch: 0F3 forward, 0B3 backward, 0I3 the input's
+// gradient, 0W3 the weights', 0R3 recomputation. Empty cells are skipped, and so are those of
+// torch's messages and shards (0SEND_F3, 1UNSHARD), which follow from the others here.
 #pragma once
 
 #include <optional>
@@ -35,15 +35,15 @@ namespace rehearse {
 
 const ObjectShape& PipelineShape();
 
-// Throws Error for stages that the network cannot be cut into, orders that cannot be kept, and
-// numbers of micro-batches that a schedule does not take.
+// Throws Error for stages that the network cannot be cut into, impossible orders, and numbers of
+// micro-batches that a schedule does not take.
 StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
                            const Training& training, const Strategy& strategy);
 
-// A row of cells for each rank. Throws Error at `place` where a cell says nothing that is known.
+// A row of cells for each rank. Throws Error at `place` for a cell that is not understood.
 PipelineOrder ParsePipelineOrder(const std::vector<std::vector<std::string>>& rows,
                                  const Place& place);
-// The reverse, one line a rank.
+// The reverse, one line for each rank.
 std::string ToPipelineCsv(const PipelineOrder& order);
 
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// The number, or `devices` where it is none (which is out of range as well).
+// The number, or `devices` if it is none (which is also out of range).
 uint32_t ParseDevice(std::string_view text, uint32_t devices) {
   uint32_t device = devices;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), device);
@@ -54,7 +54,7 @@ std::vector<uint32_t> ListedDevices(const JsonReader& reader, uint32_t devices) 
   return listed;
 }
 
-// One of each machine, then the next of each.
+// One device of each machine, then the next of each.
 std::vector<uint32_t> InTurns(const std::vector<uint32_t>& devices, const Cluster& cluster) {
   std::vector<std::vector<uint32_t>> of_node(cluster.node_count());
   for (const uint32_t device : devices) of_node[cluster.NodeIndexOf(device)].push_back(device);
@@ -92,7 +92,7 @@ std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& clu
     }
     std::vector<bool> is_listed(devices);
     for (const uint32_t device : listed) {
-      if (is_listed[device]) reader.Fail(fmt::format("device {} comes twice", device));
+      if (is_listed[device]) reader.Fail(fmt::format("device {} is listed twice", device));
       is_listed[device] = true;
     }
     return listed;

@@ -5,7 +5,7 @@
 //                    machine, rank 1 on the second, ...
 //   "0-7,16-23"      these devices, rank by rank; likewise [0, 1, "8-13"]
 //
-// There may be more devices than ranks: those that are left are spare.
+// There may be more devices than ranks; the others are spare.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace rehearse {
 
 JsonShape PlacementShape();
 
-// Whether the devices are listed, not chosen among those that are free.
+// Whether the devices are listed, rather than chosen among the free ones.
 bool ListsDevices(const JsonReader& reader);
 
-// By rank. `is_taken` says of each device whether others have it, which only counts where devices
-// are not listed. Throws Error for what is none of these, for devices that do not exist or come
-// twice, and where there are too few or, of a list, not as many as ranks.
+// By rank. `is_taken` says for each device whether others have it, which matters only if devices
+// are not listed. Throws Error for anything else, for devices that do not exist or are listed
+// twice, if there are too few, or if a list has not as many as there are ranks.
 std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& cluster,
                                     uint32_t ranks, const std::vector<bool>& is_taken);
 

@@ -67,10 +67,11 @@ Strategy ReadByNumbers(const JsonReader& object, const Network& network) {
   return MakeSbp(options, network, reader.place());
 }
 
-// In the order of the file, outermost axis first; ours begins with the innermost.
+// The file begins with the outermost axis, our layouts with the innermost.
 Layout ReadLayout(const JsonReader& reader, size_t axes) {
   const std::vector<JsonReader> entries = reader.Elements();
-  if (entries.size() != axes) reader.Expected(fmt::format("{} placements, one an axis", axes));
+  if (entries.size() != axes)
+    reader.Expected(fmt::format("{} placements, one for each axis", axes));
   Layout layout;
   for (size_t i = entries.size(); i-- > 0;) {
     const std::optional<Placement> placement = ParsePlacement(entries[i].String());

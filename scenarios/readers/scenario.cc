@@ -28,8 +28,8 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
   return options;
 }
 
-// What its devices' family costs where neither the scenario nor a calibration says so: nothing
-// where devices differ, as the player's figures are for all.
+// The slowdown of the devices' family if neither the scenario nor a calibration gives one; nothing
+// if devices differ, as the player's figures are for all of them.
 std::optional<Slowdown> UsualSlowdown(const Cluster& cluster) {
   const std::vector<DeviceSpec>& specs = cluster.device_specs();
   for (const DeviceSpec& spec : specs) {

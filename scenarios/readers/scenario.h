@@ -1,5 +1,5 @@
-// A scenario: one training step of one model with one strategy on one cluster, as a
-// JSON file says it; or several jobs that share the cluster.
+// A scenario, as a JSON file describes it: one training step of one model with one strategy on one
+// cluster, or several jobs that share the cluster.
 //
 //   {
 //     "name": "...", "description": "...",          description is optional
@@ -50,13 +50,13 @@
 // Instead of model, training, strategy and placement: "jobs": [...]
 // (scenarios/readers/job_request.h).
 //
-// Sizes of a strategy must be given, and its switches unless the software sets them: nothing is
+// Sizes of a strategy must be given, and its switches too unless the software sets them: nothing is
 // silently defaulted (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the
-// channel search. `slowdown` stands for the devices' own, or their family's
+// channel search. `slowdown` replaces the devices' own, or their family's
 // (topology/devices/overlap_costs.h): a kernel runs at 1/(1 + slowdown) while its device
-// communicates; {} is none. `routing` and `queue_pairs` stand for the fabric's own
-// (topology/fabrics/routing.h says what each takes); without a seed, steps that one decides are
-// those of the median of 8 seeds (scenarios/playing/seeded_routes.h).
+// communicates; {} is none. `routing` and `queue_pairs` replace the fabric's own
+// (topology/fabrics/routing.h says what each takes); if a step depends on a seed and none is given,
+// it is the median one of 8 seeds (scenarios/playing/seeded_routes.h).
 #pragma once
 
 #include <memory>
@@ -81,23 +81,23 @@ struct Scenario {
   std::string name;
   std::string description;
   std::shared_ptr<const Cluster> cluster;
-  std::vector<JobRequest> jobs;  // one at least
-  bool lists_jobs = false;       // under "jobs": results are told job by job, be it one
+  std::vector<JobRequest> jobs;  // at least one
+  bool lists_jobs = false;       // under "jobs": results are reported job by job, even for one
   LowerOptions lowering;
   FabricRouting routing;
-  Place perturbation_place;          // for links that fail and leave no way
-  std::vector<JsonChange> changes;   // of this file and of those that it names, by --set and such
-  bool allow_out_of_memory = false;  // play a plan that does not fit the device all the same
-  // What was read, changes by --set included: what results and timelines keep under "given", so
-  // that two of them can tell how they differ. Of a schedule only its name and cluster.
+  Place perturbation_place;          // for links that fail and leave no path
+  std::vector<JsonChange> changes;   // to this file and those that it names, by --set and the like
+  bool allow_out_of_memory = false;  // play a plan even if it does not fit the device
+  // What was read, including changes by --set: results and timelines keep it under "given", so that
+  // two of them can be compared. Of a schedule, only its name and cluster.
   std::shared_ptr<const nlohmann::json> given;
 };
 
-// Throws Error (file, line, pointer, found, expected) for anything that is wrong, including a mesh
-// that does not fit the cluster. The machine comes from the cache where there is one.
+// Throws Error (file, line, pointer, found, expected) for any mistake, including a mesh that does
+// not fit the cluster. The machine comes from the cache if there is one.
 Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache = nullptr);
 
-// A schedule's document (sim/schedule/schedule_json.h) on a cluster, of which it takes all devices.
+// A schedule's document (sim/schedule/schedule_json.h) on all devices of a cluster.
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
                     const std::optional<Calibration>& calibration);
 

@@ -1,5 +1,5 @@
 // The table of a scenario's "search", which `rehearse search` reads (scenarios/searching/search.h
-// says what it means) and all other commands leave alone; and the axes that it has in common with
+// says what it means) and all other commands ignore; and the axes that it has in common with
 // studies.
 #pragma once
 

@@ -35,7 +35,7 @@ const json& PartOf(const json& scenario, const char* key) {
   return found == scenario.end() ? nothing : *found;
 }
 
-// Of the model: its own, its preset's, or a decoder's; nothing of what nobody knows.
+// Of the model: its own, its preset's, or a decoder's.
 std::string KindOfModel(const json& model) {
   std::string kind = TextAt(model, "kind");
   if (!kind.empty()) return kind;
@@ -46,7 +46,7 @@ std::string KindOfModel(const json& model) {
   return "decoder";
 }
 
-// Whether trainings of such a model have the key, and the key such a value.
+// Whether trainings of such a model have the key, and the key can have the value.
 bool Takes(const std::string& key, const json& value, const std::string& kind) {
   const JsonKey* const row = TrainingShape().Find(key);
   if (row == nullptr) return false;
@@ -62,7 +62,7 @@ struct Applied {
   const SoftwareSwitch* from = nullptr;
 };
 
-// Those of the stack that such a scenario has, by "training" and "strategy".
+// The stack's switches that apply to such a scenario, by "training" and "strategy".
 std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
                                                       const SoftwareStack& stack,
                                                       uint32_t capability) {
@@ -89,7 +89,7 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
-    // 16-bit sums are of 16-bit arithmetic.
+    // 16-bit sums go with 16-bit arithmetic.
     if (entry.key == "gradients" && TextAt(PartOf(scenario, "training"), "precision") == "fp32")
       continue;
     std::vector<Applied>& others = applied[part];

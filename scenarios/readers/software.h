@@ -1,11 +1,11 @@
-// Software stacks by name: the switches that a framework of some year sets, so that a scenario need
-// not give them.
+// Software stacks by name: the switches that a framework of a certain year sets, so that a scenario
+// need not give them.
 //
 //   "software": "fsdp-eager"
 //
-// A stack sets what its documents say its defaults are, never what a measurement would want; each
-// switch has its source. It is the value of a path of the scenario where the scenario itself says
-// nothing; what the scenario says counts. Switches of a strategy are those of its kind only.
+// A stack sets what its documentation says its defaults are, never what would fit a measurement;
+// each switch has its source. It gives a path of the scenario its value only if the scenario itself
+// does not. Switches of a strategy are only for its kind.
 #pragma once
 
 #include <string>
@@ -20,25 +20,26 @@ namespace rehearse {
 struct SoftwareSwitch {
   std::string path;   // "training.kernels"
   std::string value;  // as JSON
-  std::string kind;   // of strategy (or schedule of a pipeline) that has it; "" for all
+  std::string kind;   // of the strategy (or pipeline schedule) that has it; "": all
   std::string source;
-  uint32_t least_capability = 0;  // of the device (DeviceSpec::compute_capability); the last counts
+  uint32_t least_capability =
+      0;  // of the device (DeviceSpec::compute_capability); the last one counts
   std::vector<std::string> products = {};  // of the training; empty: any
 };
 
 struct SoftwareStack {
   std::string name;
-  std::string summary;  // what it is, and of which year
+  std::string summary;  // what it is, and its year
   std::vector<SoftwareSwitch> switches;
 };
 const std::vector<SoftwareStack>& SoftwareStacks();  // sorted by name
 JsonShape SoftwareShape();                           // of the scenario's key
 
-// Gives the scenario in the document what its "software" sets, on devices of that compute
-// capability; nothing where it names none. Throws Error for an unknown one.
+// Gives the scenario in the document what its "software" sets on devices of this compute
+// capability; does nothing if it names none. Throws Error for an unknown one.
 void ApplySoftware(JsonDocument* scenario, uint32_t capability);
 
-// What a scenario that has been given its software says: of each switch that applies to it.
+// The value of each switch that applies to a scenario whose software has been applied.
 SoftwareUse SoftwareOf(const nlohmann::json& scenario, uint32_t capability);
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// The stacks. To add one: a row below; every switch with where its document says so.
+// The stacks. To add one: a row below, in which every switch has its source.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +17,7 @@ Switches Joined(Switches first, const Switches& second) {
   return first;
 }
 
-// From compute capability 9.0 on another one, where `newer` is given.
+// From compute capability 9.0 on, `newer` if it is given.
 Switches Attention(const char* name, const std::string& source, const char* newer = nullptr) {
   Switches switches = {{"training.attention", name, "", source}};
   if (newer != nullptr) switches.push_back({"training.attention", newer, "", source, 90});
@@ -32,7 +32,7 @@ Switches Kernels(const char* kernels, const char* optimizer, const char* cross_e
           {"training.accumulation", accumulation, "", source}};
 }
 
-// The same switches of "combined".
+// Also the same switches of "combined".
 Switches AndCombined(Switches switches) {
   const size_t own = switches.size();
   for (size_t i = 0; i < own; ++i) {
@@ -66,7 +66,7 @@ Switches DTensor() {
            "pytorch/torchtitan, config: context_parallel_rotate_method is allgather"}};
 }
 
-// Of NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
+// NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
 Switches NarrowRecipes(const std::string& source) {
   const Switches parameters = AndCombined({{"training.narrow_parameters",
                                             kTrue,
@@ -77,7 +77,7 @@ Switches NarrowRecipes(const std::string& source) {
   return Joined(parameters, {{"training.precise_layers", "1", "", source, 0, {"fp8-current"}}});
 }
 
-// `gathers`: beside the forward pass.
+// `gathers`: whether parameters are gathered during the forward pass.
 Switches MegatronBuckets(const char* gathers, const std::string& source) {
   return AndCombined({{"strategy.bucket_elements", "40000000", "megatron", source},
                       {"strategy.overlap_parameter_gathers", gathers, "megatron", source}});
@@ -101,7 +101,7 @@ Switches WaitsForMessages(const char* source) {
   return {{"pipeline.overlap_messages", kFalse, "1f1b", source}};
 }
 
-// PyTorch's DistributedDataParallel sums gradients in buckets beside the backward pass.
+// PyTorch's DistributedDataParallel sums gradients in buckets during the backward pass.
 Switches Ddp() {
   return {{"strategy.overlap_gradients", kTrue, "data-parallel",
            "pytorch.org/docs, DistributedDataParallel: buckets beside backward"}};

@@ -81,7 +81,7 @@ void ReadGathering(const JsonReader& reader, ZeroOptions* options) {
   options->copies = kCopies[reader.At("copies").Choice()];
   options->gathers_behind_backward = reader.At("backward_prefetch").Choice() == 1;
   if (options->gathers_behind_backward && !options->by_layer)
-    reader.At("backward_prefetch").Fail("\"post\" is of layers; expected \"gather\": \"layer\"");
+    reader.At("backward_prefetch").Fail("\"post\" is for layers; expected \"gather\": \"layer\"");
   options->reduces_in_fp32 = reader.At("reduce").Choice() == 1;
   options->prefetch_elements = reader.At("prefetch_elements").Whole<uint64_t>();
   options->most_gathered = reader.At("most_gathered").Whole<uint64_t>();
@@ -144,7 +144,7 @@ void ReadContext(const JsonReader& reader, CombinedOptions* options) {
   }
 }
 
-// Over the ranks that there are.
+// Experts are spread over the strategy's ranks.
 void ReadExperts(const JsonReader& reader, const Network& network, CombinedOptions* options) {
   options->expert = reader.At("expert").Whole<uint32_t>();
   options->expert_tensor = reader.At("expert_tensor").Whole<uint32_t>();
@@ -166,7 +166,7 @@ void ReadExperts(const JsonReader& reader, const Network& network, CombinedOptio
   }
 }
 
-// A switch of what there is: told by the file or its software where it matters.
+// A switch that the file or its software must give if it matters.
 bool ReadSwitch(const JsonReader& reader, const char* key, bool matters) {
   return (matters || reader.Has(key)) && reader.At(key).Bool();
 }
@@ -243,17 +243,17 @@ const std::vector<StrategyKind>& StrategyKinds() {
        ReadDataParallel,
        {DataParallelShape}},
       {"zero-1",
-       "data parallel, optimizer state in shares, replicas of the shares",
+       "data parallel, optimizer state sharded, replicas of the shards",
        "Rajbhandari et al., arXiv 1910.02054",
        ReadZero1,
        {Zero1Shape}},
       {"zero-2",
-       "as zero-1, gradients in shares too",
+       "as zero-1, gradients sharded too",
        "Rajbhandari et al., arXiv 1910.02054",
        ReadZero2,
        {Zero2Shape}},
       {"fsdp",
-       "ZeRO-3: parameters in shares too, gathered before use; replicas > 1: hybrid",
+       "ZeRO-3: parameters sharded too, gathered before use; replicas > 1: hybrid",
        "Zhao et al., arXiv 2304.11277; Rajbhandari et al., arXiv 1910.02054",
        ReadFsdp,
        {FsdpShape}},

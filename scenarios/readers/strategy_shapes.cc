@@ -20,52 +20,58 @@ JsonKey Switch(const char* name, const char* about) {
 JsonKey Data() { return Axis("data", "ranks that hold the same weights, each with its own rows"); }
 
 JsonKey OverlapAllReduce() {
-  return Switch("overlap_all_reduce", "all-reduce of dX beside the product of dW");
+  return Switch("overlap_all_reduce", "dX is all-reduced during the product of dW");
 }
 
 JsonKey OverlapGradients() {
-  return Switch("overlap_gradients", "gradients are summed beside the last backward pass");
+  return Switch("overlap_gradients", "gradients are summed during the last backward pass");
 }
 
 JsonKey OverlapReduceScatter() {
-  return Switch("overlap_reduce_scatter", "reduce-scatters of dW are awaited after backward only");
+  return Switch("overlap_reduce_scatter",
+                "reduce-scatters of dW are awaited only at the end of the backward pass");
 }
 
 JsonKey SequenceParallel() {
-  return Switch("sequence_parallel", "norms, dropout and residuals on a share of the rows each");
+  return Switch("sequence_parallel", "norms, dropout and residuals are split by rows too");
 }
 
-JsonKey Shard() { return Axis("shard", "ranks that share what is kept in shares"); }
-JsonKey Replicas() { return Axis("replicas", "groups that hold the same shares"); }
+JsonKey Shard() { return Axis("shard", "ranks over which the state is sharded"); }
+JsonKey Replicas() { return Axis("replicas", "groups of ranks that hold the same shards"); }
 
-// An axis that need not be said where it has one rank.
+// An axis that need not be given if it has one rank.
 JsonKey AxisOrOne(JsonKey axis) {
   axis.presence = Default("1");
   return axis;
 }
 
-// How parameters in shares are gathered, and their gradients reduced.
+// How sharded parameters are gathered, and their gradients reduced.
 std::vector<JsonKey> GatheringKeys() {
   return {
       {"gather", OneOf({"product", "layer"}), Default("\"product\""),
-       "what a collective is about: one product's weight or a layer's"},
+       "what one collective gathers or reduces: a product's weight, or a whole layer's"},
       {"prefetch", AWhole(0, 1000), Optional("the software's; must be given without one"),
-       "products, or layers, that are gathered ahead", "1"},
+       "how many products (or layers) are gathered ahead", "1"},
       {"backward_prefetch", OneOf({"pre", "post"}), Default("\"pre\""),
-       "the next layer is gathered beside this one's backward, or behind it (BACKWARD_POST)",
+       "the next layer is gathered during this one's backward pass, or after it (BACKWARD_POST)",
        "\"post\""},
       Switch("reshard_after_forward", "gathered weights are dropped after the forward pass"),
       {"copies", OneOf({"none", "flat", "per-parameter", "buckets"}), Default("\"none\""),
-       "on the device, around collectives: as FSDP1, FSDP2 or DeepSpeed make them", "\"flat\""},
+       "copies on the device around collectives, as FSDP1 (flat), FSDP2 (per-parameter) or "
+       "DeepSpeed (buckets) makes them",
+       "\"flat\""},
       {"reduce", OneOf({"precision", "fp32"}), Default("\"precision\""),
-       "in which gradients are reduce-scattered: the training's, or fp32", "\"fp32\""},
+       "what gradients are reduce-scattered in: the training's precision, or fp32", "\"fp32\""},
       {"prefetch_elements", AWhole(0, int64_t{1} << 50), Default("0"),
-       "are gathered ahead, instead of so many products; 0: as prefetch says", "50000000"},
+       "how many elements are gathered ahead, instead of counting products; 0: as prefetch says",
+       "50000000"},
       {"most_gathered", AWhole(0, int64_t{1} << 50), Default("0"),
-       "elements are held gathered before nothing more is gathered ahead; 0: no limit",
+       "nothing more is gathered ahead while this many gathered elements are held; 0: no limit",
        "1000000000"},
       {"reduce_elements", AWhole(0, int64_t{1} << 50), Default("0"),
-       "of gradients are reduce-scattered together; 0: those of a product or layer", "500000000"}};
+       "how many elements of gradients are reduce-scattered together; 0: those of a product or "
+       "layer",
+       "500000000"}};
 }
 
 std::vector<JsonKey> Joined(std::vector<JsonKey> first, const std::vector<JsonKey>& second) {
@@ -82,15 +88,16 @@ const ObjectShape& FourDShape() {
       {Kind("4d"),
        Axis("column", "ranks that share the columns of a weight", kColumnRowDepth),
        Axis("row", "ranks that share the rows of a weight", kColumnRowDepth),
-       Axis("depth", "ranks that share the rows of X, and hold shards of weights", kColumnRowDepth),
+       Axis("depth", "ranks that share the rows of X and hold shards of the weights",
+            kColumnRowDepth),
        Axis("x", "row, as the SC24 paper names it", kXyz),
        Axis("y", "column, as the SC24 paper names it", kXyz),
        Axis("z", "depth, as the SC24 paper names it", kXyz),
        Data(),
-       Switch("transpose_alternate_layers",
-              "A: row and column change places in every other product"),
-       Switch("overlap_all_reduce", "B: all-reduce of dX beside the product of dW"),
-       Switch("overlap_reduce_scatter", "C: reduce-scatters of dW are awaited after backward only"),
+       Switch("transpose_alternate_layers", "A: row and column swap places in every other product"),
+       Switch("overlap_all_reduce", "B: dX is all-reduced during the product of dW"),
+       Switch("overlap_reduce_scatter",
+              "C: reduce-scatters of dW are awaited only at the end of the backward pass"),
        Switch("overlap_all_gather", "D: the next product's weight is gathered during this one"),
        {"cached_layers", AWhole(0, 10000), Required(),
         "E: layers whose gathered weights are kept for recomputation", "0"}}};
@@ -99,14 +106,14 @@ const ObjectShape& FourDShape() {
 
 JsonKey BucketElements() {
   return {"bucket_elements", AWhole(0, int64_t{1} << 40), Default("0"),
-          "gradients that are summed as one: so many, or a million a rank of data if that is more; "
-          "0: a matrix by itself",
+          "how many elements of gradients are summed together, or a million per rank of data if "
+          "that is more; 0: each matrix alone",
           "40000000"};
 }
 
 JsonKey OverlapParameterGathers() {
   return {"overlap_parameter_gathers", TrueFalse(), Default("false"),
-          "the shares that ZeRO-1 updates are gathered beside the next forward pass", "true"};
+          "what ZeRO-1 has updated is gathered during the next forward pass", "true"};
 }
 
 const ObjectShape& MegatronShape() {
@@ -115,7 +122,7 @@ const ObjectShape& MegatronShape() {
       "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
       {Kind("megatron"), Axis("tensor", "ranks that share each layer's weights"), Data(),
        SequenceParallel(), OverlapAllReduce(), OverlapGradients(),
-       Switch("distributed_optimizer", "optimizer state in shares over data (ZeRO-1)"),
+       Switch("distributed_optimizer", "optimizer state is sharded over data (ZeRO-1)"),
        BucketElements(), OverlapParameterGathers()}};
   return shape;
 }
@@ -129,7 +136,7 @@ const ObjectShape& DataParallelShape() {
 
 const ObjectShape& Zero1Shape() {
   static const ObjectShape shape = {"strategy zero-1",
-                                    "Data parallelism with the optimizer's state in shares.",
+                                    "Data parallelism with the optimizer's state sharded.",
                                     {Kind("zero-1"), Shard(), Replicas(), OverlapGradients()}};
   return shape;
 }
@@ -137,7 +144,7 @@ const ObjectShape& Zero1Shape() {
 const ObjectShape& Zero2Shape() {
   static const ObjectShape shape = {
       "strategy zero-2",
-      "As zero-1, with gradients in shares too.",
+      "As zero-1, with gradients sharded too.",
       {Kind("zero-2"), Shard(), Replicas(), OverlapGradients(), OverlapReduceScatter()}};
   return shape;
 }
@@ -145,7 +152,7 @@ const ObjectShape& Zero2Shape() {
 const ObjectShape& FsdpShape() {
   static const ObjectShape shape = {
       "strategy fsdp",
-      "ZeRO-3: parameters in shares too, gathered before use; replicas make it hybrid.",
+      "ZeRO-3: parameters sharded too, and gathered before use; replicas make it hybrid.",
       Joined({Kind("fsdp"), Shard(), Replicas(), OverlapGradients(), OverlapReduceScatter()},
              GatheringKeys())};
   return shape;
@@ -166,34 +173,36 @@ const ObjectShape& CombinedShape() {
               AxisOrOne(Replicas()),
               AxisOrOne(Data()),
               {"order", ListOf(OneOf(std::move(axes))), Default("[]"),
-               "of the axes, from the innermost rank outwards; those not named follow as they are "
-               "listed here",
+               "order of the axes, innermost ranks first; axes not named follow in the order of "
+               "this list",
                R"(["tensor", "shard"])"},
               {"context_kind", OneOf({"ring", "all-gather", "ulysses"}), Default("\"ring\""),
-               "keys go round beside attention, or are gathered before it; or heads for tokens"},
+               "keys and values travel round a ring during attention, or are gathered before it; "
+               "or an all-to-all exchanges tokens for heads"},
               {"context_order", OneOf({"zigzag", "contiguous"}),
                Optional("zigzag, with ulysses contiguous"),
-               "of each sequence a rank has two runs that a causal mask balances, or one",
+               "a rank has two pieces of each sequence, which balances a causal mask, or one piece",
                "\"contiguous\""},
               {"zero", AWhole(0, 3),
                Optional("the software's; needed where shard or context exceed 1"),
-               "what is kept in shares over both: 1 optimizer state, 2 gradients too, 3 parameters "
-               "too",
+               "what is sharded over shard and context: 1 optimizer state, 2 gradients too, 3 "
+               "parameters too",
                "3"},
               SequenceParallel(),
               {"keep_gathered", TrueFalse(), Default("false"),
-               "what sequence parallelism gathers is kept for dW, not gathered again", "true"},
+               "what sequence parallelism gathers is kept for dW instead of being gathered again",
+               "true"},
               OverlapAllReduce(),
               OverlapGradients(),
               OverlapReduceScatter(),
               BucketElements(),
               OverlapParameterGathers(),
               {"expert", AWhole(1, 1 << 16), Default("1"),
-               "ranks over which the experts are spread: of those above, the innermost", "8"},
+               "ranks over which the experts are spread: the innermost of the axes above", "8"},
               {"expert_tensor", AWhole(1, 1 << 16), Default("1"),
-               "ranks, the innermost, that share each expert", "2"},
+               "ranks that share each expert: the innermost ones", "2"},
               {"overlap_shared_expert", TrueFalse(), Default("false"),
-               "tokens travel to experts and back beside the shared expert", "true"}},
+               "tokens travel to experts and back while the shared expert computes", "true"}},
              GatheringKeys())};
   return shape;
 }
@@ -217,10 +226,10 @@ const ObjectShape& SummaShape() {
       "strategy summa",
       "SUMMA on q x q ranks (Optimus), by depth (Tesseract), by data.",
       {Kind("summa"),
-       {"q", AWhole(1, kMostMeshRanks), Required(), "ranks a side of the square", "2"},
-       Axis("depth", "copies of the square, each with its rows"),
+       {"q", AWhole(1, kMostMeshRanks), Required(), "ranks on a side of the square", "2"},
+       Axis("depth", "copies of the square, each with its own rows"),
        Data(),
-       Switch("overlap_panels", "the next round's panels travel during this round's product")}};
+       Switch("overlap_panels", "the next round's panels are sent during this round's product")}};
   return shape;
 }
 
@@ -232,9 +241,9 @@ const ObjectShape& SbpNumbersShape() {
       "AutoDDL: ranks for rows (p0), columns (p1) and the inner dimension (p2) of each product.",
       {Kind("sbp"),
        {"nodes", AWhole(1, kMostMeshRanks), Required(), "machines", "2"},
-       {"gpus", AWhole(1, kMostMeshRanks), Required(), "ranks of a machine", "4"},
+       {"gpus", AWhole(1, kMostMeshRanks), Required(), "ranks per machine", "4"},
        {"products", Named(Tuple({part, part, part}), "weight's name, or \"default\""), Required(),
-        "[p0, p1, p2] of each product, each a number of machines or [machines, ranks of one]",
+        "[p0, p1, p2] of each product, each a number of machines or [machines, ranks of a machine]",
         R"({"default": [[2, 1], [1, 4], 1]})"},
        OverlapAllReduce(),
        OverlapGradients()}};
@@ -246,8 +255,8 @@ const ObjectShape& SbpLayoutsShape() {
       "strategy sbp, by layouts",
       "Any layout of X and W on a mesh, axis by axis, in OneFlow's notation.",
       {Kind("sbp"),
-       {"mesh", ListOf(AWhole(1, kMostMeshRanks)), Required(), "sizes of its axes, outermost first",
-        "[2, 4]"},
+       {"mesh", ListOf(AWhole(1, kMostMeshRanks)), Required(),
+        "sizes of the mesh's axes, outermost first", "[2, 4]"},
        {"products", Named(ObjectOf(SbpProductShape), "weight's name, or \"default\""), Required(),
         "layouts of each product", R"-({"default": {"x": ["S(0)", "B"], "w": ["B", "S(1)"]}})-"},
        OverlapAllReduce(),
@@ -263,7 +272,7 @@ const ObjectShape& SbpProductShape() {
       {{"x", layout, Required(), "the input", R"-(["S(0)", "B"])-"},
        {"w", layout, Required(), "the weight", R"-(["B", "S(1)"])-"},
        {"rest", layout, Optional("partial sums are reduce-scattered to columns"),
-        "the output, once it rests", R"-(["S(0)", "S(1)"])-"}}};
+        "where the output ends up", R"-(["S(0)", "S(1)"])-"}}};
   return shape;
 }
 

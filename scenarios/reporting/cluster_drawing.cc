@@ -17,14 +17,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Ends = std::pair<std::string, std::string>;
 
-// The box that shows a vertex: its own, or that of the machine or group it is part of.
+// The box that shows a vertex: its own, or that of its machine or group.
 class Boxes {
  public:
   explicit Boxes(const ClusterLayout& layout) {
     for (const PlacedBox& box : layout.boxes) titles_.insert(box.title);
   }
 
-  // "" where none does.
+  // "" if none does.
   std::string Of(const std::string& vertex) const {
     for (std::string name = vertex;;) {
       if (titles_.count(name) > 0) return name;
@@ -57,7 +57,7 @@ std::string PathOf(const PlacedLink& link) {
 // By the titles of two boxes.
 std::map<Ends, std::set<uint32_t>> RecordsByEnds(const Cluster& cluster, const Boxes& boxes,
                                                  const std::vector<uint32_t>& record_of_way) {
-  constexpr uint32_t kMostLooks = 400'000;  // names are made when asked for
+  constexpr uint32_t kMostLooks = 400'000;  // names are made on demand
   std::map<Ends, std::set<uint32_t>> records;
   for (uint32_t i = 0; i < cluster.link_count() && i < kMostLooks; ++i) {
     if (record_of_way[i] == kNotDrawn) continue;

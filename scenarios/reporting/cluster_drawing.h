@@ -11,7 +11,7 @@
 
 namespace rehearse {
 
-// `record_of_way`: by the cluster's link or trunk, a number to write for it, or kNotDrawn.
+// `record_of_way`: for each link or trunk of the cluster, a number to write, or kNotDrawn.
 inline constexpr uint32_t kNotDrawn = 0xffffffffu;
 
 // {"width", "height", "nodes": [[x, y, w, h, label]], "boxes": [[x, y, w, h, kind, label, title,

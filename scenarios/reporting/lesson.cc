@@ -12,24 +12,25 @@ const ObjectShape& LessonShape() {
   static const ObjectShape shape = {
       "lesson",
       "One idea about overlap, with a number before and after a change.",
-      {{"name", AText(), Required(), "of its scenario, without .json", "\"ring\""},
+      {{"name", AText(), Required(), "name of its scenario, without .json", "\"ring\""},
        {"title", AText(), Required(), "a few words", "\"A ring\""},
        {"question", AText(), Required(), "what to think about", "\"How long do eight take?\""},
        {"change", AText(), Required(), "what to change, in words", "\"Eight GPUs.\""},
-       {"set", ListOf(AText()), Required(), "the same as --set has it", "[\"cluster.devices=8\"]"},
-       {"before", ADuration(), Required(), "the step, by hand", "\"6.012ms\""},
-       {"after", ADuration(), Required(), "likewise, changed", "\"7.028ms\""},
-       {"within", ANumber(0, 1), Default("0"), "what the hand leaves out, as a share", "0.003"},
+       {"set", ListOf(AText()), Required(), "the same, as --set takes it",
+        "[\"cluster.devices=8\"]"},
+       {"before", ADuration(), Required(), "the step, worked out by hand", "\"6.012ms\""},
+       {"after", ADuration(), Required(), "the changed step, worked out by hand", "\"7.028ms\""},
+       {"within", ANumber(0, 1), Default("0"), "the relative error of working by hand", "0.003"},
        {"answer", ListOf(AText()), Required(), "paragraphs", "[\"Hardly longer.\"]"}}};
   return shape;
 }
 
 const ObjectShape& LessonsShape() {
-  static const ObjectShape shape = {
-      "lessons",
-      "Lessons about overlap, in their order.",
-      {SchemaVersion(kLessonsSchema),
-       {"lessons", ListOf(ObjectOf(LessonShape)), Required(), "one after the other", "[]"}}};
+  static const ObjectShape shape = {"lessons",
+                                    "Lessons about overlap, in order.",
+                                    {SchemaVersion(kLessonsSchema),
+                                     {"lessons", ListOf(ObjectOf(LessonShape)), Required(),
+                                      "the lessons, one after the other", "[]"}}};
   return shape;
 }
 

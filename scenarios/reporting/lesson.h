@@ -8,7 +8,7 @@
 //                  "change": "Eight GPUs instead of four.",
 //                  "set": ["cluster.devices=8", ...],            the change, as --set makes it
 //                  "before": "6.012ms", "after": "7.028ms",      the step, by hand
-//                  "within": 0.003,      what that leaves out, as a share; optional, 0: exact
+//                  "within": 0.003,      relative error of that; optional, 0: exact
 //                  "answer": ["...", ...]}, ...] }               paragraphs
 #pragma once
 
@@ -37,10 +37,10 @@ struct Lesson {
 
 inline constexpr const char* kLessonsSchema = "rehearse.lessons.v1";
 
-// Throws Error for what is wrong in it.
+// Throws Error for mistakes in it.
 std::vector<Lesson> ReadLessons(const JsonDocument& document);
 
-// The text is that of the lesson's scenario; with the lesson's change, or as it is.
+// `text` is the lesson's scenario; it is read with the lesson's change, or as it is.
 Scenario ReadLessonScenario(const Lesson& lesson, const std::string& text, bool changed);
 
 }  // namespace rehearse

@@ -1,17 +1,17 @@
-// What a page simulates itself (`rehearse report --live`, `rehearse lessons`): the simulator as
-// WebAssembly is asked, and answers with what the page shows. Pure: nothing is read but what the
-// request holds.
+// What a page simulates itself (`rehearse report --live`, `rehearse lessons`): it asks the
+// simulator, built as WebAssembly, which answers with what the page shows. Pure: nothing is read
+// but the request.
 //
 // A request, rehearse.live.v1:
 //   { "name": "ring.json",          what messages call the document
 //     "text": "{...}",              a scenario, or a schedule
-//     "cluster": "switch:devices=2", of a schedule
+//     "cluster": "switch:devices=2", for a schedule
 //     "set": ["a.b=1", ...],        changes before anything else, as --set makes them
 //     "fidelity": "step", "allow_oom": true, "no_fold": true     as the options say; may be missing
 //     "files": {"cluster.json": "{...}"},   what the document names; may be missing
-//     "changes": ["c.d=2", ...],    what the person has changed since: the step beside the first
-//     "edited": "{...}" }           likewise, the whole text; then its changes
-// Without changes there is one run, else two: as it was, above as it is now.
+//     "changes": ["c.d=2", ...],    what has been changed since: the step beside the first
+//     "edited": "{...}" }           likewise, the whole text, to which changes apply
+// Without changes there is one run, otherwise two: the original above the changed one.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ namespace rehearse {
 
 inline constexpr const char* kLiveSchema = "rehearse.live.v1";
 
-// What a page has to know of a scenario so as to ask for it.
+// What a page has to know about a scenario to ask for it.
 struct LiveStep {
   std::string name;
   std::string text;
@@ -38,7 +38,7 @@ struct LiveStep {
   std::string fidelity = {};  // "": the scenario's
   bool allow_out_of_memory = false;
   bool no_fold = false;
-  std::map<std::string, std::string> files = {};  // texts by path, that the document names
+  std::map<std::string, std::string> files = {};  // texts of files that the document names, by path
 };
 nlohmann::ordered_json ToJson(const LiveStep& step);
 
@@ -51,10 +51,10 @@ class LiveSession {
  private:
   std::string PlayOrThrow(std::string_view text);
 
-  std::string first_;  // the request that report_'s first run answers
+  std::string first_;  // the request for report_'s first run
   Report report_;
   std::optional<ClusterCache> cache_;
-  size_t cached_ = 0;  // clusters at most that it keeps
+  size_t cached_ = 0;  // at most this many clusters are kept
 };
 
 }  // namespace rehearse

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "node0/gpu3" as a pattern of all that are named alike: "node*/gpu*".
+// "node0/gpu3" as a pattern for everything with such a name: "node*/gpu*".
 std::string PatternOf(const std::string& name) {
   std::string pattern;
   for (const char c : name) {
@@ -34,9 +34,9 @@ struct LinksOfKind {
   std::set<double> bandwidths;
 };
 
-// A pattern that links of several kinds share is left out of all of them.
+// A pattern that links of several kinds share is left out for all of them.
 std::map<LinkKind, LinksOfKind> PatternsByKind(const Cluster& cluster) {
-  constexpr uint32_t kMostLooks = 20'000;  // equal machines are named alike
+  constexpr uint32_t kMostLooks = 20'000;  // equal machines have similar names
   std::map<LinkKind, LinksOfKind> kinds;
   std::map<std::string, std::set<LinkKind>> kinds_of_pattern;
   const uint32_t stride = std::max(1u, cluster.link_count() / kMostLooks);
@@ -80,7 +80,7 @@ void AddLinks(const Cluster& cluster, Json* controls) {
   }
 }
 
-// Where a link can fail and another way be left: NICs of two machines and more.
+// For clusters where a link can fail and another path is left: with NICs on at least two machines.
 void AddFailures(const Cluster& cluster, Json* controls) {
   constexpr size_t kMost = 4;
   constexpr VertexId kMostLooks = 4096;
@@ -110,7 +110,7 @@ void AddChoice(const std::string& label, const std::string& path, std::vector<st
                        {"value", value}});
 }
 
-// All ways to write `product` as so many factors, the first ones first.
+// All ways to write `product` as `count` factors, in lexicographic order.
 void Factor(uint64_t product, size_t count, std::vector<uint64_t>* so_far,
             std::vector<std::vector<uint64_t>>* all) {
   constexpr size_t kMost = 400;
@@ -128,7 +128,7 @@ void Factor(uint64_t product, size_t count, std::vector<uint64_t>* so_far,
   }
 }
 
-// Sizes of the mesh that the strategy gives by their names, and stages.
+// Sizes of the mesh that the strategy names, and stages.
 void AddGrid(const nlohmann::json& given, const Workload& workload, Json* controls) {
   std::vector<std::string> paths;
   std::vector<uint64_t> value;

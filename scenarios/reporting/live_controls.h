@@ -1,5 +1,5 @@
-// What a person can change in a page that simulates: made of the scenario, so that only
-// what it has is offered.
+// What can be changed in a page that simulates. It follows from the scenario, so that only what it
+// has is offered.
 //
 // Each is an object:
 //   {"kind": "factor", "label": "NIC and network bandwidth", "what": "bandwidth"|"latency",
@@ -11,7 +11,7 @@
 //   {"kind": "choice", "label": "Micro-batches", "path": ..., "values": ["1", "2"], "value": "1"}
 //   {"kind": "grid", "label": "Grid", "paths": ["strategy.data", ...], "values": [[1, 16], ...],
 //    "value": [4, 4]}                                        their product stays
-//   {"kind": "edits", "value": [...]}                        the scenario's own: nothing to turn
+//   {"kind": "edits", "value": [...]}                        the scenario's own: no control
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
-// Numbers on their way into a page: columns of integers, each as short as it can be, and a header
-// that says what they are.
+// How a page stores numbers: columns of integers, each as short as possible, and a header that says
+// what they are.
 //
 // The bytes of a page: the header's length (four bytes, lowest first), the header as JSON, then one
-// column after the other. A value is zigzag-coded (0, -1, 1, -2, ...) and written by seven bits a
-// byte, lowest first, the eighth set in all but the last (LEB128). In a file they are gzipped and
-// written as base64; tools/viewer/src/decode.ts reads both.
+// column after the other. A value is zigzag-coded (0, -1, 1, -2, ...) and written with seven bits
+// per byte, lowest first, the eighth set in all but the last (LEB128). In a file they are gzipped
+// and written as base64; tools/viewer/src/decode.ts reads both.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class PageColumns {
  public:
   // Return the number by which the header names the column.
   size_t Add(const std::vector<int64_t>& values);
-  // Each less the one before: short where they rise slowly.
+  // Each value minus the one before: short if they rise slowly.
   size_t AddRising(const std::vector<int64_t>& values);
 
   // The bytes. The header gets "columns": [values, bytes, rises] of each.

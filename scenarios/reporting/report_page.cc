@@ -44,7 +44,7 @@ Json RunsOf(const std::vector<uint32_t>& values) {
   return runs;
 }
 
-// One run, in ticks of a picosecond or, where a step is long, of a nanosecond.
+// One run, in ticks of a picosecond or, if the step is long, of a nanosecond.
 class RunWriter {
  public:
   RunWriter(const ReportedRun& run, PageColumns* columns)

@@ -1,5 +1,5 @@
-// The data of `rehearse report`'s page: everything that it shows, as one text that the page
-// unpacks (scenarios/reporting/page_columns.h). tools/viewer/src/data.ts reads it.
+// The data of `rehearse report`'s page: everything that it shows, as one text that the page unpacks
+// (scenarios/reporting/page_columns.h). tools/viewer/src/data.ts reads it.
 //
 // The header has
 //   "schema": "rehearse.page.v1", "made_by",
@@ -33,19 +33,19 @@ struct ReportedTable {
   std::string title;
   std::string source;  // the file
   std::string description;
-  std::string metric;  // of a study or search: what goes up
+  std::string metric;  // of a study or search: the vertical axis
   DataTable rows;
-  std::string across = {};  // of a search for two objectives: the other one
+  std::string across = {};  // of a search with two objectives: the other one
 };
 
 struct Report {
-  std::vector<ReportedRun> runs;  // of two, the second lies below the first
+  std::vector<ReportedRun> runs;  // of two, the second is below the first
   std::vector<ReportedTable> tables;
 };
 
 // What the page unpacks (scenarios/reporting/page_columns.h).
 std::string PageBytes(const Report& report);
-// The same packed, as it stands in the file: letters of base64 only.
+// The same, packed as in the file: base64 only.
 std::string PageData(const Report& report);
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// What a page tells of a scenario: played with everything recorded.
+// What a page shows of a scenario, which is played with everything recorded.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -27,7 +27,8 @@ double BusFactor(const Schedule& schedule, const Work& work) {
   return BusBandwidth(collective->kind, size, Bytes(1), Seconds(1)).value();
 }
 
-// Of copies the first, whose waits all others share (Repeat in sim/schedule/schedule.h).
+// Of repeated ops only the first copy; the others wait likewise (Repeat in
+// sim/schedule/schedule.h).
 ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasses& classes) {
   ReportedRole reported;
   for (const Stream& stream : role.streams)
@@ -55,8 +56,8 @@ ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasse
   return reported;
 }
 
-// When activations and buffers come and go on a rank, by the times of its spans: from the begin of
-// the first op that touches one to the end of the last.
+// When activations and buffers come and go on a rank, by the times of its spans: from the beginning
+// of the first op that touches one to the end of the last.
 MemoryCurve CurveOf(const Role& role, const Role& expanded, const Timeline& timeline,
                     uint32_t rank) {
   const auto [first, last] = timeline.SpansOf(rank);
@@ -142,7 +143,7 @@ class Reporter {
     Timeline kept = timeline_;
     kept.links.clear();
     std::vector<uint32_t> left_out = KeepOnly(ranks, schedule_, &kept);
-    // Where each span is kept; both are sorted by rank, then op.
+    // The position of each kept span; both lists are sorted by rank, then op.
     kept_.assign(timeline_.spans.size(), kNoSpan);
     uint32_t next = 0;
     for (size_t i = 0; i < timeline_.spans.size() && next < kept.spans.size(); ++i) {
@@ -169,7 +170,7 @@ class Reporter {
     return schedule_.roles[schedule_.role_of_rank[span.rank]].At(span.op);
   }
 
-  // The kept position of an op's span, or of that of the rank which represents its own.
+  // The position of an op's kept span, on the rank or on the one that represents it.
   uint32_t KeptSpan(uint32_t rank, uint32_t op) const {
     const uint32_t own = timeline_.RepresentativeOf(rank);
     const auto span =
@@ -197,7 +198,7 @@ class Reporter {
       run_.path.push_back({KeptSpan(segment.rank, segment.op), segment.begin, segment.end});
   }
 
-  // The kept spans that a flow works for; of a collective, those of all its kept ranks.
+  // The kept spans that a flow belongs to; for a collective, those of all its kept ranks.
   std::vector<uint32_t> KeptSpansOf(uint32_t task) const {
     std::vector<uint32_t> spans;
     for (const uint32_t span : ops_.Of(TaskId(task)))
@@ -232,7 +233,7 @@ class Reporter {
     run_.cluster = DrawCluster(*scenario_.cluster, record_of_way);
   }
 
-  // Who crosses which link, and what held whom back.
+  // Which spans cross which link, and which link held which span back.
   void DescribeFlows(const std::vector<uint32_t>& position) {
     std::map<uint32_t, SpanBottleneck> worst;  // by span
     size_t crossings = 0;
@@ -268,7 +269,7 @@ class Reporter {
       if (entry.second.share > 0) run_.bottlenecks.push_back(entry.second);
   }
 
-  // Of the first kept rank of each role, then of the others.
+  // First for the first kept rank of each role, then for the others.
   void DescribeMemory() {
     std::vector<Role> expanded(schedule_.roles.size());
     std::vector<bool> is_shown(schedule_.roles.size());

@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// What the file calls an op's kind, of compute; nothing for communication.
+// The kind of compute that the file's name of an op's kind means; nothing for communication.
 std::optional<ComputeKind> ComputeKindOf(const std::string& kind) {
   if (kind == "gemm") return ComputeKind::kGemm;
   if (kind == "attention") return ComputeKind::kAttention;
@@ -29,7 +29,7 @@ std::vector<std::string> AxesOfRecord(const TimelineRecord& record) {
   return axes;
 }
 
-// Files do not tell streams: compute is one, and so is each axis.
+// Files have no streams: compute is one, and so is each axis.
 ReportedRole RoleOfRecord(const RecordedRole& recorded, const std::vector<std::string>& axes) {
   ReportedRole role;
   role.streams.push_back({"compute", false});

@@ -1,9 +1,9 @@
-// What a page (scenarios/reporting/report_page.h) tells of one step: its ops and when they ran,
+// What a page (scenarios/reporting/report_page.h) shows of one step: its ops and when they ran,
 // what each waited for, which links they crossed and how full these were, what memory held.
 //
-// Of a scenario all of it is known; of a timeline's file (`run --out`, `execute --out`) only what
-// stands there. Spans are those of the kept ranks (sim/report/kept_ranks.h); positions of spans
-// are positions in TimelineRecord::Median().spans.
+// For a scenario all of this is known; for a timeline file (`run --out`, `execute --out`) only what
+// is in it. Spans are those of the kept ranks (sim/report/kept_ranks.h); positions of spans are
+// positions in TimelineRecord::Median().spans.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,16 @@ namespace rehearse {
 
 inline constexpr uint32_t kNoSpan = 0xffffffffu;
 
-// An op of a role as it is kept; its name, kind and tag are those of the record.
+// An op of a role; its name, kind and tag are those of the record.
 struct ReportedOp {
-  size_t span_class = 0;        // position in ReportedRun::classes
-  uint32_t stream = 0;          // position in ReportedRole::streams
-  double bytes = 0;             // of communication
-  bool waits = false;           // a kernel that is none: it occupies nothing
-  double bus_factor = 0;        // busbw / algbw, where the group is known
-  std::string detail;           // "GEMM 8192x7168x3584 NN"; may be empty
-  std::vector<uint32_t> after;  // how many positions further back each op lies that it waits for
+  size_t span_class = 0;  // position in ReportedRun::classes
+  uint32_t stream = 0;    // position in ReportedRole::streams
+  double bytes = 0;       // of communication
+  bool waits = false;     // no real kernel: it occupies nothing
+  double bus_factor = 0;  // busbw / algbw, if the group is known
+  std::string detail;     // "GEMM 8192x7168x3584 NN"; may be empty
+  std::vector<uint32_t>
+      after;  // for each op that it waits for, how many positions further back it is
 };
 
 struct ReportedStream {
@@ -46,10 +47,10 @@ struct ReportedRole {
 struct ReportedRank {
   uint32_t rank = 0;
   std::string name;         // "node0/gpu3", or ""
-  uint32_t stands_for = 1;  // ranks that do the same, this one included
+  uint32_t stands_for = 1;  // ranks that do the same, including this one
 };
 
-// The link that held a span back the longest, in what share of its time.
+// The link that held a span back the longest, and for what share of its time.
 struct SpanBottleneck {
   uint32_t span = 0;
   uint32_t link = 0;  // position in ReportedRun::links
@@ -66,7 +67,7 @@ struct ReportedPathPiece {
 struct ReportedLink {
   LinkRecord record;
   std::vector<uint32_t>
-      spans;  // that crossed it, ascending; of a collective that of its first rank
+      spans;  // that crossed it, ascending; for a collective, that of its first rank
 };
 
 // What buffers of a kind took from `at` on, in bytes.
@@ -89,15 +90,15 @@ struct ReportedRun {
   std::vector<SpanClass> classes;
   std::vector<ReportedRole> roles;  // as the record's
   std::vector<ReportedRank> ranks;  // those with spans, ascending
-  bool knows_waits = false;         // whether `after` and released_by are told
+  bool knows_waits = false;         // whether `after` and released_by are known
   // By span that communicates, in order: the span that released it (sim/report/release.h).
   std::vector<uint32_t> released_by;
   std::vector<SpanBottleneck> bottlenecks;  // by span
-  std::vector<ReportedPathPiece> path;      // the critical path; empty where it is not known
+  std::vector<ReportedPathPiece> path;      // the critical path; empty if it is not known
   std::vector<ReportedLink> links;          // in use, busiest first
   size_t links_left_out = 0;
   std::vector<MemoryCurve> memory;
-  nlohmann::ordered_json result;   // rehearse.result.v1; null where it is not known
+  nlohmann::ordered_json result;   // rehearse.result.v1; null if it is not known
   nlohmann::ordered_json cluster;  // the drawing (scenarios/reporting/cluster_drawing.h), or null
 };
 
@@ -116,7 +117,7 @@ ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t
                            ProgressObserver& observer = NoObserver(),
                            const ReportLimits& limits = {});
 
-// Of a file. Throws Error where no step has a span.
+// From a file. Throws Error if no step has a span.
 ReportedRun ReportRecord(TimelineRecord record);
 
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// As much of a schedule as a picture looks at: names, streams, kinds and axes.
+// As much of a schedule as a picture needs: names, streams, kinds and axes.
 Schedule ScheduleOfRun(const ReportedRun& run) {
   Schedule schedule;
   schedule.role_of_rank = run.record.role_of_rank;

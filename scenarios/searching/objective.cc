@@ -20,7 +20,7 @@ namespace {
 constexpr double kMillion = 1e6;
 constexpr double kSecondsOfAnHour = 3600;
 
-// "2.5USD/h" -> 2.5 and "USD"; nothing for what does not end so.
+// "2.5USD/h" -> 2.5 and "USD"; nothing if it does not end like this.
 std::optional<std::pair<double, std::string>> NumberBefore(std::string_view text,
                                                            std::string_view end) {
   double number = 0;
@@ -120,7 +120,7 @@ double ValueOf(const Objective& objective, const Result& result, const std::stri
       const std::optional<double> watts = objective.watts ? objective.watts : BoardPowerOf(device);
       if (!watts)
         throw Error(
-            fmt::format("no data sheet's power is known of {}; expected \"power\", such "
+            fmt::format("the power of {} is not known from a data sheet; expected \"power\", such "
                         "as \"700W\", in the search",
                         device));
       const double busy = 1 - result.breakdown.idle / result.step;
@@ -148,7 +148,7 @@ std::vector<Objective> ReadObjectives(const JsonReader& search) {
   } else {
     objectives.push_back(ReadObjective(reader, search));
   }
-  if (objectives.empty() || objectives.size() > 2) reader.Expected("one objective, or two");
+  if (objectives.empty() || objectives.size() > 2) reader.Expected("one or two objectives");
   if (objectives.size() == 2 && objectives[0].name == objectives[1].name)
     reader.Expected("two different objectives");
   return objectives;

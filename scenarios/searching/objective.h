@@ -1,14 +1,14 @@
-// What a search wants, as a number of a result.
+// What a search optimises, as a number of a result.
 //
-//   time        seconds a step                                          the less the better
-//   tokens      tokens, or what the model counts, a second              the more
-//   gpu-hours   of all GPUs, for a million tokens                       the less
-//   money       the same at a price                                     the less
+//   time        seconds per step                                        less is better
+//   tokens      tokens, or what the model counts, per second            more
+//   gpu-hours   of all GPUs, for a million tokens                       less
+//   money       the same at a price                                     less
 //   energy      kWh of all GPUs for a million tokens: their power in the share of the time in which
-//               they compute or communicate                             the less
-//   memory      bytes that the fullest GPU needs                        the less
+//               they compute or communicate                             less
+//   memory      bytes that the fullest GPU needs                        less
 //
-// or any number of result.json: rates and utilisations had better be large, all else small.
+// or any number of result.json: more is better for rates and utilisations, less for all else.
 #pragma once
 
 #include <optional>
@@ -30,18 +30,18 @@ struct Objective {
   std::string number = {};  // path in a result
   std::string unit = "s";
   bool more_is_better = false;
-  double price = 0;                  // of a GPU an hour
-  std::optional<double> watts = {};  // of a GPU; else the board's
+  double price = 0;                  // of a GPU per hour
+  std::optional<double> watts = {};  // of a GPU; otherwise the board's
 
-  // As things are minimised: negative where more is better.
+  // What is minimised: negative if more is better.
   double CostOf(double value) const { return more_is_better ? -value : value; }
 };
 
-// What is wanted of results on devices called `device`.
+// The objective's value for a result on devices called `device`.
 double ValueOf(const Objective& objective, const Result& result, const std::string& device);
 
-// Of a "search" read through its table. Throws Error for names that are not known, numbers that
-// results lack, money without "price" and so on.
+// From a "search" read through its table. Throws Error for unknown names, numbers that results
+// lack, money without "price" and so on.
 std::vector<Objective> ReadObjectives(const JsonReader& search);
 
 // "1.374 s", "38.2 GiB", "12,345 tokens/s".

@@ -26,7 +26,7 @@ bool IsOfTime(const Objective& objective) {
          objective.kind == ObjectiveKind::kGpuHours || objective.kind == ObjectiveKind::kMoney;
 }
 
-// Whether all points do the same work on the same machine, so that communication tells which is
+// Whether all points do the same work on the same machine, so that communication decides which is
 // the quickest.
 bool DiffersInStrategyOnly(const SearchSpace& space) {
   for (const SpaceAxis& axis : space.axes)
@@ -49,7 +49,7 @@ FormulaKind FormulaOf(const JsonReader& search, const Search& partial, const Sce
   return model ? static_cast<FormulaKind>(*model) : FormulaKind::kClosedForms;
 }
 
-// Words of an error without its place.
+// The text of an error without its place.
 std::string WithoutPlace(std::string text) {
   for (;;) {
     const size_t end = text.find(": ");
@@ -58,7 +58,7 @@ std::string WithoutPlace(std::string text) {
   }
 }
 
-// Errors that differ in numbers only have one reason.
+// Errors that differ only in numbers have the same reason.
 std::string ReasonOf(const std::string& error) {
   const std::string words = WithoutPlace(error);
   if (words.rfind("out of memory", 0) == 0) return "out of memory";
@@ -67,7 +67,7 @@ std::string ReasonOf(const std::string& error) {
     const auto is_digit = [&](size_t at) {
       return at < words.size() && words[at] >= '0' && words[at] <= '9';
     };
-    // Not the 20 of "gpt-20b".
+    // But not the 20 of "gpt-20b".
     const bool begins_word = i == 0 || words[i - 1] == ' ' || words[i - 1] == '(';
     if (!is_digit(i) || !begins_word) {
       reason += words[i++];
@@ -79,7 +79,7 @@ std::string ReasonOf(const std::string& error) {
   return reason;
 }
 
-// What is known of the points that were looked at.
+// What is known about the points that were looked at.
 class Evaluator {
  public:
   Evaluator(const Search& search, const SearchRun& run)
@@ -93,7 +93,7 @@ class Evaluator {
 
   const std::function<bool()>& is_over() const { return is_over_; }
 
-  // The formula's number, nothing where the point is impossible.
+  // The formula's number; nothing if the point is impossible.
   std::optional<double> Formula(const SpacePoint& point) {
     Entry known = Known(point);
     if (known.IsOpen() && !known.formula) {
@@ -133,7 +133,7 @@ class Evaluator {
     run_.observer->Done(static_cast<double>(++done_));
   }
 
-  // Possible points that have a formula's number, the best first.
+  // Possible points with a number from the formula, the best first.
   std::vector<std::pair<double, SpacePoint>> ByFormula() const {
     std::vector<std::pair<double, SpacePoint>> order;
     for (const auto& [point, entry] : entries_)
@@ -146,7 +146,7 @@ class Evaluator {
     return entry != entries_.end() &&
            (entry->second.simulated.has_value() || !entry->second.error.empty());
   }
-  // By the first objective; of equals the first point.
+  // By the first objective; of equal ones, the first point.
   std::optional<SpacePoint> Best() const {
     std::optional<SpacePoint> best;
     double least = std::numeric_limits<double>::infinity();
@@ -192,7 +192,7 @@ class Evaluator {
     return past.count() >= *search_.seconds;
   }
 
-  // The scenario of a point that keeps the constraints.
+  // The scenario of a point that meets the constraints.
   JsonDocument DocumentOf(const SpacePoint& point) const {
     JsonDocument document = search_.scenario;
     for (size_t i = 0; i < point.size(); ++i) {
@@ -201,7 +201,7 @@ class Evaluator {
         document.Set(path + "=" + value.dump(), axis.place);
     }
     if (const auto broken = search_.space.Broken(document.value()))
-      throw Error("does not keep \"where\": " + *broken);
+      throw Error("does not meet \"where\": " + *broken);
     return document;
   }
 
@@ -244,9 +244,9 @@ class Evaluator {
     return known == entries_.end() ? Entry() : known->second;
   }
 
-  // Notes what `make` finds of the point's scenario, or why it is impossible, and returns all that
-  // is known then. Two threads may find the same thing of a point. Nothing is noted where the
-  // search is over before.
+  // Notes what `make` finds out about the point's scenario, or why it is impossible, and returns
+  // all that is then known. Two threads may find the same thing about a point. Nothing is noted if
+  // the search is over before that.
   template <typename Make>
   Entry Add(const SpacePoint& point, const Make& make) {
     Entry found;
@@ -290,8 +290,7 @@ class Evaluator {
   size_t done_ = 0;
 };
 
-// As one number, which is the smaller the better: with two objectives each start weighs them
-// otherwise.
+// As one number, smaller is better: with two objectives, each start weighs them differently.
 double JointCost(const Search& search, const std::vector<double>& values, uint32_t start) {
   const std::vector<Objective>& objectives = search.objectives;
   if (objectives.size() == 1) return objectives.front().CostOf(values.front());
@@ -335,14 +334,14 @@ void MarkFront(const Search& search, FoundPoints* found) {
       [](const auto& a, const auto& b) { return a.second.points < b.second.points; });
   if (most == found.excluded.end())
     throw Error({search.scenario.name(), 0, "/search"},
-                "no point was looked at; expected \"evaluations\" and \"seconds\" for some");
+                "no point was looked at; expected more \"evaluations\" or \"seconds\"");
   throw Error({search.scenario.name(), 0, "/search"},
               fmt::format("none of {} points is possible; {} of them: {}", found.looked_at,
                           most->second.points, WithoutPlace(most->second.example)));
 }
 
-// Of one axis another choice, in which two numbers differ at most: a factor has gone from one axis
-// of a mesh to another.
+// Whether one axis has another choice, in which at most two numbers differ: a factor has moved from
+// one axis of a mesh to another.
 bool AreNeighbours(const SearchSpace& space, const SpacePoint& a, const SpacePoint& b) {
   size_t axes = 0;
   size_t values = 0;
@@ -369,8 +368,8 @@ size_t SimulateAll(const std::vector<SpacePoint>& points, const SearchRun& run,
   return static_cast<size_t>(std::count(is_possible.begin(), is_possible.end(), 1));
 }
 
-// Formulas know no overlap: what is next to the best one so far is tried as well, until none of it
-// is better.
+// Formulas know no overlap: the neighbours of the best point so far are tried too, until none of
+// them is better.
 void SimulateNeighbours(const Search& search, const SearchRun& run,
                         const std::vector<std::pair<double, SpacePoint>>& order,
                         Evaluator* evaluator) {
@@ -387,8 +386,8 @@ void SimulateNeighbours(const Search& search, const SearchRun& run,
   }
 }
 
-// The best of the formula are simulated until so many were possible. Returns the formula's number
-// of the last one.
+// The formula's best points are simulated until enough of them were possible. Returns the formula's
+// number of the last one.
 std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
                                    Evaluator* evaluator) {
   const std::vector<std::pair<double, SpacePoint>> order = evaluator->ByFormula();
@@ -423,13 +422,12 @@ void CheckPart(const Search& search, const SearchRun& run) {
   if (search.decide == Decision::kFormula)
     throw Error(
         place,
-        "ranks and shards share out simulations, and with \"decide\": \"formula\" there are none");
+        "ranks and shards share simulations, but with \"decide\": \"formula\" there are none");
   if (search.decide == Decision::kSimulation && search.walk.method != WalkMethod::kExhaustive &&
       search.walk.method != WalkMethod::kRandom)
-    throw Error(place,
-                fmt::format("the method {} goes where simulations lead it, which cannot be "
-                            "shared out; expected exhaustive or random, or \"decide\": \"both\"",
-                            kWalkMethodNames[static_cast<size_t>(search.walk.method)]));
+    throw Error(place, fmt::format("the method {} goes where simulations lead it, which cannot be "
+                                   "shared; expected exhaustive or random, or \"decide\": \"both\"",
+                                   kWalkMethodNames[static_cast<size_t>(search.walk.method)]));
 }
 
 }  // namespace
@@ -444,7 +442,7 @@ Search ReadSearch(const JsonDocument& document) {
   search.scenario = document;
   search.name = root.Has("name") ? root.At("name").String() : "search";
   const Scenario scenario = ReadScenario(document);
-  if (scenario.lists_jobs) root.At("jobs").Fail("a search is of one step; found \"jobs\"");
+  if (scenario.lists_jobs) root.At("jobs").Fail("a search is for one step; found \"jobs\"");
   search.space = ReadSpace(document, static_cast<uint32_t>(scenario.jobs.front().placement.size()));
 
   const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
@@ -466,9 +464,8 @@ Search ReadSearch(const JsonDocument& document) {
   if (search.walk.method == WalkMethod::kExhaustive &&
       search.space.Size() > kMostExhaustivePoints) {
     throw Error(reader.place(),
-                fmt::format("the space has {:.3g} points, too many for an exhaustive "
-                            "search (at most {:.0f}); expected another \"method\", or less "
-                            "to choose from",
+                fmt::format("the space has {:.3g} points, too many for an exhaustive search (at "
+                            "most {:.0f}); expected another \"method\", or fewer choices",
                             search.space.Size(), kMostExhaustivePoints));
   }
   return search;

@@ -1,13 +1,12 @@
 // `rehearse search`: which configuration of a scenario is the best?
 //
-// The space (scenarios/searching/search_space.h) is walked by a method (walk.h); each point that is
-// looked at is read as a scenario, which counts those that are impossible by reason, and gets a
-// formula's number: a paper's model of its communication
-// (scenarios/explaining/paper_models.h), or the simulator's closed forms without contention. What
-// decides is the simulation: with "decide": "both" of the best by the formula, as many as "keep"
-// says, then of the neighbours of the best one until none is better (formulas know no overlap);
-// with "simulation" of all. What a search finds does not depend on the number of threads,
-// unless "seconds" ends it.
+// A method (walk.h) walks the space (scenarios/searching/search_space.h). Each point that is looked
+// at is read as a scenario; impossible ones are counted by reason, the others get a number from a
+// formula: a paper's model of its communication (scenarios/explaining/paper_models.h), or the
+// simulator's closed forms without contention. The simulation decides: with "decide": "both", the
+// formula's best are simulated, as many as "keep" says, then the neighbours of the best one until
+// none is better (formulas know no overlap); with "simulation", all are. What a search finds does
+// not depend on the number of threads, unless "seconds" ends it.
 #pragma once
 
 #include <functional>
@@ -35,7 +34,7 @@ struct Search {
   std::string name;  // the scenario's
   JsonDocument scenario;
   SearchSpace space;
-  std::vector<Objective> objectives;  // one, or two whose Pareto front is wanted
+  std::vector<Objective> objectives;  // one, or two with their Pareto front
   Decision decide = Decision::kBoth;
   FormulaKind formula = FormulaKind::kClosedForms;
   double keep = 0.25;
@@ -47,7 +46,7 @@ struct Search {
 // Throws Error (file, line, pointer, found, expected).
 Search ReadSearch(const JsonDocument& document);
 
-// What a point's simulation came to.
+// The result of a point's simulation.
 struct SimulatedPoint {
   std::vector<double> values;  // by objective
   Seconds step;
@@ -62,23 +61,24 @@ struct SimulatedPoint {
 
 struct FoundPoint {
   SpacePoint point;
-  std::optional<double> formula;  // seconds, or the first objective where it has closed forms
+  std::optional<double> formula;  // seconds, or the first objective for closed forms
   std::optional<SimulatedPoint> simulated;
-  bool on_front = false;  // of two objectives: no other point is better in both
+  bool on_front = false;  // with two objectives: no other point is better in both
 };
 
 struct ExcludedPoints {
   size_t points = 0;
-  std::string example;  // the first one's message, whole
+  std::string example;  // the first one's whole message
 };
 
 struct FoundPoints {
-  // Those that are possible: simulated ones first, the best at the begin; then by the formula.
+  // Those that are possible: first the simulated ones, the best first; then the others by the
+  // formula.
   std::vector<FoundPoint> points;
   std::map<std::string, ExcludedPoints> excluded;  // by reason
   size_t looked_at = 0;
   size_t simulated = 0;
-  // The formula's: the worst number that it kept, the best that was not simulated.
+  // From the formula: the worst number that was kept, the best that was not simulated.
   std::optional<double> worst_kept;
   std::optional<double> best_left;
   bool was_stopped = false;
@@ -89,31 +89,31 @@ struct SearchRun {
   unsigned threads = 0;  // 0: as many as the machine has
   ProgressObserver* observer = &NoObserver();
   std::function<bool()> is_stopped = [] { return false; };
-  bool all_formulas = false;  // beside simulations of all: for ComputeQuality()
+  bool all_formulas = false;  // also if all are simulated: for ComputeQuality()
   bool allow_out_of_memory = false;
   std::vector<PointStore*> stores = {};  // what is there is not simulated again
-  // Only these simulations. Formulas choose as ever; what follows from simulations (neighbours of
-  // the best, others for those that prove impossible) is left to a search of all the results.
+  // Only these simulations. Formulas choose as usual; what follows from simulations (neighbours of
+  // the best, others for those that prove impossible) is left to a search with all the results.
   Shard shard = {};
-  Leases* leases = nullptr;  // likewise, of these those that it gets
+  Leases* leases = nullptr;  // likewise, and of these only those that it gets
 
   bool IsPart() const { return !shard.IsWhole() || leases != nullptr; }
 };
 
-// Throws Error when nothing is possible; what excludes most is named; and when there is a shard,
-// but nothing to share out. Throws Stopped when it is stopped before a point is done. A shard may
-// find nothing.
+// Throws Error if nothing is possible (naming what excludes most), and if there is a shard but
+// nothing to share. Throws Stopped when it is stopped before a point is done. A shard may find
+// nothing.
 FoundPoints RunSearch(const Search& search, const SearchRun& run);
 
 // The scenario of a point, for `rehearse run`.
 JsonDocument ScenarioOf(const Search& search, const SpacePoint& point);
 
-// How good the formula is, of points that have both numbers.
+// How good the formula is, for points that have both numbers.
 struct SearchQuality {
   size_t points = 0;
   // AxoNN's section V: a point is efficient if it is within 10 % of the best or among the best
-  // five; of the formula's first five, the mean over the efficient ones of the share of efficient
-  // ones up to there. 0 where none is.
+  // five. This is the mean, over the efficient ones among the formula's first five, of the share of
+  // efficient ones up to there; 0 if none is.
   double average_precision_at_5 = 0;
   double kendall_tau = 0;   // tau-b, of formula and simulation
   double regret = 0;        // of the formula's first choice: its value over the best, less 1

@@ -20,7 +20,7 @@ Seconds ExposedOf(const SimulatedPoint& point) {
   return sum;
 }
 
-// What a step is made of: they sum to it.
+// The parts of a step, which add up to it.
 std::vector<std::pair<std::string, Seconds>> PartsOf(const SimulatedPoint& point) {
   std::vector<std::pair<std::string, Seconds>> parts = {{"compute", point.compute}};
   for (const auto& [axis, seconds] : point.exposed) parts.emplace_back("exposed " + axis, seconds);
@@ -96,7 +96,7 @@ std::string BestSentence(const Search& search, const FoundPoints& found) {
 
 std::string FormulaSentence(const Search& search, const FoundPoints& found) {
   if (!found.shard.IsWhole())
-    return fmt::format("This is {} only: of the others' simulations nothing is known.\n",
+    return fmt::format("This is only {}: nothing is known about the others' simulations.\n",
                        found.shard.Text());
   if (search.decide != Decision::kBoth || !found.worst_kept) return "";
   const auto left = static_cast<double>(found.points.size() - found.simulated);
@@ -104,7 +104,7 @@ std::string FormulaSentence(const Search& search, const FoundPoints& found) {
     return fmt::format("The formula {} left nothing out.\n", Name(search.formula));
   return fmt::format(
       "The formula {} kept what it puts at {} or less, besides neighbours of the best; it left out "
-      "{}, the least of them at {}; --decide simulation plays these too.\n",
+      "{}, the best of them at {}; --decide simulation simulates these too.\n",
       Name(search.formula), FormulaText(search, *found.worst_kept), Counted(left),
       FormulaText(search, *found.best_left));
 }
@@ -168,14 +168,15 @@ std::string ExcludedText(const FoundPoints& found) {
                         words);
   }
   if (reasons.size() > kMostReasons)
-    text += fmt::format("             and {} reasons more (--format json has all)\n",
+    text += fmt::format("             and {} more reasons (--format json has all)\n",
                         reasons.size() - kMostReasons);
   return text;
 }
 
 std::string ExplainText(const Search& search, const FoundPoints& found) {
   if (found.points.size() < 2 || !found.points[1].simulated)
-    return "\nThere is no second configuration to compare the first with.\n";
+    return "\n"
+           "There is no second configuration to compare with the first.\n";
   const SimulatedPoint& first = *found.points[0].simulated;
   const SimulatedPoint& second = *found.points[1].simulated;
   std::string text = fmt::format(

@@ -16,16 +16,16 @@ struct SearchWords {
   bool quality = false;  // how good the formula is
 };
 
-// A sentence on what was found, the best configurations and why each is slower than the first, what
-// the formula left out, and what was impossible, by reason. Ends with a newline.
+// A sentence about what was found; the best configurations, and why each is slower than the first;
+// what the formula left out; and what was impossible, by reason. Ends with a newline.
 std::string ToText(const Search& search, const FoundPoints& found, const SearchWords& words);
 nlohmann::ordered_json ToJson(const Search& search, const FoundPoints& found,
                               const SearchWords& words);
-// A row a point that is possible: its name, a column for each path that the axes change, "status"
-// (simulated or formula), the formula's number, the objectives and what the step is made of.
+// A row for each possible point: its name, a column for each path that the axes change, "status"
+// (simulated or formula), the formula's number, the objectives and the parts of the step.
 DataTable TableOf(const Search& search, const FoundPoints& found);
 
-// Why a point is slower than the first: what of it takes longer most of all ("exposed depth
+// Why a point is slower than the first: the part that takes longer by the most ("exposed depth
 // +0.12 s").
 std::string WhyNot(const SimulatedPoint& best, const SimulatedPoint& point);
 

@@ -70,7 +70,7 @@ SpaceAxis SummaAxis(const std::set<uint32_t>& products) {
   return axis;
 }
 
-// Machines and the ranks of one are factors of their own. Weights are kept p0 times, at most
+// Machines and the ranks of a machine are separate factors. A weight is kept p0 times, at most
 // `most_p0` times.
 SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus, uint32_t most_p0) {
   SpaceAxis axis{.name = "placement of " + product, .choices = {}};
@@ -103,7 +103,7 @@ class SpaceReader {
           search.At("most_p0").Fail("is for the strategy sbp by numbers");
         most_p0_ = search.At("most_p0").Whole<uint32_t>();
       }
-      // Axes of the cluster first: others follow from how many ranks there may be.
+      // Axes of the cluster come first: others depend on how many ranks there may be.
       for (const JsonReader& axis : search.At("axes").Elements())
         if (axis.Has("path") || axis.Has("choices")) Add(ReadAxis(axis));
       FindRanks();
@@ -127,8 +127,8 @@ class SpaceReader {
     space_.axes.push_back(std::move(axis));
   }
 
-  // Where axes change the cluster and no placement says how many ranks there are: of all devices of
-  // each.
+  // If axes change the cluster and no placement says how many ranks there are, all devices of each
+  // cluster count.
   void FindRanks() {
     if (scenario_.Has("placement")) return;
     std::set<uint32_t> ranks;
@@ -163,7 +163,7 @@ class SpaceReader {
         paths.push_back(path.String());
         CheckPath(paths.back(), path);
       }
-      if (paths.empty()) reader.At("factors").Expected("one path at least");
+      if (paths.empty()) reader.At("factors").Expected("at least one path");
       axis = FactorAxis(
           paths, reader.Has("of") ? std::set<uint32_t>{reader.At("of").Whole<uint32_t>()} : ranks_);
     } else if (object.Has("sbp_product")) {
@@ -249,7 +249,7 @@ class SpaceReader {
     return paths;
   }
 
-  // A product's own name, or "default", each.
+  // An axis for each product's own name, or "default".
   void AddSbp(const JsonReader& strategy) {
     if (!strategy.Has("products") || strategy.Has("mesh"))
       strategy.Fail(

@@ -29,7 +29,7 @@ SpacePoint RandomPoint(const SearchSpace& space, Dice& dice) {
   return point;
 }
 
-// One start's way.
+// The walk from one start.
 class Walker {
  public:
   Walker(const SearchSpace& space, const WalkOptions& options, uint32_t start, uint64_t evaluations,
@@ -62,7 +62,7 @@ class Walker {
   bool FindStart() {
     while (!IsOver()) {
       at_ = RandomPoint(space_, dice_);
-      // Where the space is small, the same points come up again and again.
+      // In a small space, the same points come up again and again.
       if (++drawn_ > 1000 + 100 * evaluations_) return false;
       if (const auto cost = Cost(at_)) {
         cost_here_ = *cost;
@@ -73,7 +73,7 @@ class Walker {
   }
 
   void Descend() {
-    // When it stands still, it begins again elsewhere, as long as there is something left to spend.
+    // When it gets stuck, it begins again elsewhere, as long as evaluations are left.
     do {
       size_t unchanged = 0;
       for (size_t turn = 0; unchanged < open_.size() && !IsOver(); ++turn) {
@@ -100,7 +100,7 @@ class Walker {
   }
 
   void Wander() {
-    // A step may find a point that it knows and costs nothing: there is an end to that as well.
+    // A step may find a point that is known and costs nothing: the number of steps is limited too.
     const uint64_t most_steps = 20 * evaluations_;
     for (uint64_t step = 0; step < most_steps && !IsOver(); ++step) {
       const size_t axis = open_[dice_.Below(open_.size())];

@@ -1,16 +1,16 @@
-// Ways to walk a space of choices towards a small cost, by looking at no more than some of it.
+// Ways to walk a space of choices towards a small cost by looking at only a part of it.
 //
 //   exhaustive   every point
-//   random       points with equal chances, none twice
+//   random       points with equal probability, none twice
 //   descent      from each start: one axis after the other takes its best choice, until none of
 //                them changes anything (AutoDDL's coordinate descent, arXiv 2301.06813, section 4)
 //   metropolis   from each start: another choice of one axis, taken if it is better, or with
 //                probability exp(-(c'/c - 1) / temperature) if it is worse
-//   annealing    the same while the temperature falls to a hundredth
+//   annealing    the same, while the temperature falls to a hundredth
 //
-// Starts are random points that are possible. They walk by themselves, so that the result is the
-// same for any number of threads; `evaluations` are shared out among them equally, and a start that
-// comes back to a point does not count it again.
+// Starts are random possible points. Each walks independently, so that the result is the same for
+// any number of threads; they share `evaluations` equally, and a start that returns to a point does
+// not count it again.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,18 @@ struct WalkOptions {
   uint32_t starts = 8;
   double temperature = 0.05;
   uint64_t seed = 1;
-  Leases* leases = nullptr;  // ... and of these those that it gets
-  Shard shard = {};  // only these points: of exhaustive and random, whose points are known before
+  Leases* leases = nullptr;  // ... and of these only those that it gets
+  Shard shard =
+      {};  // only these points; for exhaustive and random, whose points are known in advance
 };
 
 inline constexpr double kMostExhaustivePoints = 2'000'000;
 
-// The cost of a point as start number `start` sees it, positive unless more is better; nothing
-// where the point is impossible. Called from several threads, for a point perhaps more than once.
+// The cost of a point as start number `start` sees it, positive unless more is better; nothing if
+// the point is impossible. Called from several threads, perhaps more than once for a point.
 using CostOfPoint = std::function<std::optional<double>(const SpacePoint& point, uint32_t start)>;
 
-// CHECKs that the method has a shard, and that an exhaustive walk is of at most
+// CHECKs that the method can have a shard, and that an exhaustive walk has at most
 // kMostExhaustivePoints. `is_stopped` ends it.
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
           const CostOfPoint& cost, const std::function<bool()>& is_stopped);

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// Writes the number wherever a string holds {value}; a string that is nothing else becomes the
+// Writes the number wherever a string contains {value}; a string that is just {value} becomes the
 // number.
 void Fill(nlohmann::json& json, double value) {
   if (json.is_structured()) {

@@ -1,5 +1,5 @@
-// A study: many scenarios that share a base, what is read off each of them, and what is published
-// about it.
+// A study: many scenarios that share a base, the number that is read from each, and what is
+// published about it.
 //
 //   {
 //     "name": "...", "description": "...", "source": "...",     the latter two are optional
@@ -7,9 +7,9 @@
 //     "set": {"training.batch": 512},                changes for all points, as with `run --set`
 //     "metric": "step_seconds",                      a number of result.json by its dotted path, or
 //               {"value": "model_flops_utilization", "times": 312, "unit": "TFLOP/s"}, or with
-//               "minus": {"model.layers": 2}        less what it is with these changes
+//               "minus": {"model.layers": 2}        minus the number with these changes
 //     "columns": ["breakdown.compute_seconds"],      optional: shown beside the metric
-//     "tolerance": 0.15,                             optional: the relative error that is wanted
+//     "tolerance": 0.15,                             optional: the relative error that is accepted
 //     "where": [{"product": ["strategy.column", "strategy.row"], "at_most": 8}],   optional
 //     "groups": [{"name": "IC1", "set": {...},
 //                 "calibration": {"point": "M4", "from": 0.1, "to": 2,
@@ -23,15 +23,15 @@
 //
 // Without "groups", the keys of one group stand beside the others. Changes are made in the order
 // study, group, calibration, point, grid; later ones win. Points and grid multiply: a grid's axes
-// give every combination of their values, the last axis fastest, named "POINT/KEY=VALUE/KEY=VALUE".
-// Full names of points begin with "GROUP/" when the group has a name. A point is published as a
-// number of the metric, or with "relative_to" as the ratio to another point's; points that a grid
-// multiplies are neither. A calibration searches the one value between "from" and "to" with which
-// the metric of its point is as published, and writes it in the place of {value} for every point of
-// the group; it is one row a group. A "calibration" beside "groups" is for all that have none of
-// their own. A combination of a grid may be impossible (a mesh that does not fit); a point may not,
-// unless it says "allow_failure"; all of them together may not. Combinations that do not keep
-// "where" (scenarios/evaluating/axes.h) are no points.
+// give every combination of their values, the last axis varying fastest, named
+// "POINT/KEY=VALUE/KEY=VALUE". Full names of points begin with "GROUP/" if the group has a name. A
+// point is published as a number of the metric, or with "relative_to" as the ratio to another
+// point's; points that a grid multiplies have no published figure. A calibration finds the value
+// between "from" and "to" at which the metric of its point is as published, and puts it in the
+// place of {value} for every point of the group; each group may have one. A "calibration" beside
+// "groups" is for all groups without their own. A combination of a grid may be impossible (a mesh
+// that does not fit); a point may not, unless it says "allow_failure"; and not all of them may be.
+// Combinations that do not meet "where" (scenarios/evaluating/axes.h) are left out.
 #pragma once
 
 #include <optional>
@@ -55,10 +55,10 @@ struct StudyMetric {
   Place place = {};
 
   std::string Title() const { return unit.empty() ? value : unit; }
-  // Nothing when the result has no such number (an axis that this point lacks). The result with
-  // the changes of `minus` is expected under the key "minus" of the other.
+  // Nothing if the result has no such number (an axis that this point lacks). The result with the
+  // changes of `minus` is expected under the key "minus" of the other.
   std::optional<double> Of(const nlohmann::json& result) const;
-  // Of which the number is: "row"; nothing for numbers of the whole step.
+  // The axis that the number is for: "row"; nothing for numbers of the whole step.
   std::optional<std::string> Axis() const;
 };
 
@@ -95,11 +95,11 @@ struct Study {
   std::vector<StudyMetric> columns;
   double tolerance = 0.15;
   std::vector<SpaceConstraint> constraints;
-  size_t excluded = 0;  // combinations of grids that do not keep them
+  size_t excluded = 0;  // combinations of grids that do not meet them
   std::vector<StudyGroup> groups;
   std::vector<StudyPoint> points;           // of all groups, in order
   std::vector<std::vector<size_t>> orders;  // positions in points; metric rises
-  // Of each point's changes so many at the begin and at the end are those of all points.
+  // This many of each point's changes, at the beginning and at the end, are those of all points.
   size_t common_changes = 0;
   size_t later_changes = 0;
 };
@@ -107,17 +107,17 @@ struct Study {
 inline constexpr size_t kMostStudyPoints = 100000;
 inline constexpr const char* kStudyValue = "{value}";  // stands for a calibrated value
 
-// One more change to every point, after all others: "simulator.fidelity=formula", as `run --set`
-// takes it. Throws Error when it is no assignment.
+// Makes one more change to every point, after all others: "simulator.fidelity=formula", as `run
+// --set` takes it. Throws Error if it is not an assignment.
 void ChangeAllPoints(Study& study, const std::string& assignment);
 
-// What group, point and grid change of a point.
+// What group, point and grid change in a point.
 Changes OwnChanges(const Study& study, const StudyPoint& point);
-// What group, point or grid change: the paths, in the order in which they come up.
+// The paths that groups, points or grids change, in the order in which they come up.
 std::vector<std::string> ParametersOf(const Study& study);
 
 // The scenario of a point as JSON, with the calibrated value in the place of {value}; and after it,
-// where the metric says "minus", the one whose number is taken off.
+// if the metric has "minus", the one whose number is subtracted.
 std::vector<JsonDocument> ScenariosOf(const Study& study, const StudyPoint& point,
                                       std::optional<double> calibrated);
 

@@ -74,7 +74,7 @@ class StudyReader {
       }
     }
     if (study_.points.empty() && study_.excluded > 0)
-      root_.At("where").Fail(fmt::format("none of {} combinations keeps it", study_.excluded));
+      root_.At("where").Fail(fmt::format("none of {} combinations meets it", study_.excluded));
     if (study_.points.empty()) root_.Fail("the study has no points");
     Resolve();
     return std::move(study_);
@@ -91,7 +91,7 @@ class StudyReader {
   JsonDocument ReadBase(const JsonReader& reader) const {
     if (reader.IsObject())
       return JsonDocument::FromText(reader.value().dump(), reader.place().file);
-    if (!reader.IsString()) reader.Expected("a scenario or the path of one");
+    if (!reader.IsString()) reader.Expected("a scenario or its path");
     return reader.Open(reader.String());
   }
 
@@ -112,7 +112,7 @@ class StudyReader {
     return metric;
   }
 
-  // Which axes there are, PlayStudy() knows.
+  // Only PlayStudy() knows which axes there are.
   static void CheckNumber(const std::string& number, const JsonReader& reader) {
     std::vector<std::string> known = NumbersOfResults();
     const size_t first = number.find('.');
@@ -124,7 +124,7 @@ class StudyReader {
           name.replace(star, 1, axis);
     }
     if (std::find(known.begin(), known.end(), number) != known.end()) return;
-    reader.Fail(fmt::format("found {}, which is no number of the result{}", QuotedJson(number),
+    reader.Fail(fmt::format("found {}, which is not a number of the result{}", QuotedJson(number),
                             KnownNames(number, known)));
   }
 
@@ -132,7 +132,7 @@ class StudyReader {
     return rehearse::ReadChanges(reader, reader_of_changes_);
   }
 
-  // The path of a cluster's file is meant from the study's folder.
+  // The path of a cluster file is relative to the study's folder.
   nlohmann::json ValueOf(const std::string& path, const JsonReader& value) const {
     if (path == "cluster" && value.IsString() && IsClusterFile(value.String()))
       return fs::absolute(folder_ / value.String()).lexically_normal().string();
@@ -180,7 +180,7 @@ class StudyReader {
     calibration.to = reader.At("to").Number();
     if (!(calibration.from < calibration.to)) reader.At("to").Expected("a number above \"from\"");
     if (reader.At("set").value().dump().find(kStudyValue) == std::string::npos)
-      reader.At("set").Fail("nothing here holds {value}, the number that is searched");
+      reader.At("set").Fail("nothing here contains {value}, the number to find");
     const JsonReader point = reader.At("point");
     const std::string wanted = prefix + point.String();
     const auto found = positions_.find(wanted);
@@ -200,12 +200,14 @@ class StudyReader {
     if (reader.Has("set")) Append(point.changes, ReadChanges(reader.At("set")));
     if (reader.Has("published")) {
       if (point.may_fail)
-        reader.At("published").Fail("a point that a grid multiplies has no figure of its own");
+        reader.At("published")
+            .Fail("a point that a grid multiplies cannot have a published figure");
       point.published = reader.At("published").Number();
     }
     if (reader.Has("relative_to")) {
       if (point.may_fail)
-        reader.At("relative_to").Fail("a point that a grid multiplies is relative to no other");
+        reader.At("relative_to")
+            .Fail("a point that a grid multiplies cannot be relative to another");
       const JsonReader other = reader.At("relative_to");
       relatives_[study_.points.size()] = {prefix + other.String(), other.place()};
     }
@@ -253,7 +255,7 @@ class StudyReader {
     }
   }
 
-  // Combinations of a grid that break a constraint are no points; a point of its own may not.
+  // Combinations of a grid that break a constraint are left out; a single point must not break one.
   bool Keeps(const StudyPoint& point, bool is_of_grid) const {
     if (study_.constraints.empty()) return true;
     JsonDocument scenario = study_.base;
@@ -261,7 +263,7 @@ class StudyReader {
     const auto broken = BrokenConstraint(study_.constraints, scenario.value());
     if (broken && !is_of_grid)
       throw Error(point.place,
-                  fmt::format("point \"{}\" does not keep \"where\": {}", point.name, *broken));
+                  fmt::format("point \"{}\" does not meet \"where\": {}", point.name, *broken));
     return !broken;
   }
 
@@ -278,14 +280,14 @@ class StudyReader {
     for (const auto& [point, other] : relatives_) study_.points[point].relative_to = Find(other);
     for (const auto& [point, other] : relatives_)
       if (study_.points[*study_.points[point].relative_to].relative_to)
-        throw Error(other.place, fmt::format("point \"{}\" is relative to another itself",
+        throw Error(other.place, fmt::format("point \"{}\" is itself relative to another",
                                              study_.points[point].name));
     if (!root_.Has("orders")) return;
     for (const JsonReader& order : root_.At("orders").Elements()) {
       std::vector<size_t>& rising = study_.orders.emplace_back();
       for (const JsonReader& name : order.Elements())
         rising.push_back(Find({name.String(), name.place()}));
-      if (rising.size() < 2) order.Expected("two points or more");
+      if (rising.size() < 2) order.Expected("at least two points");
     }
   }
 

@@ -1,4 +1,4 @@
-// Reading a study's file; scenarios/sweeping/study.h says what it holds.
+// Reads a study file; scenarios/sweeping/study.h says what it contains.
 #pragma once
 
 #include "scenarios/sweeping/study.h"

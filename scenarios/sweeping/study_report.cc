@@ -122,7 +122,7 @@ Row RowOf(const Study& study, const Sweep& sweep, const PublishedComparison& com
   const ComparedPoint& compared = comparison.points[i];
   const StudyPoint& point = study.points[i];
   const bool failed = !sweep.points[i].error.empty();
-  // A ratio to another point is marked: it stands in the column of the metric.
+  // A ratio to another point is marked, as it is in the metric's column.
   const auto figure = [&](std::optional<double> value) {
     return Number(value) + (value && point.relative_to ? "x" : "");
   };
@@ -147,7 +147,7 @@ std::vector<Row> ShownTable(const Study& study, const Sweep& sweep,
 }
 
 // What the scenario of each point has at the paths that points change, objects value by value; null
-// where it has none.
+// if it has nothing there.
 struct Parameters {
   std::vector<std::string> paths;
   std::map<std::string, std::vector<Json>> values;  // by path, then point
@@ -178,13 +178,13 @@ Parameters ParametersOf(const Study& study, const Sweep& sweep) {
         if (!value.is_null()) parameters.Add(path, value, i, study.points.size());
       }
     } catch (const Error&) {
-      // The changes cannot be made: the point's status says so.
+      // If the changes cannot be made, the point's status says so.
     }
   }
   return parameters;
 }
 
-// One line each; nothing where there is nothing to compare with.
+// One line each; empty if there is nothing to compare with.
 std::vector<std::string> Verdicts(const Study& study, const Sweep& sweep,
                                   const PublishedComparison& comparison) {
   std::vector<std::string> lines;
@@ -297,7 +297,7 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
                                         sweep.interrupted > 0 ? "interrupted" : sweep.shard.Text()),
       study.description);
   if (study.excluded > 0)
-    text += fmt::format("{} combinations do not keep \"where\"\n", study.excluded);
+    text += fmt::format("{} combinations do not meet \"where\"\n", study.excluded);
   for (const Row& row : rows) {
     std::string line = fmt::format("\n  {:<{}}", row[0], widths[0]);
     for (size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);

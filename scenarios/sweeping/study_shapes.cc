@@ -30,20 +30,21 @@ JsonShape MetricOf(ObjectShapeOf table) {
 }
 
 std::vector<JsonKey> MetricRows() {
-  return {{"value", AText("number of result.json by its dotted path"), Required(), "which",
+  return {{"value", AText("number of result.json by its dotted path"), Required(), "which number",
            "\"model_flops_utilization\""},
-          {"times", AnyNumber(), Default("1"), "factor to its unit", "312"},
-          {"unit", AText(), Default("\"\""), "what it is shown as", "\"TFLOP/s\""}};
+          {"times", AnyNumber(), Default("1"), "factor that turns it into the unit", "312"},
+          {"unit", AText(), Default("\"\""), "the unit it is shown in", "\"TFLOP/s\""}};
 }
 
 // What a group has, here beside the others or there.
 std::vector<JsonKey> GroupRows(const char* only) {
-  return {{"points", ListOf(ObjectOf(PointShape)), Optional("the grid's"), "one by one",
-           R"([{"name": "M4", "set": {"strategy.depth": 4}, "published": 10.71}])", only},
-          {"grid", ListOf(Either({ObjectOf(ValuesShape), ObjectOf(ChoicesShape)})),
-           Optional("the points alone"),
-           "axes whose values give every combination, the last axis fastest",
-           R"([{"path": "strategy.depth", "values": [1, 2, 4]}])", only}};
+  return {
+      {"points", ListOf(ObjectOf(PointShape)), Optional("the grid's"), "points listed one by one",
+       R"([{"name": "M4", "set": {"strategy.depth": 4}, "published": 10.71}])", only},
+      {"grid", ListOf(Either({ObjectOf(ValuesShape), ObjectOf(ChoicesShape)})),
+       Optional("the points alone"),
+       "axes; every combination of their values is a point, the last axis varying fastest",
+       R"([{"path": "strategy.depth", "values": [1, 2, 4]}])", only}};
 }
 
 }  // namespace
@@ -52,26 +53,30 @@ const ObjectShape& StudyShape() {
   static const ObjectShape shape = [] {
     ObjectShape study = {
         "study",
-        "Many scenarios that share a base, and what is read off each of them.",
+        "Many scenarios that share a base, and the number that is read from each.",
         {SchemaForEditors(),
          {"name", AText(), Required(), "what reports call it", "\"depth\""},
          {"description", AText(), Default("\"\""), "for people", "\"how deep a grid pays\""},
-         {"source", AText(), Default("\"\""), "of what is published", "\"arXiv 2305.13525\""},
+         {"source", AText(), Default("\"\""), "where the published numbers are from",
+          "\"arXiv 2305.13525\""},
          {"base", Either({AText("path of a scenario, from this file"), ObjectOf(ScenarioShape)}),
-          Required(), "what the points change", "\"../axonn-weak-5b.json\""},
+          Required(), "the scenario that the points change", "\"../axonn-weak-5b.json\""},
          Set(Optional("none"), "changes for all points, as --set takes them"),
-         {"metric", MetricOf(MetricShape), Required(), "what is compared", "\"step_seconds\""},
+         {"metric", MetricOf(MetricShape), Required(), "the number that is compared",
+          "\"step_seconds\""},
          {"orders", ListOf(ListOf(AText("full name of a point"))), Default("[]"),
-          "points whose metric is published to rise", R"([["IC1/M2", "IC1/M3"]])"},
-         {"columns", ListOf(MetricOf(ColumnShape)), Default("[]"), "shown beside the metric",
-          R"(["breakdown.compute_seconds"])"},
-         {"tolerance", ANumber(0, 100), Default("0.15"), "the relative error that is wanted"},
+          "lists of points, in the order in which their published metric rises",
+          R"([["IC1/M2", "IC1/M3"]])"},
+         {"columns", ListOf(MetricOf(ColumnShape)), Default("[]"),
+          "numbers to show beside the metric", R"(["breakdown.compute_seconds"])"},
+         {"tolerance", ANumber(0, 100), Default("0.15"), "the relative error that is accepted"},
          {"where", ListOf(ObjectOf(ConstraintShape)), Default("[]"),
-          "what must hold; combinations of a grid that do not keep it are left out",
+          "conditions; combinations of a grid that do not meet them are left out",
           R"([{"product": ["strategy.column", "strategy.row"], "at_most": 8}])"},
-         CalibrationRow("none", "of all groups that have none of their own"),
+         CalibrationRow("none", "calibration of all groups that have none of their own"),
          {"groups", ListOf(ObjectOf(GroupShape)), Optional("one, whose keys stand here"),
-          "points that have more in common", R"([{"name": "IC1", "points": []}])", kWithGroups}}};
+          "groups of points that have more in common", R"([{"name": "IC1", "points": []}])",
+          kWithGroups}}};
     for (JsonKey& row : GroupRows(kWithout)) study.keys.push_back(std::move(row));
     return study;
   }();
@@ -87,8 +92,9 @@ const ObjectShape& MetricShape() {
   static const ObjectShape shape = [] {
     ObjectShape metric = {"metric", "The number of each point's result that is compared.",
                           MetricRows()};
-    metric.keys.push_back({"minus", ChangesShape(), Optional("nothing is taken off"),
-                           "less what the number is with these changes", R"({"model.layers": 2})"});
+    metric.keys.push_back({"minus", ChangesShape(), Optional("nothing is subtracted"),
+                           "subtract the number that the point gives with these changes",
+                           R"({"model.layers": 2})"});
     return metric;
   }();
   return shape;
@@ -99,9 +105,9 @@ const ObjectShape& GroupShape() {
     ObjectShape group = {
         "group",
         "Points that have changes, or a calibration, in common.",
-        {{"name", AText(), Required(), "before the names of its points", "\"IC1\""},
+        {{"name", AText(), Required(), "prefix of its points' names", "\"IC1\""},
          Set(Optional("none"), "changes for its points"),
-         CalibrationRow("the study's, or none", "a number that is searched on one of its points")}};
+         CalibrationRow("the study's, or none", "a number that is fitted on one of its points")}};
     for (JsonKey& row : GroupRows("")) group.keys.push_back(std::move(row));
     return group;
   }();
@@ -111,12 +117,12 @@ const ObjectShape& GroupShape() {
 const ObjectShape& StudyCalibrationShape() {
   static const ObjectShape shape = {
       "calibration of a study",
-      "The one value with which the metric of a point is as published.",
-      {{"point", AText("name of a point"), Required(), "which", "\"M4\""},
-       {"set", ChangesShape(), Required(), "changes that hold {value}",
+      "The value at which the metric of one point is as published.",
+      {{"point", AText("name of a point"), Required(), "the point to fit", "\"M4\""},
+       {"set", ChangesShape(), Required(), "changes that contain {value}",
         R"({"edits": [{"devices": "**", "compute": "{value}x"}]})"},
-       {"from", AnyNumber(), Required(), "the least value that is tried", "0.1"},
-       {"to", AnyNumber(), Required(), "the largest", "2"}}};
+       {"from", AnyNumber(), Required(), "the smallest value that is tried", "0.1"},
+       {"to", AnyNumber(), Required(), "the largest value that is tried", "2"}}};
   return shape;
 }
 
@@ -124,12 +130,14 @@ const ObjectShape& PointShape() {
   static const ObjectShape shape = {
       "point",
       "One scenario of the study.",
-      {{"name", AText(), Required(), "in reports", "\"M4\""},
-       Set(Optional("none"), "its changes"),
+      {{"name", AText(), Required(), "what reports call it", "\"M4\""},
+       Set(Optional("none"), "the changes"),
        {"published", AnyNumber(), Optional("not published"),
-        "the metric; with \"relative_to\" the ratio to the other point's", "10.71"},
-       {"relative_to", AText("name of a point"), Optional("absolute"), "which", "\"M3\""},
-       {"allow_failure", TrueFalse(), Default("false"), "it may be impossible", "true"}}};
+        "the metric; with \"relative_to\", its ratio to the other point's", "10.71"},
+       {"relative_to", AText("name of a point"), Optional("absolute"),
+        "the point that \"published\" is relative to", "\"M3\""},
+       {"allow_failure", TrueFalse(), Default("false"), "the point may turn out to be impossible",
+        "true"}}};
   return shape;
 }
 

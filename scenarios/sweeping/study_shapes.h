@@ -5,7 +5,7 @@
 
 namespace rehearse {
 
-// A study with "groups", or one whose only group's keys stand beside the others.
+// A study with "groups", or one with the keys of its only group beside the others.
 inline constexpr const char* kWithGroups = "where there are \"groups\"";
 inline constexpr const char* kWithout = "where there are no \"groups\"";
 

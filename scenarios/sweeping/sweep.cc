@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// What is known of all points that are done and being played.
+// Progress over all points that are done or being played.
 class PointsObserver {
  public:
   PointsObserver(const Study& study, ProgressObserver& observer)
@@ -73,10 +73,10 @@ class Player {
     const std::vector<bool> is_own = options_.shard.Own(study_.points.size());
     std::vector<size_t> own;
     for (size_t i = 0; i < is_own.size(); ++i)
-      is_own[i] ? own.push_back(i) : LeaveOut(i, "is of another shard");
+      is_own[i] ? own.push_back(i) : LeaveOut(i, "belongs to another shard");
     options_.observer->Begin("sweeping", "points", own.size());
     if (options_.leases != nullptr)
-      for (const size_t i : own) LeaveOut(i, "is another rank's");
+      for (const size_t i : own) LeaveOut(i, "belongs to another rank");
     ForLeased(own.size(), options_.threads, options_.leases, [&](size_t i) { PlayPoint(own[i]); });
     sweep_.shard = options_.shard;
     sweep_.left_out = sweep_.points.size() - own.size();
@@ -92,7 +92,7 @@ class Player {
  private:
   void Calibrate() {
     options_.observer->Begin("calibrating", "", 0);
-    // First those on a point of their own group; others share what they find.
+    // First the calibrations on a point of their own group; other groups share what they find.
     InParallel(study_.groups.size(), options_.threads, [&](size_t group) {
       if (CalibratorOf(group) == group) Calibrate(group);
     });
@@ -110,7 +110,7 @@ class Player {
 
   // ---- Before the first point -------------------------------------------------------------------
 
-  // As results name them; nothing where the point is impossible.
+  // The axes as results name them; nothing if the point is impossible.
   std::optional<std::set<std::string>> AxesOf(const StudyPoint& point) const {
     const auto& calibration = study_.groups[point.group].calibration;
     try {
@@ -127,8 +127,8 @@ class Player {
     }
   }
 
-  // Which axes there are is only known when a step is planned, but that is a small part of playing
-  // it. The metric's is to be everywhere, a column's somewhere.
+  // Which axes there are is known only when a step is planned, which is a small part of playing it.
+  // Every point must have the metric's axis, and some point a column's.
   void CheckAxes() const {
     std::vector<const StudyMetric*> wanted;
     for (const StudyMetric& column : study_.columns)
@@ -184,8 +184,8 @@ class Player {
     if ((at_from - wanted) * (at_to - wanted) > 0)
       throw Error(
           calibration.place,
-          fmt::format("the metric of \"{}\" is {:.5g} with {} and {:.5g} with {}; expected "
-                      "limits that enclose the published {:.5g}",
+          fmt::format("the metric of \"{}\" is {:.5g} with {} and {:.5g} with {}; expected limits "
+                      "that enclose the published {:.5g}",
                       study_.points[calibration.point].name, at_from, from, at_to, to, wanted));
     const bool rises = at_to > at_from;
     // 4 digits need no more halvings than this unless the limits are far apart.
@@ -222,24 +222,24 @@ class Player {
       told = std::max(told, share);
     };
     try {
-      if (options_.is_stopped()) throw Stopped("no play began");
+      if (options_.is_stopped()) throw Stopped("no point was begun");
       outcome = Evaluated(point, value, false, tell);
     } catch (const Stopped&) {
-      LeaveOut(i, "the sweep was stopped before");
+      LeaveOut(i, "the sweep was stopped before it");
       return;
     }
     points_.End(point, outcome);
     tell(1);
   }
 
-  // Nothing is kept of a point that is played apart.
+  // A point that is played separately is not kept.
   PointOutcome Evaluated(const StudyPoint& point, const std::optional<double>& value, bool apart,
                          const std::function<void(double)>& tell) {
     std::vector<JsonDocument> scenarios;
     try {
       scenarios = ScenariosOf(study_, point, value);
     } catch (const Error& error) {
-      PointOutcome outcome;  // a change that cannot be made
+      PointOutcome outcome;  // for a change that cannot be made
       outcome.error = error.what();
       return outcome;
     }
@@ -260,7 +260,7 @@ class Player {
     if (outcome.error.empty() && !study_.metric.Of(outcome.result)) FailMetric(i);
   }
 
-  // A mistake in a grid is one of all its points.
+  // A mistake in a grid affects all its points.
   void CheckThatSomethingCame() const {
     const auto is_possible = [](const PointOutcome& outcome) { return outcome.error.empty(); };
     if (study_.points.empty() || sweep_.left_out > 0) return;

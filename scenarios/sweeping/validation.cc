@@ -85,15 +85,15 @@ class KernelSums {
 
   const Schedule& schedule_;
   const Scenario& scenario_;
-  std::map<std::array<uint32_t, 3>, double> launches_;  // by device's spec, role, place of the op
+  std::map<std::array<uint32_t, 3>, double> launches_;  // by device spec, role, position of the op
 };
 
-// The typical step, where devices differ.
+// The typical step if devices differ.
 Seconds StepOf(const Result& result) {
   return result.typical ? result.typical->median : result.step;
 }
 
-// Kernels that run side by side count once: each kind for its share, those of the slowest device.
+// Kernels that run at the same time count once, each kind for its share; for the slowest device.
 std::vector<Seconds> PartsOf(const Rehearsal& played, const Scenario& scenario) {
   Parts parts = KernelSums(played.schedule, scenario).Of(played.timeline);
   const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
@@ -108,7 +108,7 @@ std::vector<Seconds> PartsOf(const Rehearsal& played, const Scenario& scenario) 
   return seconds;
 }
 
-// Below this share of the step a part is too small to make up for anything.
+// Below this share of the step, a part is too small to explain anything.
 constexpr double kLeastPart = 0.002;
 
 std::vector<std::optional<double>> FactorsOf(const ValidatedRow& row) {

@@ -1,21 +1,21 @@
-// Steps that others have measured, beside what is predicted for them: the table of
+// Steps that others have measured, compared with what is predicted for them: the table of
 // `rehearse validate`, as a CSV file.
 //
-// A row is a run. A column whose name is none of these is a path of the scenario, as --set takes it
-// ("training.batch", "strategy.kind"), and its cell the value; an empty cell says nothing of it. So
-// a row becomes a scenario, and every check of scenarios applies.
+// A row is a run. Any column not listed here is a path of the scenario, as --set takes it
+// ("training.batch", "strategy.kind"), and its cell is the value; an empty cell sets nothing. So a
+// row becomes a scenario, and every check of scenarios applies.
 //
 //   name             of the row; no two are the same
 //   source           where it is published
-//   group            what it is compared within; without one "DEVICE, SOFTWARE", or the strategy's
-//                    kind where no software is named
+//   group            what it is compared within; by default "DEVICE, SOFTWARE", or the strategy's
+//                    kind if no software is named
 //   note             for people
 //   step             measured: "0.853s"; a time with its unit. Each row has one of these three:
 //   tokens_per_second   of all GPUs
 //   mfu              a share of the peak from 0 to 1, of the operations that Rehearse counts
 //   memory           measured: "60.5GiB" on the fullest GPU; optional
 //
-// Where a plan does not fit the memory it is played all the same, for the run did.
+// A plan that does not fit the memory is still played, because the run did fit.
 #pragma once
 
 #include <optional>
@@ -46,24 +46,24 @@ struct ValidationTable {
   std::vector<MeasuredRow> rows;
 };
 
-// Throws Error (file, line) for what is no such table; `changes` are those of --set, to every row.
+// Throws Error (file, line) if it is not such a table; `changes` are those of --set, to every row.
 ValidationTable ReadValidationTable(const CsvFile& file, const std::vector<std::string>& changes);
 
-// A step by what its time goes into: kernels by their kind, without what it takes to launch them,
-// their launches, and the time in which no kernel runs. Means over ranks, they sum to the step.
+// The parts of a step's time: kernels by their kind, without the time to launch them; their
+// launches; and the time in which no kernel runs. Means over ranks that add up to the step.
 enum class StepPart : uint8_t { kGemm, kAttention, kMemory, kLaunches, kCommunication, kIdle };
 inline constexpr size_t kStepParts = 6;
 const char* Name(StepPart part);  // "gemm", ..., "idle"
 
 struct ValidatedRow {
   Seconds measured;
-  Seconds predicted;  // typically (scenarios/playing/typical_step.h), where devices differ
+  Seconds predicted;  // the typical step (scenarios/playing/typical_step.h) if devices differ
   double error = 0;   // predicted / measured - 1
   double measured_mfu = 0;
   double predicted_mfu = 0;
   std::vector<Seconds> parts;  // by StepPart
-  // The factor of each part that would make the step as long as measured if all else stayed;
-  // nothing where none would.
+  // For each part, the factor that alone would make the step as long as measured; nothing if there
+  // is none.
   std::vector<std::optional<double>> factors;
   Bytes memory;  // predicted
   std::optional<double> memory_error;
@@ -73,32 +73,33 @@ struct ValidatedRow {
 struct ValidatedGroup {
   std::string name;
   std::vector<size_t> rows;
-  double mean = 0;    // of the errors without their signs
+  double mean = 0;    // of the absolute errors
   double median = 0;  // likewise
   double bias = 0;    // the mean with signs
   size_t within = 0;  // 10 %
-  // Pairs of rows that are measured more than 2 points of MFU apart, and those among them whose
-  // predictions are ordered alike.
+  // Pairs of rows measured more than 2 points of MFU apart, and those among them whose predictions
+  // are in the same order.
   size_t pairs = 0;
   size_t ordered = 0;
-  size_t memory_rows = 0;  // that publish memory
+  size_t memory_rows = 0;  // with published memory
   double memory_mean = 0;
   double memory_worst = 0;
 };
 
 struct Validation {
-  std::vector<ValidatedRow> rows;      // as the table's
-  std::vector<ValidatedGroup> groups;  // in order of their first rows; then all, if there are more
+  std::vector<ValidatedRow> rows;  // as the table's
+  std::vector<ValidatedGroup>
+      groups;  // in the order of their first rows; then all, if there are several
 };
 
 inline constexpr double kNearEnough = 0.10;
 inline constexpr double kApart = 0.02;
 
-// Plays all rows, `threads` at a time, 0: one a core. Throws Error (file, line) for rows that
-// cannot be played, the first by line.
+// Plays all rows, `threads` at a time (0: one per core). Throws Error (file, line) for the first
+// row that cannot be played.
 Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer);
 
-// The same from measured and predicted steps on.
+// The same, starting from measured and predicted steps.
 ValidatedGroup Judge(std::string name, std::vector<size_t> members,
                      const std::vector<ValidatedRow>& rows);
 

@@ -37,7 +37,7 @@ Column ColumnOf(const std::string& name) {
   return static_cast<Column>(found - names.begin());
 }
 
-// The first key of a path must be one of a scenario's, or the name was meant to be one of ours.
+// The first key of a path must be one of a scenario's; otherwise a column's name is misspelt.
 void CheckColumn(const CsvFile& file, const std::string& column) {
   const std::vector<std::string> keys = {"cluster",   "model",       "training",     "strategy",
                                          "pipeline",  "software",    "placement",    "edits",
@@ -80,7 +80,7 @@ class RowReader {
     throw Error({file_.name, row_.line, ""}, message);
   }
 
-  // Nothing but the place: what is missing is missing in this line.
+  // An empty document with the row's place, so that missing keys are reported at this line.
   JsonDocument Document() const {
     return JsonDocument::FromValue(nlohmann::json::object(), {file_.name, row_.line, ""});
   }
@@ -134,7 +134,7 @@ class RowReader {
         if (!(*measured->step > Seconds(0))) FailCell(column, "more than 0");
         break;
       case Column::kTokens:
-        measured->tokens_per_second = Number(column, cell, 1e18, "a number of tokens a second");
+        measured->tokens_per_second = Number(column, cell, 1e18, "a number of tokens per second");
         break;
       case Column::kMfu:
         measured->mfu = Number(column, cell, 1, "a share of the peak, more than 0 and at most 1");
@@ -171,7 +171,7 @@ ValidationTable ReadValidationTable(const CsvFile& file, const std::vector<std::
     const auto [found, is_new] = lines.emplace(name, row.line);
     if (!is_new) {
       throw Error({file.name, row.line, ""},
-                  fmt::format("a row is called \"{}\" already, in line {}", name, found->second));
+                  fmt::format("a row is already called \"{}\", in line {}", name, found->second));
     }
   }
   if (table.rows.empty()) throw Error({file.name, 0, ""}, "found no rows below the column names");

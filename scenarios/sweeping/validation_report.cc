@@ -25,10 +25,10 @@ std::string OfAll(size_t part, size_t whole) {
   return whole == 0 ? "" : fmt::format("{} of {}", part, whole);
 }
 
-// What is no explanation is not shown.
+// What explains nothing is not shown.
 constexpr double kMostFactor = 20;
 
-// The share of the step, and the factor that would explain the error alone.
+// The share of the step, and the factor that alone would explain the error.
 std::string PartText(const ValidatedRow& row, StepPart part) {
   const auto index = static_cast<size_t>(part);
   const double share = row.parts[index] / row.predicted;
@@ -78,7 +78,7 @@ std::vector<std::string> RowHeader() {
   return header;
 }
 
-// As wide as their widest cell, the first column to the left.
+// As wide as their widest cell, the first column left-aligned.
 void AddColumns(Page& page, const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows)
@@ -124,7 +124,7 @@ std::string MarkdownOf(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-// The group of each row; "all" comes last and is no row's own.
+// The group of each row; "all" comes last and belongs to no row.
 std::vector<size_t> GroupOfRows(const ValidationTable& table, const Validation& validation) {
   std::vector<size_t> groups(table.rows.size(), 0);
   for (size_t i = validation.groups.size(); i-- > 0;)
@@ -159,8 +159,8 @@ std::string ToText(const ValidationTable& table, const Validation& validation, b
   page.Gap();
   AddColumns(page, AllRows(table, validation));
   page.Line("{}", page.pen(Ink::kFaint,
-                           "a part of the predicted step, and the factor at which it alone would "
-                           "explain the error"));
+                           "each part of the predicted step, and the factor by which it alone "
+                           "would explain the error"));
   page.Gap();
   AddColumns(page, GroupRows(validation));
   page.Line("{}", page.pen(Ink::kFaint,
@@ -243,8 +243,8 @@ Json ToJson(const ValidationTable& table, const Validation& validation) {
 
 namespace {
 
-constexpr double kSide = 460;  // of the plot, pixels
-constexpr double kLeft = 56;   // what stands beside it
+constexpr double kSide = 460;  // of the plot, in pixels
+constexpr double kLeft = 56;   // for what is beside it
 constexpr double kTop = 16;
 constexpr double kBottom = 48;
 constexpr double kLegend = 270;  // to the right

@@ -13,12 +13,12 @@ namespace rehearse {
 std::string ToText(const ValidationTable& table, const Validation& validation, bool color);
 // The groups, and the rows below them, for READMEs.
 std::string ToMarkdown(const ValidationTable& table, const Validation& validation);
-// A row a row of the table, all digits.
+// A row for each row of the table, with all digits.
 DataTable TableOf(const ValidationTable& table, const Validation& validation);
 // {"schema": "rehearse.validation.v1", "table", "groups": [...], "rows": [...]}
 nlohmann::ordered_json ToJson(const ValidationTable& table, const Validation& validation);
-// Predicted against measured MFU, a point a row, a colour a group, with the diagonal and 10 % on
-// both sides of it.
+// Predicted against measured MFU, with a point for each row and a colour for each group, the
+// diagonal, and 10 % on both sides of it.
 std::string ValidationSvg(const ValidationTable& table, const Validation& validation);
 
 }  // namespace rehearse

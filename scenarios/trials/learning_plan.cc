@@ -59,7 +59,7 @@ void AddProducts(const Schedule& schedule, std::vector<Gemm>* products) {
   }
 }
 
-// In as many schedules as it takes to leave room for each.
+// In as many schedules as are needed to have room for each.
 std::vector<NamedSchedule> ProductSchedules(const LearningPlan& plan, uint32_t ranks,
                                             const std::vector<Gemm>& products) {
   std::vector<NamedSchedule> schedules;
@@ -127,7 +127,7 @@ WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,
   for (uint32_t network = 0; network < plan.networks; ++network) {
     std::vector<RandomStep> drawn = DrawSteps(plan.seed, network, ranks, StepUse::kLearning,
                                               kLeastStep * plan.largest, plan.largest, plan.device);
-    if (ranks == 1) drawn.resize(1);  // strategies do not differ
+    if (ranks == 1) drawn.resize(1);  // all strategies are the same
     for (RandomStep& step : drawn)
       world.steps.push_back({std::move(step.name), std::move(step.schedule)});
   }
@@ -139,7 +139,7 @@ WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,
 std::vector<Encounter> PlanEncounters(const LearningPlan& plan) {
   std::vector<Encounter> encounters;
   ProductRange range = RangeOf(plan);
-  // What fills a device, but no more than a cube of half the allowed work's side.
+  // Fills a device, but is at most a cube with half the allowed work.
   const double cube = std::cbrt(range.most.value() / 2);
   range.smallest_side =
       std::min(range.largest_side / 8, static_cast<uint64_t>(std::max(1.0, cube / 2)));

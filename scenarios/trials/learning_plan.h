@@ -1,5 +1,5 @@
-// Which schedules a calibration learns from: a ladder of collectives for the ranks of a machine,
-// products of many shapes, random training steps, and what a user needs exactly.
+// Which schedules a calibration learns from: a series of collectives for the ranks of a machine,
+// products of many shapes, random training steps, and exactly what a user needs.
 //
 // Sizes follow from one number, the floating-point operations of the largest training step of a
 // rank: steps have between a hundredth of it and all of it, products at most a tenth.
@@ -17,7 +17,7 @@ namespace rehearse {
 
 struct LearningPlan {
   StepDevice device = StepDevice::kCpu;
-  Flops largest = Flops(2e9);              // of a training step, a rank
+  Flops largest = Flops(2e9);              // of a training step, per rank
   Bytes largest_message = Bytes(4 << 20);  // of a step of a ring
   size_t product_shapes = 40;
   uint32_t networks = 12;
@@ -28,9 +28,9 @@ struct LearningPlan {
 LearningPlan CpuLearningPlan();
 LearningPlan GpuLearningPlan();
 
-// What a world of `ranks` learns from. `left_out` is told what there is no room for.
+// What a world of `ranks` ranks learns from. What there is no room for is added to `left_out`.
 struct WorldPlan {
-  // Groups of all sizes that divide the ranks; none for one rank.
+  // Groups of all sizes that divide the number of ranks; none for one rank.
   std::vector<NamedSchedule> ladder;
   std::vector<NamedSchedule> steps;
 };
@@ -38,7 +38,7 @@ WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,
                        const std::vector<NamedSchedule>& wanted,
                        std::vector<std::string>* left_out);
 
-// Products and copies beside all-reduces, some of which take longer and some shorter.
+// Products and copies during all-reduces, some longer and some shorter than these.
 std::vector<Encounter> PlanEncounters(const LearningPlan& plan);
 
 }  // namespace rehearse

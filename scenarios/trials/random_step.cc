@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kMostDraws = 10000;
 constexpr int kDrawsOfStrategy = 8;
 
-// One number after the other.
+// Random numbers, one after the other.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : seed_(seed) {}
@@ -56,8 +56,8 @@ struct Sizes {
   std::vector<uint64_t> sequence;
   std::vector<uint64_t> vocabulary;
 };
-// No side of a product is in both: multiples of 64 here; 32, 48 or 80 more than one there. On GPUs
-// heads want multiples of 64 everywhere: there the lists are disjoint.
+// No size of a product is in both uses: one has multiples of 64, the other 32, 48 or 80 more than
+// one. On GPUs, where heads need multiples of 64, the lists are disjoint.
 Sizes SizesFor(StepUse use, StepDevice device) {
   if (device == StepDevice::kGpu && use == StepUse::kLearning) {
     return {{128, 256, 512, 1024, 2048, 3072, 4096},
@@ -157,7 +157,7 @@ std::string NetworkName(const Json& json) {
                      training["recomputation"] == "full" ? " recomputed" : "");
 }
 
-// The sizes of the mesh's axes: the first numbers of the strategy, of SBP those of its products.
+// The sizes of the mesh's axes: the first numbers of the strategy; for SBP, those of its products.
 std::string MeshName(const Json& strategy) {
   std::vector<std::string> sizes;
   if (strategy.contains("products")) {
@@ -171,7 +171,7 @@ std::string MeshName(const Json& strategy) {
   return fmt::format("{}", fmt::join(sizes, "x"));
 }
 
-// Nothing when the network cannot be split like that, or is too small or too large.
+// Nothing if the network cannot be split like that, or is too small or too large.
 std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice, uint32_t ranks,
                                   Flops least, Flops most) {
   Json strategy = {{"kind", row.kind}};
@@ -184,7 +184,7 @@ std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice,
   step.scenario = json.dump(2);
   try {
     Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));
-    scenario.allow_out_of_memory = true;  // it is drawn for other devices than the scenario's
+    scenario.allow_out_of_memory = true;  // it is drawn for devices other than the scenario's
     step.schedule = PrepareOne(scenario, "a random step").schedule;
   } catch (const Error&) {
     return std::nullopt;

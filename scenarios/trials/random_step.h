@@ -1,9 +1,8 @@
-// Random training steps, for a few CPU cores or for GPUs: what calibrations learn from, and what
-// they are judged by.
+// Random training steps, for a few CPU cores or for GPUs: calibrations learn from them and are
+// judged by them.
 //
-// The i-th network of a seed is the same everywhere. Sizes (hidden, sequence, vocabulary,
-// heads) for judging are drawn from other lists than those for learning, so that no matrix
-// product is in both.
+// The i-th network of a seed is the same everywhere. Sizes (hidden, sequence, vocabulary, heads)
+// for judging come from other lists than those for learning, so that no matrix product is in both.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +26,9 @@ struct RandomStep {
   Schedule schedule;
 };
 
-// The steps of one random network, one for each kind of strategy, whose mesh and switches are drawn
-// too: so that strategies can be compared. Draws again until all can be planned and take `least` to
-// `most` floating-point operations a rank.
+// The steps of one random network, one for each kind of strategy, so that strategies can be
+// compared; their meshes and switches are also random. Draws again until all can be planned and
+// take `least` to `most` floating-point operations per rank.
 std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
                                   Flops least, Flops most, StepDevice device = StepDevice::kCpu);
 

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// About 1 to 100 ms a step on a core of 10 to 100 GFLOP/s.
+// About 1 to 100 ms per step on a core of 10 to 100 GFLOP/s.
 constexpr Flops kLeastWork(3e7);
 constexpr Flops kMostWork(4e9);
 constexpr double kWanted = 0.10;
@@ -62,7 +62,7 @@ std::vector<std::string> StrategiesOf(const TrustReport& report) {
   return names;
 }
 
-// Share of the judged rows whose error is at most what is wanted.
+// Share of the judged rows whose error is at most `wanted`.
 double ShareWithin(const TrustReport& report, double wanted) {
   const auto rows = JudgedRows(report, "");
   if (rows.empty()) return 0;
@@ -93,7 +93,7 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
   Scenario scenario;
   const auto bare = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
   scenario.cluster = ApplyCalibration(*bare, calibration);
-  scenario.allow_out_of_memory = true;  // it is run all the same
+  scenario.allow_out_of_memory = true;  // it is run anyway
   JobRequest request;
   request.work = schedule;
   request.placement.resize(schedule.ranks());
@@ -121,7 +121,7 @@ TrustRow MeasureRow(const RandomStep& step, uint32_t network, const Calibration&
 
 std::string ErrorSoFar(const TrustReport& report) {
   const ErrorSummary errors = ErrorsOf(report);
-  if (errors.samples == 0) return "none left alone by other programs yet";
+  if (errors.samples == 0) return "none undisturbed by other programs so far";
   return fmt::format("error {:.1f} % in the median, {:.1f} % at most", 100 * errors.median,
                      100 * errors.largest);
 }

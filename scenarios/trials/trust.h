@@ -1,9 +1,9 @@
 // How far predictions can be trusted on this machine: steps that the calibration has not seen are
 // predicted, then run.
 //
-// N random steps (scenarios/trials/random_step.h), in groups of one network and all strategies. The
-// measured time of a step is the median of its undisturbed repeats (real/calibration/probe.h); one
-// of which none was undisturbed is listed and not judged.
+// There are N random steps (scenarios/trials/random_step.h), in groups of one network with all
+// strategies. The measured time of a step is the median of its undisturbed repeats
+// (real/calibration/probe.h); a step without any is listed but not judged.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct TrustOptions {
   uint64_t seed = 1;
   uint32_t kept = 15;
   Seconds patience = Seconds(10);              // for each step
-  ProgressObserver* observer = &NoObserver();  // of the steps, and their errors so far
+  ProgressObserver* observer = &NoObserver();  // of the steps and their errors so far
   std::function<bool()> is_stopped = nullptr;  // asked now and then
 };
 
 struct TrustRow {
   std::string strategy;
   std::string name;
-  uint32_t network = 0;  // rows of one network are to be ranked
+  uint32_t network = 0;  // rows of one network are ranked
   Seconds predicted;
   Seconds tenth;
   Seconds measured;  // median
@@ -54,7 +54,7 @@ struct TrustReport {
   std::string calibration_date;
   nlohmann::ordered_json host;
   nlohmann::ordered_json environment;  // when it began
-  uint32_t wanted = 0;                 // steps; more than there are rows where it was stopped
+  uint32_t wanted = 0;                 // steps; more than there are rows if it was stopped
   std::vector<TrustRow> rows;
 };
 
@@ -65,17 +65,17 @@ struct Prediction {
 };
 Prediction PredictStep(const Schedule& schedule, const Calibration& calibration);
 
-// Runs on threads of this process. Throws Error when the calibration is of another machine, and
-// Stopped when it is stopped before a step is measured; stopped later, it has fewer rows.
+// Runs on threads of this process. Throws Error if the calibration is of another machine, and
+// Stopped if it is stopped before a step is measured; if stopped later, it has fewer rows.
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options);
 
 ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "");
-// Kendall's τ (the share of pairs in the same order minus that of pairs in the other) of predicted
-// and measured times; of pairs of one network, or of all.
+// Kendall's τ (the share of pairs in the same order minus that of pairs in the opposite order) of
+// predicted and measured times, for pairs of one network or for all.
 double RankCorrelation(const TrustReport& report, bool within_networks);
 
 nlohmann::ordered_json ToJson(const TrustReport& report);
-// A row a step; what was not measured is nothing.
+// A row for each step; what was not measured is empty.
 DataTable TableOf(const TrustReport& report);
 // Markdown, as in real/MEASURED.md.
 std::string ToText(const TrustReport& report);

@@ -44,7 +44,7 @@ void CheckVersion(const JsonReader& version, const std::string& schema) {
 std::string VersionPolicy(const std::string& schema) {
   return fmt::format(
       "Files say \"schema\": \"{}\"; this rehearse reads no other version, older or newer, and "
-      "says which it is.",
+      "names the one it found.",
       schema);
 }
 

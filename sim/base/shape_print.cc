@@ -212,7 +212,10 @@ std::string ShapeText(const DocumentShape& document, const std::vector<DocumentS
       named.push_back("rehearse schema " + other.name);
   }
   if (!named.empty())
-    text += fmt::format("\nObjects not described here: {}\n", fmt::join(named, ", "));
+    text += fmt::format(
+        "\n"
+        "Objects described elsewhere: {}\n",
+        fmt::join(named, ", "));
   return text;
 }
 

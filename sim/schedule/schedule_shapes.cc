@@ -23,10 +23,12 @@ JsonShape Ranks() { return Either({AText("\"all\" or ranges"), ListOf(AWhole(0, 
 JsonShape MeshAxes() { return ListOf(Tuple({AWhole(1, kMostRanks), AWhole(1, kMostRanks)})); }
 
 JsonKey NameRow(const char* example) {
-  return {"name", AText(), Required(), "what others call it", example};
+  return {"name", AText(), Required(), "the name by which others refer to it", example};
 }
 
-JsonKey DTypeRow() { return {"dtype", OneOf(DTypeNames()), Default("\"bf16\""), "of elements"}; }
+JsonKey DTypeRow() {
+  return {"dtype", OneOf(DTypeNames()), Default("\"bf16\""), "type of the elements"};
+}
 
 JsonKey CutBy(const char* name, const char* about) {
   return {name, ListOfNames("name of a communicator"), Default("[]"), about, "\"row\""};
@@ -39,31 +41,35 @@ std::vector<JsonKey> RoleRows() {
          for (const OpTable& op : OpTables()) tables.push_back(ObjectOf(op.table));
          return tables;
        }())),
-       Required(), "in the order of their streams", R"([{"name": "forward", "duration": "4ms"}])"},
-      {"streams", ListOf(ObjectOf(StreamShape)), Optional("those that ops are on"),
-       "that run ops, each in list order", R"([{"name": "compute", "kind": "compute"}])"},
+       Required(), "the ops; those of a stream run in this order",
+       R"([{"name": "forward", "duration": "4ms"}])"},
+      {"streams", ListOf(ObjectOf(StreamShape)), Optional("those that ops name"),
+       "streams, each of which runs its ops in list order",
+       R"([{"name": "compute", "kind": "compute"}])"},
       {"regions", ListOf(ObjectOf(RegionShape)), Default("[]"), "parts of matrices that ranks hold",
        R"([{"rows": 8, "columns": 8}])"},
-      {"buffers", ListOf(ObjectOf(BufferShape)), Default("[]"), "that ops read and write",
+      {"buffers", ListOf(ObjectOf(BufferShape)), Default("[]"), "buffers that ops read and write",
        R"([{"name": "x", "kind": "activation", "shape": [8, 8]}])"},
       {"repeats", ListOf(ObjectOf(RepeatShape)), Default("[]"),
-       "ops that are kept once and done repeatedly", R"([{"begin": 0, "end": 4, "times": 7}])"}};
+       "ops that are stored once and done repeatedly", R"([{"begin": 0, "end": 4, "times": 7}])"}};
 }
 
 std::vector<JsonKey> RowsOfAllOps() {
   const auto buffers = [](const char* name, const char* about) {
     return JsonKey{name, ListOfNames("name of a buffer"), Default("[]"), about, "\"x\""};
   };
-  return {NameRow("\"forward\""),
-          {"stream", Reference("name of a stream"),
-           Optional("compute, or that of its communicator's name"), "which runs it", "\"compute\""},
-          {"after", ListOfNames("name of an earlier op"), Default("[]"), "what holds it back",
-           "\"forward\""},
-          buffers("reads", "buffers"),
-          buffers("writes", "buffers"),
-          {"phase", OneOf(PhaseNames()), Default("\"forward\""), "of the step"},
-          {"layer", AWhole(-1, kMost32), Default("-1"), "of the network; -1: none", "3"},
-          {"micro_batch", AWhole(0, kMost32), Default("0"), "which", "1"}};
+  return {
+      NameRow("\"forward\""),
+      {"stream", Reference("name of a stream"),
+       Optional("compute, or the one named like its communicator"), "the stream that runs it",
+       "\"compute\""},
+      {"after", ListOfNames("name of an earlier op"), Default("[]"),
+       "ops that must be done before it begins", "\"forward\""},
+      buffers("reads", "buffers"),
+      buffers("writes", "buffers"),
+      {"phase", OneOf(PhaseNames()), Default("\"forward\""), "phase of the step"},
+      {"layer", AWhole(-1, kMost32), Default("-1"), "layer of the network; -1: none", "3"},
+      {"micro_batch", AWhole(0, kMost32), Default("0"), "which micro-batch it belongs to", "1"}};
 }
 
 ObjectShape OpShape(const char* name, const char* about, std::vector<JsonKey> rows) {
@@ -77,12 +83,14 @@ ObjectShape ComputeShape(const char* name, const char* about, JsonKey work,
                          std::vector<JsonKey> more = {}) {
   std::vector<JsonKey> rows = {
       std::move(work),
-      {"kernel", OneOf(KernelNames()), Optional("none in particular"), "which runs for real"},
+      {"kernel", OneOf(KernelNames()), Optional("none in particular"),
+       "the kernel that runs when the schedule is executed"},
       DTypeRow(),
-      {"flops", AFlopCount(), Optional("those of its sizes, or none"), "operations",
+      {"flops", AFlopCount(), Optional("those of its sizes, or none"), "floating-point operations",
        "\"1.5TFLOP\""},
-      {"bytes", ASize(), Optional("those of its sizes, or none"), "read and written", "\"64MiB\""},
-      {"kernels", Count(), Default("1"), "launches", "2"},
+      {"bytes", ASize(), Optional("those of its sizes, or none"), "bytes read and written",
+       "\"64MiB\""},
+      {"kernels", Count(), Default("1"), "how many kernels are launched", "2"},
       {"attributes",
        ListOf(ANumber(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())),
        Default("[]"), "numbers that the kernel takes", "[0.1]"}};
@@ -99,12 +107,12 @@ ObjectShape MessageShape(const char* name, const char* about, JsonKey peer) {
   return OpShape(name, about,
                  {std::move(peer),
                   CommunicatorRow(),
-                  {"bytes", ASize(), Required(), "of the message", "\"64MiB\""}});
+                  {"bytes", ASize(), Required(), "size of the message", "\"64MiB\""}});
 }
 
 const ObjectShape& DurationOpShape() {
   static const ObjectShape shape =
-      ComputeShape("op: duration", "Takes that long on any device.",
+      ComputeShape("op: duration", "Takes the same time on any device.",
                    {"duration", ADuration(), Required(), "how long it takes", "\"4ms\""});
   return shape;
 }
@@ -112,41 +120,44 @@ const ObjectShape& DurationOpShape() {
 const ObjectShape& GemmOpShape() {
   static const ObjectShape shape =
       ComputeShape("op: gemm", "A product of matrices.",
-                   {"gemm", ObjectOf(GemmShape), Required(), "its sizes",
+                   {"gemm", ObjectOf(GemmShape), Required(), "sizes of the product",
                     R"({"m": 4096, "n": 4096, "k": 4096})"});
   return shape;
 }
 
 const ObjectShape& ComputeOpShape() {
   static const ObjectShape shape = ComputeShape(
-      "op: compute", "Fused attention, whose flops must be given; or memory, whose bytes must.",
+      "op: compute",
+      "Fused attention, whose flops must be given; or memory traffic, whose bytes must be given.",
       {"compute", OneOf({"attention", "memory"}), Required(), "what its time is made of"},
       {{"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
-        "which core it is timed as, if compute is attention", "\"flash-2\""}});
+        "the attention core whose time it takes, where compute is attention", "\"flash-2\""}});
   return shape;
 }
 
 const ObjectShape& CollectiveOpShape() {
   static const ObjectShape shape = OpShape(
-      "op: collective", "A collective of the rank's group.",
-      {{"collective", OneOf(CollectiveNames()), Required(), "which"},
+      "op: collective", "A collective among the ranks of the group.",
+      {{"collective", OneOf(CollectiveNames()), Required(), "which collective"},
        CommunicatorRow(),
-       {"bytes", ASize(), Optional("none, for a barrier; else it must be given"),
-        "as nccl-tests counts sizes", "\"64MiB\""},
+       {"bytes", ASize(), Optional("none, for a barrier; otherwise it must be given"),
+        "size, as nccl-tests counts it", "\"64MiB\""},
        DTypeRow(),
-       {"reduction", OneOf(ReductionNames()), Default("\"sum\""), "of what is reduced"},
-       {"algorithm", AText("algorithm, or auto"), Optional("ring, or what the kind has"),
+       {"reduction", OneOf(ReductionNames()), Default("\"sum\""), "how elements are reduced"},
+       {"algorithm", AText("algorithm, or auto"), Optional("ring, or the only one for the kind"),
         "how it runs (rehearse list algorithms)", "\"tree\""},
        {"protocol", AText("protocol, none or auto"), Default("\"none\""),
-        "NCCL's; none: bare links", "\"simple\""},
-       {"root", Count(), Default("0"), "of broadcast and reduce: a member", "0"},
+        "NCCL's protocol; none: bare links", "\"simple\""},
+       {"root", Count(), Default("0"), "root of a broadcast or reduce, a member of the group", "0"},
        {"pair_bytes", ListOf(ListOf(ASize())), Optional("all pairs alike"),
-        "for an all-to-all: what each member sends to each, one row per member",
+        "for an all-to-all: what each member sends to each, a row for each member",
         R"([["1MiB", "2MiB"], ["2MiB", "1MiB"]])"},
        {"rank_share", ANumberAbove(0, 1), Default("1"),
-        "by deepep: the share of the bytes that goes to ranks if each gets a token once", "0.8"},
+        "with deepep: share of the bytes that goes to ranks when each token is sent to a rank only "
+        "once",
+        "0.8"},
        {"machine_share", ANumberAbove(0, 1), Default("1"),
-        "likewise the share that goes to machines", "0.45"}});
+        "with deepep: likewise, the share that goes to machines", "0.45"}});
   return shape;
 }
 
@@ -170,21 +181,23 @@ const ObjectShape& ScheduleShape() {
   static const ObjectShape shape = [] {
     ObjectShape whole = {
         "schedule",
-        "What every rank does in one step. If there is one role, its keys may stand beside these.",
+        "What every rank does in one step. If there is only one role, its keys may stand beside "
+        "these.",
         {SchemaForEditors(),
          SchemaVersion(kScheduleSchema),
          {"name", AText(), Optional("the file's"), "what results call it", "\"two-ranks\""},
          {"description", AText(), Optional("none"), "for people", "\"six ops\""},
-         {"ranks", AWhole(1, kMostRanks), Required(), "how many", "2"},
+         {"ranks", AWhole(1, kMostRanks), Required(), "how many ranks there are", "2"},
          {"role_of_rank", ListOf(Tuple({Reference("name of a role"), AWhole(1, kMostRanks)})),
-          Optional("there is one role"), "runs [role, ranks], repeated until each rank has a role",
+          Optional("there is one role"),
+          "runs of [role, number of ranks], repeated until each rank has a role",
           R"([["first", 4], ["last", 4]])"},
-         {"facts", ObjectOf(FactsShape), Optional("none"), "for utilisation and tokens per second",
-          R"({"tokens": 8192})"},
+         {"facts", ObjectOf(FactsShape), Optional("none"),
+          "totals for utilisation and tokens per second", R"({"tokens": 8192})"},
          {"communicators", ListOf(ObjectOf(CommunicatorShape)), Default("[]"),
           "groups of ranks that communicate", R"([{"name": "data", "ranks": "all"}])"},
          {"roles", ListOf(ObjectOf(RoleShape)), Optional("one, whose keys stand here"),
-          "what ranks that do the same do", R"([{"name": "all", "ops": []}])"}}};
+          "what ranks with the same work do", R"([{"name": "all", "ops": []}])"}}};
     for (JsonKey& row : RoleRows()) {
       if (row.presence.kind == Presence::Kind::kRequired)
         row.presence = Optional("\"roles\" have them");
@@ -199,10 +212,12 @@ const ObjectShape& FactsShape() {
   static const ObjectShape shape = {
       "facts",
       "What a whole step does, over all ranks.",
-      {{"model_flops", AFlopCount(), Optional("no MFU"), "without recomputation", "\"1TFLOP\""},
-       {"hardware_flops", AFlopCount(), Optional("no HFU"), "with it", "\"1.3TFLOP\""},
-       {"tokens", ANumber(0, std::numeric_limits<double>::max()), Optional("none"), "of the batch",
-        "8192"},
+      {{"model_flops", AFlopCount(), Optional("no MFU"), "operations without recomputation",
+        "\"1TFLOP\""},
+       {"hardware_flops", AFlopCount(), Optional("no HFU"), "operations with recomputation",
+        "\"1.3TFLOP\""},
+       {"tokens", ANumber(0, std::numeric_limits<double>::max()), Optional("none"),
+        "tokens of the batch", "8192"},
        {"token_name", AText(), Default("\"tokens\""), "what they are called", "\"images\""}}};
   return shape;
 }
@@ -212,8 +227,9 @@ const ObjectShape& CommunicatorShape() {
       "communicator",
       "Groups of ranks that communicate, given in one of three ways.",
       {NameRow("\"data\""),
-       {"ranks", Ranks(), Optional("\"groups\" or \"mesh\""), "one group", "\"0-3,8,16-64:8\""},
-       {"groups", ListOf(Ranks()), Optional("\"ranks\" or \"mesh\""), "of equal size",
+       {"ranks", Ranks(), Optional("\"groups\" or \"mesh\""), "the ranks of one group",
+        "\"0-3,8,16-64:8\""},
+       {"groups", ListOf(Ranks()), Optional("\"ranks\" or \"mesh\""), "groups of equal size",
         R"(["0-1", [2, 3]])"},
        {"mesh", ObjectOf(CommunicatorMeshShape), Optional("\"ranks\" or \"groups\""),
         "axes of a dense mesh", R"({"members": [[4, 1]], "groups": [[2, 4]]})"}}};
@@ -224,14 +240,15 @@ const ObjectShape& CommunicatorMeshShape() {
   static const ObjectShape shape = {
       "mesh of a communicator",
       "Axes as [extent, stride], the first one fastest.",
-      {{"members", MeshAxes(), Required(), "along which a group goes", "[[4, 1]]"},
-       {"groups", MeshAxes(), Required(), "along which groups differ", "[[2, 4]]"}}};
+      {{"members", MeshAxes(), Required(), "axes along which the members of a group lie",
+        "[[4, 1]]"},
+       {"groups", MeshAxes(), Required(), "axes along which groups differ", "[[2, 4]]"}}};
   return shape;
 }
 
 const ObjectShape& RoleShape() {
   static const ObjectShape shape = [] {
-    ObjectShape role = {"role", "What ranks that do the same do.", {NameRow("\"all\"")}};
+    ObjectShape role = {"role", "What ranks with the same work do.", {NameRow("\"all\"")}};
     for (JsonKey& row : RoleRows()) role.keys.push_back(std::move(row));
     return role;
   }();
@@ -250,7 +267,7 @@ const ObjectShape& StreamShape() {
   static const ObjectShape shape = {
       "stream",
       "Runs its ops one after the other.",
-      {NameRow("\"compute\""), {"kind", OneOf(StreamKindNames()), Required(), "of its ops"}}};
+      {NameRow("\"compute\""), {"kind", OneOf(StreamKindNames()), Required(), "kind of its ops"}}};
   return shape;
 }
 
@@ -267,7 +284,7 @@ const ObjectShape& RegionShape() {
        CutBy("columns_cut_by", "communicators that share the columns"),
        CutBy("flat_by", "communicators that share what is left, element by element"),
        {"order", ObjectOf(SequenceOrderShape), Optional("sequence after sequence"),
-        "of the rows, where ranks share sequences",
+        "order of the rows, where ranks share sequences",
         R"({"sequence": 8192, "parts": 4, "block": 8192})"}}};
   return shape;
 }
@@ -275,12 +292,13 @@ const ObjectShape& RegionShape() {
 const ObjectShape& SequenceOrderShape() {
   static const ObjectShape shape = {
       "order of rows",
-      "Rows as ranks that share sequences hold them: rank by rank in each block.",
-      {{"sequence", Elements(), Required(), "tokens of one", "8192"},
-       {"parts", Elements(), Required(), "ranks that share it", "4"},
-       {"block", Elements(), Required(), "rows that these ranks have together", "8192"},
+      "The order of rows on ranks that share sequences: rank by rank in each block.",
+      {{"sequence", Elements(), Required(), "tokens of a sequence", "8192"},
+       {"parts", Elements(), Required(), "ranks that share a sequence", "4"},
+       {"block", Elements(), Required(), "rows that these ranks hold together", "8192"},
        {"balanced", TrueFalse(), Default("false"),
-        "a rank has two runs of each, as far from the beginning as from the end"}}};
+        "a rank has two pieces of each sequence, one as far from the beginning as the other is "
+        "from the end"}}};
   return shape;
 }
 
@@ -293,11 +311,12 @@ const ObjectShape& BufferShape() {
        DTypeRow(),
        {"shape", Tuple({Elements(), Elements()}), Optional("no matrix"), "[rows, columns]",
         "[4096, 4096]"},
-       {"bytes", ASize(), Optional("those of the shape; none for a view"), "of memory",
+       {"bytes", ASize(), Optional("those of the shape; none for a view"), "size of the memory",
         "\"32MiB\""},
-       {"region", Count(), Optional("not given"), "a place in \"regions\"", "0"},
-       {"view", ObjectOf(ViewShape), Optional("memory of its own"), "of another buffer",
-        R"({"of": "x", "row": 8})"}}};
+       {"region", Count(), Optional("not told"), "which of \"regions\" it holds, counted from 0",
+        "0"},
+       {"view", ObjectOf(ViewShape), Optional("memory of its own"),
+        "the part of another buffer that it is", R"({"of": "x", "row": 8})"}}};
   return shape;
 }
 
@@ -308,12 +327,13 @@ const ObjectShape& ViewShape() {
   static const ObjectShape shape = {
       "view",
       "A part of another buffer.",
-      {{"of", Reference("name of a buffer"), Required(), "which", "\"x\""},
+      {{"of", Reference("name of a buffer"), Required(), "the other buffer", "\"x\""},
        begin("row"),
        begin("column"),
-       CutBy("rows_cut_by", "communicators that the rows are cut by: it is this member's share"),
+       CutBy("rows_cut_by",
+             "communicators over which the rows are split; it is the member's share"),
        CutBy("columns_cut_by",
-             "communicators that the columns are cut by: it is this member's share")}};
+             "communicators over which the columns are split; it is the member's share")}};
   return shape;
 }
 
@@ -323,13 +343,14 @@ const ObjectShape& RepeatShape() {
   };
   static const ObjectShape shape = {
       "repeat",
-      "Ops that are kept once and done repeatedly.",
-      {{"begin", Count(), Required(), "place of the first op", "0"},
-       {"end", Count(1), Required(), "place after the last op", "4"},
-       {"times", Count(), Required(), "how often again", "7"},
-       buffer("first_buffer", "place of the first buffer that each time has its own copy of"),
-       buffer("end_buffer", "place after the last"),
-       {"micro_batches", AWhole(0, kMost32), Default("1"), "that one time stands for", "1"}}};
+      "Ops that are stored once and done repeatedly.",
+      {{"begin", Count(), Required(), "index of the first op", "0"},
+       {"end", Count(1), Required(), "index after the last op", "4"},
+       {"times", Count(), Required(), "how many more times they are done", "7"},
+       buffer("first_buffer", "index of the first buffer that is new each time"),
+       buffer("end_buffer", "index after the last such buffer"),
+       {"micro_batches", AWhole(0, kMost32), Default("1"), "micro-batches that one time stands for",
+        "1"}}};
   return shape;
 }
 
@@ -352,8 +373,8 @@ const ObjectShape& GemmShape() {
        side("n"),
        side("k"),
        {"mode", mode, Default("\"NN\""), "which operands are transposed"},
-       {"tuned", mode, Optional("mode"), "the mode that a simulation times it in"},
-       {"batch", Count(1), Default("1"), "products of this size", "8"}}};
+       {"tuned", mode, Optional("mode"), "the mode whose time a simulation takes"},
+       {"batch", Count(1), Default("1"), "how many products of this size", "8"}}};
   return shape;
 }
 

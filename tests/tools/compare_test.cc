@@ -90,11 +90,11 @@ TEST_F(CompareProgramTest, AFitSaysWhatItIsWorthAndWhatItLeavesOut) {
   const Outcome two = Execute("compare two.log" + cluster + "--calibration fit.json");
   EXPECT_EQ(two.code, 0) << two.err;
   EXPECT_THAT(two.out, HasSubstr("fitted on 2 of 2 sizes: network links of 25 GB/s at efficiency "
-                                 "0.640, launching 7 us a collective and 0 s a channel; mean "
+                                 "0.640, launching 7 us per collective and 0 s per channel; mean "
                                  "error 0.0 %, without 36.4 %; written to fit.json\n"));
   Write("one.log", Execute(made + "-b 256M").out);
   const Outcome one = Execute("compare one.log" + cluster + "--calibration fit.json --format json");
-  const std::string remark = "what launching takes is not fitted: these times do not tell it";
+  const std::string remark = "the launch overhead is not fitted: these times do not determine it";
   EXPECT_EQ(nlohmann::json::parse(one.out)["fit"]["remarks"][0], remark);
   EXPECT_EQ(nlohmann::json::parse(ReadFile(folder_ / "fit.json"))["fit"]["remarks"][0], remark);
 }
@@ -179,9 +179,9 @@ TEST_F(CompareProgramTest, MistakesAreNamed) {
   ExpectMistake("compare /dev/zero nccl.log", {"/dev/zero", "more than 64 MiB"});
   ExpectMistake("compare missing.log --cluster dgx-a100", {"missing.log"});
   ExpectMistake("compare empty.log --cluster dgx-a100",
-                {"empty.log", "nothing that can be compared"});
+                {"empty.log", "cannot be compared; expected"});
   ExpectMistake("compare other.log --cluster dgx-a100",
-                {"other.log", "nothing that can be compared"});
+                {"other.log", "cannot be compared; expected"});
   ExpectMistake("compare nccl.log", {"--cluster"});
   ExpectMistake("compare nccl.log nccl.log --cluster dgx-a100",
                 {"cannot compare a table of nccl-tests with a table of nccl-tests"});

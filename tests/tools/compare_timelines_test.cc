@@ -133,7 +133,7 @@ TEST_F(ProgramTest, CompareTakesAsManyRowsAsWanted) {
 
 TEST_F(ProgramTest, CompareRefusesWhatItDoesNotKnow) {
   Write("words.txt", "hello\n");
-  ExpectMistake("compare words.txt words.txt", {"words.txt", "nothing that can be compared"});
+  ExpectMistake("compare words.txt words.txt", {"words.txt", "cannot be compared; expected"});
   Write("newer.json", R"({"schema": "rehearse.timeline.v9"})");
   ExpectMistake("compare newer.json newer.json", {"newer.json", "rehearse.timeline.v9"});
   ExpectMistake("compare '" + Shipped("axonn-fig3-a") + "'", {"a timeline", "nothing"});

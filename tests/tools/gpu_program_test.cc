@@ -142,7 +142,7 @@ TEST_F(GpuProgramTest, AProfilerOfTheUsersIsLeftAloneAndSaid) {
     const Json json = Json::parse(outcome.out);
     EXPECT_EQ(json["gpu"]["nccl_profiler"]["interface"], 0);
     EXPECT_EQ(json["gpu"]["nccl_profiler"]["why_not"], reason);
-    EXPECT_THAT(json["notes"].dump(), HasSubstr("how NCCL carried out collectives is not known"));
+    EXPECT_THAT(json["notes"].dump(), HasSubstr("how NCCL ran the collectives is not known"));
     EXPECT_FALSE(json["result"].contains("collectives"));
   };
   setenv("NCCL_PROFILER_PLUGIN", "/opt/inspector.so", 1);

@@ -302,7 +302,7 @@ TEST_F(ImportTest, ARunOfTorchtitanIsTheStepByHand) {
         "seq_len = 8192\ncompile = true\n[activation_checkpoint]\nmode = \"full\"\n");
   const std::string command = "import torchtitan job.toml --cluster dgx-h100:nodes=2 -o job.json";
   if (!HasToml()) {
-    ExpectMistake(command, {"made without toml++", "libtomlplusplus-dev"});
+    ExpectMistake(command, {"built without toml++", "libtomlplusplus-dev"});
     return;
   }
   const Outcome outcome = Execute(command);
@@ -328,7 +328,7 @@ TEST_F(ImportTest, RingsOfNcclGoOverTheMachineThatIsNamed) {
       Execute("import nccl-graph graph.xml --cluster perlmutter:nodes=1 -o rings.json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(StartsWith("rings.json   1 rings of 4 devices, from graph.xml\n"),
-                                 HasSubstr("NCCL counts on 20 GB/s in each")));
+                                 HasSubstr("NCCL assumes 20 GB/s in each")));
   const Outcome shown = Execute("topology ./rings.json");
   EXPECT_THAT(shown.out, HasSubstr("rings          1 given inside a machine"));
   // One of the six rings that a full mesh has: all-reduces by rings take three times as long.

@@ -403,7 +403,7 @@ TEST_F(ProgramTest, SignalsEndItWithALineAndLeaveNoTemporaryFile) {
   EXPECT_EQ(end_by("TERM"), 143);
   const std::string kept =
       " of 5000 points are kept in kept; the same command without --again "
-      "goes on there\n";
+      "goes on from there\n";
   EXPECT_THAT(ReadFile(folder_ / "err.txt"),
               AllOf(StartsWith("rehearse: ended by SIGTERM: "), EndsWith(kept)));
   EXPECT_EQ(end_by("INT"), 130);

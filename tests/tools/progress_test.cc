@@ -44,10 +44,10 @@ TEST_F(InterruptedProgramTest, ASweepPrintsThePointsThatAreDone) {
   WriteLongStudy();
   EXPECT_EQ(InterruptAfter(2, "sweep study.json"), 130);
   EXPECT_THAT(Out(), ContainsRegex("^long   [0-9]+ points of 20000: interrupted\n"));
-  EXPECT_THAT(
-      Err(), AllOf(StartsWith("rehearse: interrupted: "),
-                   HasSubstr(" of 20000 points are done; with --results FILE or --out DIR they are "
-                             "kept")));
+  EXPECT_THAT(Err(),
+              AllOf(StartsWith("rehearse: interrupted: "),
+                    HasSubstr(" of 20000 points are done; with --results FILE or --out DIR they "
+                              "would be kept")));
 }
 
 TEST_F(InterruptedProgramTest, AnExecutionReportsTheStepsThatWereMeasured) {

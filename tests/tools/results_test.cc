@@ -130,7 +130,7 @@ TEST_F(ResultsCommandTest, ASweepSortsMarksTheBestAndKeepsConstraints) {
   const Outcome text = Execute("sweep where.json --sort step_seconds");
   EXPECT_EQ(text.code, 0) << text.err;
   // 1x2x4, 2x1x4, 2x2x2, 4x1x2, 4x2x1 of 18.
-  EXPECT_THAT(text.out, AllOf(HasSubstr("5 points"), HasSubstr("13 combinations do not keep"),
+  EXPECT_THAT(text.out, AllOf(HasSubstr("5 points"), HasSubstr("13 combinations do not meet"),
                               HasSubstr(" *  "), HasSubstr("* the best is ")));
   const Outcome csv = Execute("sweep where.json --sort step_seconds --format jsonl");
   double before = 0;
@@ -196,9 +196,9 @@ TEST_F(ResultsCommandTest, ARankThatIsKilledEndsTheRunByNameAndItsPointsAreSimul
 
 TEST_F(ResultsCommandTest, MistakesAreOneMessage) {
   Write("text.sqlite", "a,b\n");
-  ExpectMistake("sweep study.json --results text.sqlite", {"text.sqlite", "no file of results"});
+  ExpectMistake("sweep study.json --results text.sqlite", {"text.sqlite", "not a results file"});
   EXPECT_EQ(ReadFile(folder_ / "text.sqlite"), "a,b\n");
-  ExpectMistake("sweep study.json --results .", {"no regular file"});
+  ExpectMistake("sweep study.json --results .", {"not a regular file"});
   ExpectMistake("sweep study.json --results no/such/r.sqlite", {"no/such/r.sqlite"});
   ExpectMistake("sweep study.json --results r.sqlite --resume", {"r.sqlite", "no such file"});
   ExpectMistake("sweep study.json --resume", {"--results FILE too"});
@@ -212,7 +212,7 @@ TEST_F(ResultsCommandTest, MistakesAreOneMessage) {
   ExpectMistake("results", {"usage: rehearse results"});
   ExpectMistake("results shw r.sqlite", {"did you mean \"show\"?"});
   ExpectMistake("results show none.sqlite", {"none.sqlite", "no such file"});
-  ExpectMistake("results merge text.sqlite -o c.sqlite", {"text.sqlite", "no file of results"});
+  ExpectMistake("results merge text.sqlite -o c.sqlite", {"text.sqlite", "not a results file"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "c.sqlite"));
   ExpectMistake("results merge text.sqlite", {"expected -o FILE"});
 }

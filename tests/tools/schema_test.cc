@@ -187,9 +187,9 @@ TEST_F(SchemaProgramTest, TellsTheKeysOfAScenarioWithDefaultsAndExamples) {
   EXPECT_THAT(page.out, HasSubstr("micro_batches"));
   EXPECT_THAT(page.out, HasSubstr("a whole number from 1 to 65536; default 1; e.g. 4"));
   EXPECT_THAT(page.out, HasSubstr("strategy summa: SUMMA on q x q"));
-  EXPECT_THAT(page.out, HasSubstr("Objects not described here: rehearse schema cluster, "
-                                  "rehearse schema calibration, rehearse schema edits, "
-                                  "rehearse schema perturbation"));
+  EXPECT_THAT(page.out,
+              HasSubstr("Objects described elsewhere: rehearse schema cluster, rehearse schema "
+                        "calibration, rehearse schema edits, rehearse schema perturbation"));
   EXPECT_THAT(Execute("schema schedule").out,
               HasSubstr("this rehearse reads no other version, older or newer"));
   ExpectMistake("schema scenaro", {"did you mean \"scenario\"?", "Known are scenario, cluster"});

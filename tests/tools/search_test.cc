@@ -55,7 +55,7 @@ TEST_F(SearchProgramTest, RunShowsThePapersFormula) {
   const Json result = Json::parse(Execute("run small.json --cost-model axonn --format json").out);
   EXPECT_EQ(result["cost_model"]["model"], "axonn");
   EXPECT_GT(result["cost_model"]["communication_seconds"], 0);
-  ExpectMistake("run small.json --cost-model atp", {"ATP's model is of the strategy \"atp\""});
+  ExpectMistake("run small.json --cost-model atp", {"ATP's model is for the strategy \"atp\""});
   ExpectMistake("run small.json --cost-model axon", {"did you mean \"axonn\""});
 }
 

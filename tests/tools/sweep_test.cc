@@ -112,7 +112,7 @@ TEST_F(SweepCommandTest, MistakesAreOneClearLine) {
   ExpectMistake("sweep nothing.json", {"nothing.json"});
   ExpectMistake("sweep study.json --format yaml", {"--format", "yaml", "markdown"});
   ExpectMistake("sweep study.json --threads -1", {"--threads", "-1"});
-  ExpectMistake("sweep study.json --again", {"--out is missing"});
+  ExpectMistake("sweep study.json --again", {"neither --out nor --results"});
   ExpectMistake("sweep study.json --set training.batch", {"--set", "path=value"});
   ExpectMistake("sweep study.json --out ''", {"--out: found \"\", expected a folder"});
   Write("bad.json", R"({"name": "x", "metric": "step_seconds", "base": "study.json",

@@ -43,7 +43,7 @@ TEST_F(ValidateCommandTest, SetChangesEveryRowAndSvgDrawsThem) {
 
 TEST_F(ValidateCommandTest, MistakesAreOneLine) {
   Write("t.csv", std::string(kTable) + "two,dgx-a100,,,,,,,,1s,,\n");
-  ExpectMistake("validate t.csv", {"t.csv:4: a row is called \"two\" already, in line 3"});
+  ExpectMistake("validate t.csv", {"t.csv:4: a row is already called \"two\", in line 3"});
   ExpectMistake("validate", {"no table given"});
   ExpectMistake("validate none.csv", {"none.csv", "No such file"});
   Write("good.csv", kTable);

@@ -1,7 +1,7 @@
 // `import rehearse`: the library (scenarios/library/rehearse.h) in Python.
 //
-// Results are dicts, spans and columns NumPy arrays that look at the library's own memory. Work
-// releases the GIL; Ctrl-C stops it. The user's mistakes are rehearse.Error, with file, line and
+// Results are dicts; spans and columns are NumPy arrays that view the library's own memory. Work
+// releases the GIL; Ctrl-C stops it. The user's mistakes raise rehearse.Error, with file, line and
 // pointer.
 #include <atomic>
 #include <chrono>
@@ -43,7 +43,7 @@ std::vector<std::string> ChangesOf(const py::args& assignments, const py::dict& 
   return changes;
 }
 
-// Whether Python wants the work to stop: asked a few times a second, since it takes the GIL.
+// Whether Python wants the work to stop; asked only a few times a second, since it takes the GIL.
 class Watch {
  public:
   explicit Watch(std::optional<py::function> progress) : progress_(std::move(progress)) {}
@@ -79,7 +79,7 @@ class Watch {
   std::chrono::steady_clock::time_point next_;
 };
 
-// The work without the GIL; an exception of the watch comes before the library's own.
+// Does the work without the GIL; an exception of the watch takes precedence over the library's.
 template <typename Work>
 auto Released(unsigned threads, std::optional<py::function> progress, bool fold, const Work& work) {
   Watch watch(std::move(progress));
@@ -120,7 +120,7 @@ py::dict ColumnsOf(const rehearse::Table& table, const py::object& owner) {
   return columns;
 }
 
-// Columns of a list of structs whose members are texts too.
+// Columns of a list of structs, some of whose members are texts.
 template <typename Struct, typename Member>
 py::list ListOf(const std::vector<Struct>& values, Member Struct::*member) {
   py::list list;
@@ -149,15 +149,16 @@ py::dict LinksOf(const rehearse::Simulation& run) {
   return columns;
 }
 
-// rehearse.Error(message), with file, line and pointer; ValueError, as Python's own readers raise.
+// rehearse.Error(message), with file, line and pointer; a ValueError, as Python's own readers
+// raise.
 void RegisterErrors(py::module_& module) {
-  static PyObject* error_type =
-      PyErr_NewExceptionWithDoc("rehearse.Error",
-                                "A mistake in what was given: file, line (0: not known) and the "
-                                "JSON pointer say where.",
-                                PyExc_ValueError, nullptr);
-  static PyObject* stopped_type = PyErr_NewExceptionWithDoc(
-      "rehearse.Stopped", "Work that its progress function stopped.", PyExc_RuntimeError, nullptr);
+  static PyObject* error_type = PyErr_NewExceptionWithDoc(
+      "rehearse.Error",
+      "A mistake in the input: file, line (0: not known) and the JSON pointer say where.",
+      PyExc_ValueError, nullptr);
+  static PyObject* stopped_type =
+      PyErr_NewExceptionWithDoc("rehearse.Stopped", "Work was stopped by its progress function.",
+                                PyExc_RuntimeError, nullptr);
   module.attr("Error") = py::handle(error_type);
   module.attr("Stopped") = py::handle(stopped_type);
   py::register_exception_translator([](std::exception_ptr thrown) {
@@ -191,8 +192,8 @@ PYBIND11_MODULE(_rehearse, module) {
              return rehearse::Scenario::FromFile(path);
            }),
            py::arg("file"), py::arg("name") = "scenario",
-           "A file's path, or a dict. `name` stands for the dict in messages; files that it names "
-           "are beside that name.")
+           "A file's path, or a dict. `name` stands for the dict in messages; paths in the dict "
+           "are relative to it.")
       .def_static(
           "of_schedule",
           [](const py::object& schedule, const std::string& cluster, const std::string& name) {
@@ -211,7 +212,7 @@ PYBIND11_MODULE(_rehearse, module) {
       .def_property_readonly("ranks", &rehearse::Scenario::ranks)
       .def(
           "to_dict", [](const rehearse::Scenario& scenario) { return FromJson(scenario.Json()); },
-          "As it is read, changes included.")
+          "The scenario as read, with all changes.")
       .def(py::pickle(  // for workers in other processes
           [](const rehearse::Scenario& scenario) {
             return py::make_tuple(scenario.Json(), scenario.cluster(), scenario.source());
@@ -224,10 +225,10 @@ PYBIND11_MODULE(_rehearse, module) {
                                    : rehearse::Scenario::FromSchedule(json, cluster, source);
           }));
 
-  py::class_<rehearse::Simulation>(module, "Simulation", "One played step.")
+  py::class_<rehearse::Simulation>(module, "Simulation", "One simulated step.")
       .def_property_readonly("step_seconds", &rehearse::Simulation::step_seconds)
       .def_property_readonly("hash", &rehearse::Simulation::hash,
-                             "Of the timeline: the same on any machine.")
+                             "Hash of the timeline: the same on any machine.")
       .def_property_readonly("ranks", &rehearse::Simulation::ranks)
       .def_property_readonly(
           "result", [](const rehearse::Simulation& run) { return FromJson(run.Json()); },
@@ -240,12 +241,12 @@ PYBIND11_MODULE(_rehearse, module) {
           },
           "A NumPy array with the fields rank, op (in `ops`), micro_batch, stream, ready, begin "
           "and end (picoseconds). pandas.DataFrame(run.spans) is a table of it.")
-      .def_property_readonly("ops", &OpsOf, "What the spans are of: columns, by `op`.")
+      .def_property_readonly("ops", &OpsOf, "The ops that the spans belong to: columns, by `op`.")
       .def_property_readonly("links", &LinksOf, "What each link carried: columns.")
       .def("representative_of", &rehearse::Simulation::representative_of, py::arg("rank"),
-           "The rank whose spans are this one's too.");
+           "The rank whose spans also stand for this one.");
 
-  py::class_<rehearse::Points>(module, "Points", "What a study or a search came to.")
+  py::class_<rehearse::Points>(module, "Points", "The points of a study or a search.")
       .def_property_readonly("result",
                              [](const rehearse::Points& points) { return FromJson(points.Json()); })
       .def_property_readonly("text", &rehearse::Points::Text)
@@ -254,7 +255,8 @@ PYBIND11_MODULE(_rehearse, module) {
           [](const py::object& self) {
             return ColumnsOf(self.cast<const rehearse::Points&>().table(), self);
           },
-          "NumPy arrays and lists by name, a value a point: pandas.DataFrame(points.columns).");
+          "NumPy arrays and lists by name, with a value for each point: "
+          "pandas.DataFrame(points.columns).");
 
   module.def(
       "simulate",
@@ -267,7 +269,8 @@ PYBIND11_MODULE(_rehearse, module) {
       },
       py::arg("scenario"), py::kw_only(), py::arg("threads") = 0, py::arg("fold") = true,
       py::arg("progress") = py::none(),
-      "Plays the step. progress(what, fraction) is called a few times a second; False stops.");
+      "Simulates the step. progress(what, fraction) is called a few times a second; returning "
+      "False stops it.");
   module.def(
       "sweep",
       [](const rehearse::Scenario& study, unsigned threads, std::optional<py::function> progress) {
@@ -276,7 +279,7 @@ PYBIND11_MODULE(_rehearse, module) {
             [&](const rehearse::RunOptions& options) { return rehearse::Sweep(study, options); });
       },
       py::arg("study"), py::kw_only(), py::arg("threads") = 0, py::arg("progress") = py::none(),
-      "Plays all points of a study: rehearse.Scenario(\"study.json\").");
+      "Simulates all points of a study: rehearse.Scenario(\"study.json\").");
   module.def(
       "search",
       [](const rehearse::Scenario& scenario, unsigned threads,

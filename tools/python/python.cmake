@@ -1,4 +1,4 @@
-# `import rehearse` (target rehearse_python): the folder python/rehearse of the build, which PYTHONPATH or a wheel takes.
+# `import rehearse` (target rehearse_python): the build's folder python/rehearse, for PYTHONPATH or a wheel.
 # Sanitizers would have to be loaded before Python.
 
 if(REHEARSE_PYTHON STREQUAL "OFF" OR REHEARSE_SANITIZE)
@@ -8,7 +8,7 @@ set(needed QUIET)
 if(REHEARSE_PYTHON STREQUAL "ON")
   set(needed REQUIRED)
 elseif(NOT DEFINED Python3_EXECUTABLE)
-  set(Python3_EXECUTABLE /usr/bin/python3)  # the one that Debian's packages are of
+  set(Python3_EXECUTABLE /usr/bin/python3)  # the one that Debian's packages are for
 endif()
 find_package(Python3 ${needed} COMPONENTS Interpreter Development.Module NumPy)
 if(Python3_FOUND)
@@ -24,7 +24,7 @@ message(STATUS "Python: ${Python3_EXECUTABLE} ${Python3_VERSION}, pybind11 ${pyb
 set(folder ${PROJECT_BINARY_DIR}/python/rehearse)
 pybind11_add_module(rehearse_python MODULE EXCLUDE_FROM_ALL NO_EXTRAS tools/python/module.cc)
 target_link_libraries(rehearse_python PRIVATE Rehearse::rehearse)
-# It finds the library beside itself, in a build as in a wheel.
+# It finds the library beside itself, both in a build and in a wheel.
 set_target_properties(rehearse_python PROPERTIES OUTPUT_NAME _rehearse LIBRARY_OUTPUT_DIRECTORY ${folder}
                       BUILD_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 add_custom_command(TARGET rehearse_python POST_BUILD VERBATIM

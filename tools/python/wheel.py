@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs a folder as a Python wheel; tools/package calls it, with all that it needs in the environment."""
+"""Packs a folder as a Python wheel; tools/package calls it, with all it needs in the environment."""
 
 import base64
 import hashlib
@@ -34,7 +34,7 @@ files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
 out = pathlib.Path(os.environ["OUT"]) / f"rehearse-{version}-{tag}.whl"
 with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as wheel:
     for name, content in files.items():
-        entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the same bytes whenever it is made
+        entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # so that the bytes are always the same
         entry.compress_type = zipfile.ZIP_DEFLATED
         entry.external_attr = (0o755 if ".so" in name else 0o644) << 16
         wheel.writestr(entry, content)

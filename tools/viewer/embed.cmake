@@ -1,6 +1,6 @@
 # Writes texts as C++: cmake -DINPUTS=a|b -DOUTPUT=… -DHEADER=… -DFUNCTION=… -P embed.cmake
-# FUNCTION returns the text of the file of a name (without folder and ending), "" where there is none.
-# Pieces, since no compiler has to take a literal of more than 64 KiB. Texts are ASCII.
+# FUNCTION returns the text of the file with a name (without folder and ending), "" if there is none.
+# Texts are in pieces, since compilers need not accept literals of more than 64 KiB. They are ASCII.
 string(REPLACE "|" ";" inputs "${INPUTS}")
 file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace rehearse {\n\n")
 file(APPEND ${OUTPUT} "std::string ${FUNCTION}(std::string_view name) {\n  std::string text;\n")

@@ -52,7 +52,7 @@ JsonKey ComputesIn() {
 }
 
 JsonKey MeasuredSeconds() {
-  return {"seconds", NonNegative("s"), Required(), "what it took", "2e-5"};
+  return {"seconds", NonNegative("s"), Required(), "how long it took", "2e-5"};
 }
 
 constexpr const char* kOfGemm = "of kernel gemm";
@@ -60,35 +60,36 @@ constexpr const char* kOfOthers = "of other kernels";
 
 const ObjectShape& KernelPointShape() {
   const auto side = [](const char* name) {
-    return JsonKey{name, AWhole(1, kLargestSide), Required(), "of the product", "64", kOfGemm};
+    return JsonKey{name, AWhole(1, kLargestSide), Required(), "size of the product", "64", kOfGemm};
   };
   static const ObjectShape shape = {
       "measured kernel",
-      "What a kernel of this size took.",
+      "How long a kernel of this size took.",
       {side("m"),
        side("n"),
        side("k"),
-       {"bytes", NonNegative("B"), Required(), "read and written", "65536", kOfOthers},
-       {"flops", NonNegative("FLOP"), Required(), "computed", "0", kOfOthers},
+       {"bytes", NonNegative("B"), Required(), "bytes read and written", "65536", kOfOthers},
+       {"flops", NonNegative("FLOP"), Required(), "operations", "0", kOfOthers},
        MeasuredSeconds(),
        ForPeople("samples", "how many runs"),
-       ForPeople("quantiles", "of the runs")}};
+       ForPeople("quantiles", "quantiles of the runs")}};
   return shape;
 }
 
 const ObjectShape& KernelCostsShape() {
   static const ObjectShape shape = {
       "kernel costs",
-      "What one kernel takes: fitted, with the points that were measured.",
-      {{"kernel", KernelName(), Required(), "which"},
+      "How long one kernel takes: a fit, and the measured points.",
+      {{"kernel", KernelName(), Required(), "which kernel"},
        {"mode", OneOfNames(kModes), Required(), "which operands are transposed", "", kOfGemm},
-       {"dtype", OneOfNames(kDTypes), Required(), "of its elements"},
-       ForPeople("terms", "of the fit"),
+       {"dtype", OneOfNames(kDTypes), Required(), "type of its elements"},
+       ForPeople("terms", "terms of the fit"),
        {"knots_bytes", ListOf(NonNegative("B")), Default("[]"), "where the fit bends", "[1048576]"},
-       {"coefficients", ListOf(NonNegative("s")), Required(), "of the terms", "[1e-6, 2e-12]"},
-       {"points", ListOf(ObjectOf(KernelPointShape)), Required(), "measured, at least one",
+       {"coefficients", ListOf(NonNegative("s")), Required(), "coefficients of the terms",
+        "[1e-6, 2e-12]"},
+       {"points", ListOf(ObjectOf(KernelPointShape)), Required(), "measured points, at least one",
         R"([{"bytes": 65536, "flops": 0, "seconds": 2e-5}])"},
-       ForPeople("held_out_errors", "of the fit")}};
+       ForPeople("held_out_errors", "held-out errors of the fit")}};
   return shape;
 }
 
@@ -97,14 +98,14 @@ JsonShape CurveShape() { return ListOf(Tuple({NonNegative("B"), NonNegative("s")
 const ObjectShape& CollectiveCostsShape() {
   static const ObjectShape shape = {
       "collective costs",
-      "What a step of one collective takes.",
-      {{"kind", OneOfNames(kKinds), Required(), "which"},
-       {"ranks", AWhole(2, kMostRanks), Required(), "of the communicator", "2"},
-       {"steps", CurveShape(), Required(), "[bytes, seconds] of a step, bytes rising",
+      "How long a step of one collective takes.",
+      {{"kind", OneOfNames(kKinds), Required(), "which collective"},
+       {"ranks", AWhole(2, kMostRanks), Required(), "ranks of the communicator", "2"},
+       {"steps", CurveShape(), Required(), "[bytes, seconds] of a step, in order of bytes",
         "[[1024, 1e-5]]"},
-       ForPeople("in_place", "how it was measured"),
-       ForPeople("held_out_errors", "of the curve"),
-       ForPeople("straight_line", "a fit of two numbers")}};
+       ForPeople("in_place", "what was measured in place"),
+       ForPeople("held_out_errors", "held-out errors of the curve"),
+       ForPeople("straight_line", "a straight-line fit")}};
   return shape;
 }
 
@@ -194,20 +195,21 @@ Json ToJson(const KernelCosts& costs) {
 const ObjectShape& MeasuredKernelsShape() {
   static const ObjectShape shape = {
       "kernels",
-      "What compute takes.",
+      "How long compute takes.",
       {ComputesIn(),
-       {"costs", ListOf(ObjectOf(KernelCostsShape)), Required(), "kernel by kernel", "[]"}}};
+       {"costs", ListOf(ObjectOf(KernelCostsShape)), Required(), "costs of each kernel", "[]"}}};
   return shape;
 }
 
 const ObjectShape& MeasuredCollectivesShape() {
   static const ObjectShape shape = {
       "collectives",
-      "What communication takes in a world of that many ranks.",
-      {{"ranks", AWhole(2, kMostRanks), Required(), "of the world", "2"},
+      "How long communication takes with this many ranks.",
+      {{"ranks", AWhole(2, kMostRanks), Required(), "how many ranks", "2"},
        {"transport", AText(), Required(), "what carried the bytes", "\"threads\""},
        ComputesIn(),
-       {"costs", ListOf(ObjectOf(CollectiveCostsShape)), Required(), "kind by kind",
+       {"costs", ListOf(ObjectOf(CollectiveCostsShape)), Required(),
+        "costs of each kind of collective",
         R"([{"kind": "all-reduce", "ranks": 2, "steps": [[1024, 1e-5]]}])"},
        {"message", CurveShape(), Optional("as steps"), "[bytes, seconds] of a message",
         "[[1024, 1e-5]]"}}};

@@ -25,9 +25,10 @@ const ObjectShape& LinkCalibrationShape() {
   static const ObjectShape shape = {
       "calibrated links",
       "Links of one kind and nominal bandwidth.",
-      {{"kind", LinkKindShape(), Required(), "which technology"},
-       {"bandwidth", ABandwidth(), Required(), "nominal: which links are meant", "\"300GBps\""},
-       {"efficiency", ANumberAbove(0, 1), Required(), "of the bandwidth", "0.742"}}};
+      {{"kind", LinkKindShape(), Required(), "their technology"},
+       {"bandwidth", ABandwidth(), Required(), "their nominal bandwidth", "\"300GBps\""},
+       {"efficiency", ANumberAbove(0, 1), Required(), "share of the bandwidth that they reach",
+        "0.742"}}};
   return shape;
 }
 
@@ -127,27 +128,28 @@ const ObjectShape& CalibrationShape() {
   };
   static const ObjectShape shape = {
       "calibration",
-      "The figures of a machine that measurements imply; at least one of them.",
+      "The figures of a machine, from measurements; at least one of them.",
       {SchemaForEditors(),
        SchemaVersion(kCalibrationSchema),
-       {"cluster", AText(), Optional("not given"), "what it was fitted with, for people",
+       {"cluster", AText(), Optional("not given"), "the cluster it was fitted for, for people",
         "\"dgx-a100\""},
        {"about", Anything("object"), Optional("not given"),
-        "machine (processor, cores), date, representative, and more for people",
+        "machine (processor, cores), date, representative, and more, for people",
         R"({"machine": {"processor": "AMD EPYC", "cores": 2}, "date": "2026-11-22"})"},
-       {"links", ListOf(ObjectOf(LinkCalibrationShape)), Optional("as specified"), "efficiencies",
+       {"links", ListOf(ObjectOf(LinkCalibrationShape)), Optional("as specified"),
+        "efficiencies of links",
         R"([{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742}])"},
-       overhead("collective_overhead", "of launching a collective"),
-       overhead("channel_overhead", "of launching each of its channels"),
+       overhead("collective_overhead", "overhead of launching a collective"),
+       overhead("channel_overhead", "overhead of launching each of its channels"),
        {"host_cores", ANumber(1, kMostCores), Optional("not given"),
         "cores that the ranks of a machine share", "2"},
-       overhead("launch_overhead", "of kernels that were not measured"),
+       overhead("launch_overhead", "time to launch kernels that were not measured"),
        {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
-        "while a device computes and communicates", R"({"gemm": 0.1})"},
+        "slowdown while a device computes and communicates", R"({"gemm": 0.1})"},
        {"kernels", ObjectOf(MeasuredKernelsShape), Optional("the devices' own"),
-        "what compute takes, on every device", R"({"costs": []})"},
+        "how long compute takes, on every device", R"({"costs": []})"},
        {"collectives", ListOf(ObjectOf(MeasuredCollectivesShape)), Optional("links and steps"),
-        "what communication takes, for worlds of so many ranks",
+        "how long communication takes, by number of ranks",
         R"([{"ranks": 2, "transport": "threads", "costs": []}])"},
        {"samples", Anything("list"), Optional("not given"), "what was measured, for people", "[]"},
        {"fit", Anything("object"), Optional("not given"), "how well it fits, for people", "{}"}}};

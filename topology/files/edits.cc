@@ -56,26 +56,26 @@ const ObjectShape& DeviceEditShape() {
   static const ObjectShape shape = {
       "edit of devices",
       "Changes the devices that the pattern selects.",
-      {{"devices", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+      {{"devices", AText("pattern"), Required(), "which devices (topology/cluster/selectors.h)",
         "\"node7/gpu2\""},
-       {"compute", AText("factor"), Optional("as it is"), "of all peaks", "\"0.8x\""},
+       {"compute", AText("factor"), Optional("as it is"), "factor on all peaks", "\"0.8x\""},
        {"memory_bandwidth", AText("bandwidth, factor or difference"), Optional("as it is"),
-        "of the devices' memory", "\"0.9x\""}}};
+        "bandwidth of the devices' memory", "\"0.9x\""}}};
   return shape;
 }
 
 const ObjectShape& LinkEditShape() {
   static const ObjectShape shape = {
       "edit of links",
-      "Changes the links that the pattern selects, each against what earlier edits left.",
-      {{"links", AText("pattern"), Required(), "which (topology/cluster/selectors.h)",
+      "Changes the links that the pattern selects, starting from what earlier edits left.",
+      {{"links", AText("pattern"), Required(), "which links (topology/cluster/selectors.h)",
         "\"node3/nic*\""},
        {"one_way", TrueFalse(), Default("false"), "only in the pattern's direction", "true"},
        {"bandwidth", AText("bandwidth, factor or difference"), Optional("as it is"),
-        "nominal; the efficiency stays", "\"0.5x\""},
-       {"latency", AText("time, factor or difference"), Optional("as it is"), "of the first byte",
-        "\"+2us\""},
-       {"down", TrueFalse(), Default("false"), "the links are taken away", "true"}}};
+        "nominal bandwidth; the efficiency stays", "\"0.5x\""},
+       {"latency", AText("time, factor or difference"), Optional("as it is"),
+        "latency of the first byte", "\"+2us\""},
+       {"down", TrueFalse(), Default("false"), "the links are removed", "true"}}};
   return shape;
 }
 

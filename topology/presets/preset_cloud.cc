@@ -201,7 +201,7 @@ std::vector<ClusterPreset> CloudPresets() {
        "Google a2-megagpu-16g: 16 A100 40 GB on NVSwitch, one 100 Gb/s NIC",
        "AutoDDL (arXiv 2301.06813), section 5; Google Compute Engine documentation",
        "a100-40g",
-       {Nodes("instances of 16 GPUs", 2), {"gpus", 1, 16, 16, "GPUs of an instance that are used"}},
+       {Nodes("instances of 16 GPUs", 2), {"gpus", 1, 16, 16, "GPUs that an instance has"}},
        GcpA2},
   };
 }

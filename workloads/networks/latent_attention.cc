@@ -83,14 +83,15 @@ const ObjectShape& LatentShape() {
   const auto own = [] { return Optional("the preset's; without one it must be given"); };
   static const ObjectShape shape = {
       "model: decoder: latent",
-      "Multi-head latent attention: keys and values come from one short vector per token.",
+      "Multi-head latent attention: keys and values are made from one short vector per token.",
       {{"query_rank", AWhole(0, kMostColumns), Optional("the preset's, or 0"),
-        "columns of the short vector that queries come from; 0: from the token itself", "1536"},
+        "columns of the short vector that queries are made from; 0: from the token itself", "1536"},
        {"kv_rank", AWhole(1, kMostColumns), own(),
-        "columns of the one that keys and values come from", "512"},
+        "columns of the short vector that keys and values are made from", "512"},
        {"rope_head", AWhole(1, kMostColumns), own(),
         "columns of a query and a key that carry the position", "64"},
-       {"head", AWhole(1, kMostColumns), own(), "columns that do not", "128"},
+       {"head", AWhole(1, kMostColumns), own(), "columns of a query and a key that do not carry it",
+        "128"},
        {"value_head", AWhole(1, kMostColumns), Optional("the preset's, or as head"),
         "columns of a value", "128"}}};
   return shape;

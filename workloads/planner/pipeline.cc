@@ -9,9 +9,9 @@ namespace rehearse {
 const std::vector<PipelineScheduleFacts>& PipelineSchedules() {
   using Schedule = PipelineSchedule;
   static const std::vector<PipelineScheduleFacts> schedules = {
-      {Schedule::kGPipe, "gpipe", "all micro-batches forward, then all back",
+      {Schedule::kGPipe, "gpipe", "all micro-batches forward, then all backward",
        "Huang et al. 2019, arXiv 1811.06965", 1, 1},
-      {Schedule::kOneForwardOneBackward, "1f1b", "one forward, one backward in turn",
+      {Schedule::kOneForwardOneBackward, "1f1b", "one forward and one backward in turn",
        "Narayanan et al. 2021, arXiv 2104.04473 (PipeDream-Flush)", 1, 1},
       {Schedule::kInterleaved, "interleaved", "1f1b over several stages of each rank",
        "Narayanan et al. 2021, arXiv 2104.04473, section 2.2", 2, 0},
@@ -19,13 +19,13 @@ const std::vector<PipelineScheduleFacts>& PipelineSchedules() {
        "Lamy-Poirier 2023, arXiv 2211.05953", 1, 0},
       {Schedule::kZeroBubbleH1, "zb-h1", "weight gradients fill the end; memory of 1f1b",
        "Qi et al. 2023, arXiv 2401.10241", 1, 1},
-      {Schedule::kZeroBubbleH2, "zb-h2", "weight gradients fill begin and end; twice the memory",
+      {Schedule::kZeroBubbleH2, "zb-h2", "weight gradients fill both ends; twice the memory",
        "Qi et al. 2023, arXiv 2401.10241", 1, 1},
       {Schedule::kZeroBubble1p, "zb-1p", "weight gradients by times, memory of 1f1b",
        "Qi et al. 2023, arXiv 2401.10241, section 3.1", 1, 1},
       {Schedule::kZeroBubble2p, "zb-2p", "weight gradients by times, twice the memory",
        "Qi et al. 2023, arXiv 2401.10241, section 3.1", 1, 1},
-      {Schedule::kZeroBubbleV, "zb-v", "down and back up the ranks, weight gradients apart",
+      {Schedule::kZeroBubbleV, "zb-v", "down and back up the ranks, weight gradients separate",
        "Qi et al. 2024, arXiv 2405.15362", 2, 2},
       {Schedule::kDualPipe, "dualpipe", "from both ends, on two copies of the model",
        "DeepSeek-V3 2024, arXiv 2412.19437, section 3.2.1", 1, 1},

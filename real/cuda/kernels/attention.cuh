@@ -1,6 +1,6 @@
-// Attention, forward and backward, in tiles: scores are never kept, so memory grows with the rows
-// only (Dao et al., FlashAttention, 2022: online softmax and its recomputing backward). fp32
-// arithmetic, no tensor cores: right and plain, several times slower than a tuned kernel.
+// Attention, forward and backward, in tiles: scores are never kept, so memory grows only with the
+// rows (Dao et al., FlashAttention, 2022: online softmax and its recomputing backward). fp32
+// arithmetic, no tensor cores: correct and simple, several times slower than a tuned kernel.
 //
 // A block owns 64 rows of one head; four neighbouring threads share a row and each keeps a quarter
 // of its head's numbers in registers. The other side passes through shared memory in tiles. Sums
@@ -11,9 +11,9 @@
 
 namespace rehearse {
 
-constexpr unsigned kAttentionRows = 64;     // rows of a block
-constexpr unsigned kAttentionParts = 4;     // threads of a row
-constexpr unsigned kAttentionTile = 4096;   // floats of a tile in shared memory: rows × head size
+constexpr unsigned kAttentionRows = 64;    // rows of a block
+constexpr unsigned kAttentionParts = 4;    // threads of a row
+constexpr unsigned kAttentionTile = 4096;  // floats of a tile in shared memory: rows × head size
 
 // The attributes, and where a head's columns are in X (q of the group's heads, k, v) and in O.
 struct Heads {
@@ -31,11 +31,11 @@ struct Heads {
         size(static_cast<uint64_t>(a.attributes[3])),
         causal(a.attributes[4] != 0),
         window(a.attribute_count > 5 ? static_cast<uint64_t>(a.attributes[5]) : 0) {}
-  // Whether a query looks at a key, both rows of one sequence.
+  // Whether a query attends to a key, both being rows of one sequence.
   __device__ bool Sees(uint64_t query, uint64_t key) const {
     return !causal || (key <= query && (window == 0 || query - key < window));
   }
-  // The first key that a query of a sequence looks at, whose rows begin at `begin`.
+  // The first key that a query attends to, in a sequence whose rows begin at `begin`.
   __device__ uint64_t FirstKey(uint64_t query, uint64_t begin) const {
     return causal && window > 0 && query >= begin + window ? query + 1 - window : begin;
   }

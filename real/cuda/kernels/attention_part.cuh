@@ -1,6 +1,6 @@
 // The attention core of sequences that several ranks share (sim/schedule/attention_part.h): this
-// rank's queries over the keys that it has been given, in the tiles of attention.cuh, and what
-// joins such parts.
+// rank's queries over the keys that it has been given, in the tiles of attention.cuh, and the
+// kernels that join such parts.
 #pragma once
 
 #include "real/cuda/kernels/attention.cuh"
@@ -8,8 +8,8 @@
 
 namespace rehearse {
 
-// The attributes; a rank's rows are its part of one sequence after the other, those of KV such
-// runs, part by part where it has all of them.
+// The attributes; a rank's rows are its parts of the sequences, one after the other; those of KV
+// are such runs, part by part if it has all of them.
 struct SequencePart {
   SequenceOrder order;
   uint64_t window;
@@ -42,7 +42,7 @@ struct SequencePart {
   }
 };
 
-// In a row of KV.
+// The column of a group's keys in a row of KV.
 __device__ inline uint64_t PartKeyColumn(const Heads& heads, uint64_t group) {
   return group * 2 * heads.size;
 }
@@ -90,7 +90,7 @@ __device__ void AttentionPartForward(const KernelArguments& a) {
   if (threadIdx.x % kAttentionParts == 0) Store(l, block.row, head, maximum + logf(total));
 }
 
-// First stage of the backward: dQ of this block's rows (added to what is there where that is read),
+// First stage of the backward: dQ of this block's rows (added to what is there if that is read),
 // and Σ dO·O of each row for the second.
 template <unsigned kSize>
 __device__ void AttentionPartBackwardQ(const KernelArguments& a) {
@@ -211,7 +211,7 @@ extern "C" __global__ void AttentionPartBackwardKV256(KernelArguments a) {
   AttentionPartBackwardKV<256>(a);
 }
 
-// Where column `column` of KV lies in X: attributes are groups, heads of a group, head size.
+// Where column `column` of KV is in X: attributes are groups, heads of a group, head size.
 __device__ inline uint64_t ColumnOfKeys(const KernelArguments& a, uint64_t column) {
   const uint64_t heads = static_cast<uint64_t>(a.attributes[1]);
   const uint64_t pair = 2 * static_cast<uint64_t>(a.attributes[2]);
@@ -221,19 +221,17 @@ __device__ inline uint64_t ColumnOfKeys(const KernelArguments& a, uint64_t colum
 
 extern "C" __global__ void TakeKeys(KernelArguments a) {
   const GpuOperand x = Read(a, 0), kv = Write(a, 0);
-  ForEachElement(kv.rows, kv.columns, [&](uint64_t i, uint64_t j) {
-    Store(kv, i, j, Load(x, i, ColumnOfKeys(a, j)));
-  });
+  ForEachElement(kv.rows, kv.columns,
+                 [&](uint64_t i, uint64_t j) { Store(kv, i, j, Load(x, i, ColumnOfKeys(a, j))); });
 }
 
 extern "C" __global__ void PutKeys(KernelArguments a) {
   const GpuOperand kv = Read(a, 0), x = Write(a, 0);
-  ForEachElement(kv.rows, kv.columns, [&](uint64_t i, uint64_t j) {
-    Store(x, i, ColumnOfKeys(a, j), Load(kv, i, j));
-  });
+  ForEachElement(kv.rows, kv.columns,
+                 [&](uint64_t i, uint64_t j) { Store(x, i, ColumnOfKeys(a, j), Load(kv, i, j)); });
 }
 
-// A block a row; L is written when all have read it.
+// One block per row; L is written when all have read it.
 extern "C" __global__ void AttentionMerge(KernelArguments a) {
   const GpuOperand part = Read(a, 0), l_part = Read(a, 1), o = Write(a, 0), l = Write(a, 1);
   const uint64_t size = o.columns / l.columns;

@@ -6,7 +6,7 @@
 
 namespace rehearse {
 
-// Where element (i, j) of y lies in x, which has as many elements but perhaps another shape: a flat
+// Where element (i, j) of y is in x, which has as many elements but perhaps another shape: a flat
 // piece and its matrix, counted row by row.
 __device__ inline uint64_t IndexIn(const GpuOperand& x, const GpuOperand& y, uint64_t i,
                                    uint64_t j) {
@@ -17,9 +17,8 @@ __device__ inline uint64_t IndexIn(const GpuOperand& x, const GpuOperand& y, uin
 
 extern "C" __global__ void Copy(KernelArguments a) {
   const GpuOperand x = Read(a, 0), y = Write(a, 0);
-  ForEachElement(y.rows, y.columns, [&](uint64_t i, uint64_t j) {
-    Store(y, i, j, LoadAt(x, IndexIn(x, y, i, j)));
-  });
+  ForEachElement(y.rows, y.columns,
+                 [&](uint64_t i, uint64_t j) { Store(y, i, j, LoadAt(x, IndexIn(x, y, i, j))); });
 }
 
 extern "C" __global__ void Accumulate(KernelArguments a) {
@@ -51,8 +50,8 @@ extern "C" __global__ void Stack(KernelArguments a) {
   });
 }
 
-// Transposes the first operand into the second, 32 × 32 elements a block: for GEMMs
-// in another mode.
+// Transposes the first operand into the second, 32 × 32 elements per block, for GEMMs in another
+// mode.
 extern "C" __global__ void Transpose(KernelArguments a) {
   __shared__ float tile[kWarp][kWarp + 1];
   const GpuOperand x = Read(a, 0), y = Write(a, 0);
@@ -79,9 +78,8 @@ extern "C" __global__ void Bias(KernelArguments a) {
 
 extern "C" __global__ void BiasBackward(KernelArguments a) {
   const GpuOperand dy = Read(a, 0);
-  SumChunksOfColumns<1>(a, dy.rows, dy.columns, [&](uint64_t i, uint64_t j, float* value) {
-    value[0] = Load(dy, i, j);
-  });
+  SumChunksOfColumns<1>(a, dy.rows, dy.columns,
+                        [&](uint64_t i, uint64_t j, float* value) { value[0] = Load(dy, i, j); });
 }
 
 extern "C" __global__ void BiasBackwardFinish(KernelArguments a) {
@@ -139,7 +137,7 @@ extern "C" __global__ void SwiGluBackward(KernelArguments a) {
   });
 }
 
-// 0, or 1/(1-probability) where the element of the global array is kept: DropoutMask of
+// 0, or 1/(1-probability) if the element of the global array is kept: DropoutMask of
 // real/kernels/numbers.h.
 __device__ inline float MaskAt(const KernelArguments& a, const GpuOperand& y, uint64_t i,
                                uint64_t j) {

@@ -16,7 +16,7 @@ struct Groups {
   }
   __device__ float Elements() const { return static_cast<float>(pixels * channels); }
 
-  // Runs body(image, group) for every group, a block each.
+  // Runs body(image, group) for every group, one block each.
   template <typename Body>
   __device__ void ForEach(const GpuOperand& x, Body body) const {
     ForEachRow(x.rows / pixels * groups, [&](uint64_t i) { body(i / groups, i % groups); });
@@ -36,8 +36,7 @@ extern "C" __global__ void GroupNorm(KernelArguments a) {
   const Groups groups(a, x);
   groups.ForEach(x, [&](uint64_t image, uint64_t group) {
     float sum = 0;
-    groups.ForEachElementOf(image, group,
-                            [&](uint64_t i, uint64_t j) { sum += Load(x, i, j); });
+    groups.ForEachElementOf(image, group, [&](uint64_t i, uint64_t j) { sum += Load(x, i, j); });
     const float mean = OverBlock<Sum>(sum) / groups.Elements();
     float squares = 0;
     groups.ForEachElementOf(image, group, [&](uint64_t i, uint64_t j) {

@@ -1,5 +1,5 @@
 // Convolutional networks: a row is a pixel (image by image, line by line), a column a channel.
-// Every output is one thread's, so that sums have one order.
+// Every output belongs to one thread, so that sums have a fixed order.
 #pragma once
 
 #include "real/cuda/kernels/operand.cuh"
@@ -69,9 +69,8 @@ extern "C" __global__ void Col2Im(KernelArguments a) {
   });
 }
 
-// The row of the large image's pixel that is the first of the block of pixel `row` of the
-// small one, whose width is `width`; blocks are factor × factor. Lines of all images lie
-// below each other.
+// The row of the first pixel, in the large image, of the block for pixel `row` of the small one,
+// whose width is `width`; blocks are factor × factor. Lines of all images are below each other.
 __device__ inline uint64_t BlockAt(uint64_t row, uint64_t width, uint64_t factor) {
   return row / width * factor * width * factor + row % width * factor;
 }
@@ -152,7 +151,7 @@ extern "C" __global__ void FlattenBackward(KernelArguments a) {
   });
 }
 
-// Where column j of the joined array lies: in X or (second) Z, at which column.
+// Where column j of the joined array is: in X or (second) Z, and at which column.
 struct JoinedColumn {
   bool second;
   uint64_t column;

@@ -17,7 +17,7 @@ extern "C" __global__ void Embedding(KernelArguments a) {
   });
 }
 
-// A thread owns a column in every gridDim.y-th row of the table, so that sums have one order.
+// A thread owns a column in every gridDim.y-th row of the table, so that sums have a fixed order.
 extern "C" __global__ void EmbeddingBackward(KernelArguments a) {
   const GpuOperand dy = Read(a, 0), table = Write(a, 0);
   const uint64_t j = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -45,7 +45,7 @@ extern "C" __global__ void RowMaximum(KernelArguments a) {
   });
 }
 
-// The label's column of row i, counted from this rank's first; large where another rank has it.
+// The label's column of row i, counted from this rank's first; large if another rank has it.
 __device__ inline uint64_t LabelColumn(const KernelArguments& a, const GpuOperand& x, uint64_t i) {
   return HashAt(a.random, x.BatchRow(i)) % x.global_columns - x.global_column;
 }

@@ -7,7 +7,7 @@ namespace rehearse {
 
 constexpr float kNormEpsilon = 1e-5f;
 
-// (Σx, Σx²), or of the backward (Σg, Σg·x̂).
+// (Σx, Σx²), or in the backward (Σg, Σg·x̂).
 struct RowSums {
   float first;
   float second;
@@ -55,8 +55,8 @@ __device__ void NormStatisticsOf(const KernelArguments& a) {
   });
 }
 
-// The mean and variance of a row. Where the row is whole, the variance is the mean of (x - mean)²,
-// which keeps its digits when the mean is large; sums that come from other ranks are Σx² - n·mean².
+// The mean and variance of a row. If the row is whole, the variance is the mean of (x - mean)²,
+// which keeps its digits when the mean is large; with sums from other ranks it is Σx² - n·mean².
 template <bool kRms>
 __device__ Moments MomentsOf(const GpuOperand& x, uint64_t i, const GpuOperand* given) {
   if (given != nullptr) {

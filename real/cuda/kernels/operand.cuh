@@ -9,8 +9,8 @@
 namespace rehearse {
 
 constexpr unsigned kWarp = 32;
-constexpr unsigned kRowThreads = 256;    // of a block that owns one row
-constexpr unsigned kColumnLanes = 8;     // rows that a block of a column sum reads at once
+constexpr unsigned kRowThreads = 256;  // of a block that owns one row
+constexpr unsigned kColumnLanes = 8;   // rows that a block of a column sum reads at once
 
 __device__ inline float LoadAt(const GpuOperand& operand, uint64_t index) {
   switch (operand.storage) {
@@ -64,7 +64,7 @@ __device__ void ForEachElement(uint64_t rows, uint64_t columns, Body body) {
   }
 }
 
-// Runs body(row) for every row, a block each.
+// Runs body(row) for every row, one block each.
 template <typename Body>
 __device__ void ForEachRow(uint64_t rows, Body body) {
   for (uint64_t row = blockIdx.x; row < rows; row += gridDim.x) body(row);
@@ -94,9 +94,9 @@ __device__ float OverBlock(float value) {
   return value;
 }
 
-// Column sums in two stages. First: each block adds a chunk of the rows of 32 columns, for
-// kOutputs values a row and column, into scratch[output][chunk][column]. visit(row, column,
-// values) fills the values.
+// Column sums in two stages. First: each block adds a chunk of the rows of 32 columns, for kOutputs
+// values per row and column, into scratch[output][chunk][column]. visit(row, column, values) fills
+// the values.
 template <int kOutputs, typename Visit>
 __device__ void SumChunksOfColumns(const KernelArguments& a, uint64_t rows, uint64_t columns,
                                    Visit visit) {

@@ -15,7 +15,7 @@ int main(int count, char** values) {
   }
   try {
     const auto run = rehearse::Simulate(rehearse::Scenario::FromFile(values[1]));
-    // Rank 0's kernels, merged; what of a transfer lies outside of them is exposed.
+    // Rank 0's kernels, merged; the part of a transfer outside them is exposed.
     std::vector<std::pair<int64_t, int64_t>> busy;
     for (const rehearse::Span& span : run.spans())
       if (span.rank == 0 && run.ops()[span.op].axis.empty()) busy.push_back({span.begin, span.end});

@@ -1,4 +1,4 @@
-// What would twice as many NICs bring? The scenario as it is, and with one value changed.
+// What would twice as many NICs bring? Simulates the scenario as it is, and with changed values.
 //
 //   c++ -std=c++17 what_if.cc $(pkg-config --cflags --libs rehearse) -o what_if
 //   ./what_if scenarios/llama-70b-fat-tree.json cluster.node.nics=8

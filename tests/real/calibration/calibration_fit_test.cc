@@ -120,7 +120,7 @@ TEST(CalibrationFitTest, SmallRowsDoNotTellTheEfficiency) {
   EXPECT_TRUE(calibration.links.empty());
   EXPECT_NEAR(calibration.collective_overhead->value(), 7e-6, 1e-8);
   EXPECT_EQ(calibration.fit["remarks"][0],
-            "the efficiency of the links is not fitted: these times do not tell it");
+            "the efficiency of the links is not fitted: these times do not determine it");
 }
 
 // 1 GiB takes 101 ms: 7 us more or less make no difference.
@@ -133,7 +133,7 @@ TEST(CalibrationFitTest, LargeRowsDoNotTellLaunching) {
     EXPECT_NEAR(calibration.links[0].efficiency, 0.64, 0.0021);
     EXPECT_FALSE(calibration.collective_overhead.has_value());
     EXPECT_EQ(calibration.fit["remarks"][0],
-              "what launching takes is not fitted: these times do not tell it");
+              "the launch overhead is not fitted: these times do not determine it");
   }
 }
 
@@ -151,14 +151,14 @@ TEST(CalibrationFitTest, AFitThatIsWorseThanNoneIsRefused) {
   EXPECT_FALSE(calibration.channel_overhead.has_value());
   EXPECT_NEAR(calibration.fit["mean_error_without"].get<double>(), 4 * (2.0 / 3) / 7, 1e-6);
   const std::string remark = calibration.fit["remarks"][0];
-  EXPECT_THAT(remark, HasSubstr("the fit is refused: its mean error is 4"));
+  EXPECT_THAT(remark, HasSubstr("the fit is rejected: its mean error is 4"));
   EXPECT_THAT(remark, HasSubstr("without it 38.1 %"));
   // Whoever uses it is told why it is empty.
   try {
     ReadCalibration(JsonDocument::FromText(ToJson(calibration).dump(), "fit.json").Root());
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the calibration changes nothing: the fit is refused"));
+    EXPECT_THAT(error.what(), HasSubstr("the calibration changes nothing: the fit is rejected"));
   }
 }
 

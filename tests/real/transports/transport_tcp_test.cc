@@ -349,8 +349,7 @@ TEST(TcpTransportTest, AnImpostorInRank0sPlaceIsNotBelieved) {
       rank_1.ReceiveAll(&byte, 1);  // until it goes
     });
     const auto begin = WireClock::now();
-    EXPECT_THAT(FailureOfRank1(address, 1),
-                HasSubstr("does not answer as rank 0 of this run does"));
+    EXPECT_THAT(FailureOfRank1(address, 1), HasSubstr("does not answer like rank 0 of this run"));
     EXPECT_LT(SecondsSince(begin), 4);
     shutdown(listener, SHUT_RDWR);
     impostor.join();

@@ -121,8 +121,8 @@ TEST_F(ResultsFileTest, FilesThatAreNotOursAreLeftAsTheyAre) {
     EXPECT_THAT(ErrorOfOpening(path), AllOf(HasSubstr("bad.sqlite"), HasSubstr(words)));
     EXPECT_EQ(Bytes(path), bytes) << words;
   };
-  expect("a,b\n1,2\n", "is no file of results");
-  expect(std::string(5000, 'x'), "is no file of results");
+  expect("a,b\n1,2\n", "is not a results file");
+  expect(std::string(5000, 'x'), "is not a results file");
   std::string foreign = good;
   foreign[68] = 'X';  // application_id, https://sqlite.org/fileformat2.html section 1.3
   expect(foreign, "another program's");

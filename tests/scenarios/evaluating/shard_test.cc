@@ -156,7 +156,7 @@ TEST(ShardTest, WhatGoesWhereSimulationsLeadCannotBeSharedOut) {
     return "no error";
   };
   EXPECT_THAT(error({"search.decide=simulation", "search.method=descent"}),
-              HasSubstr("cannot be shared out"));
+              HasSubstr("cannot be shared"));
   EXPECT_THAT(error({"search.decide=formula"}), HasSubstr("there are none"));
 }
 

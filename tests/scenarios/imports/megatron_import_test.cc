@@ -92,12 +92,11 @@ TEST(MegatronImportTest, Llama3WithContextParallelismIsTheScenarioByHand) {
                  "attention": "cudnn"},
     "strategy": {"kind": "combined", "context": 2, "shard": 32, "zero": 1,
                  "overlap_gradients": true, "overlap_parameter_gathers": true}})"));
-  EXPECT_THAT(
-      imported.remarks,
-      ElementsAre("a vocabulary of 128256 tokens, that of meta-llama/Meta-Llama-3-8B",
-                  HasSubstr("cannot be carried: --tp-comm-overlap; "),
-                  "cannot be carried: --qk-layernorm; norms of queries and keys are left out",
-                  "not understood: --some-new-switch, --another 4"));
+  EXPECT_THAT(imported.remarks,
+              ElementsAre("a vocabulary of 128256 tokens, that of meta-llama/Meta-Llama-3-8B",
+                          HasSubstr("not supported: --tp-comm-overlap; "),
+                          "not supported: --qk-layernorm; norms of queries and keys are left out",
+                          "not understood: --some-new-switch, --another 4"));
 }
 
 // A list of arguments, without a script around it.
@@ -245,9 +244,10 @@ TEST(MegatronImportTest, MegatronDeepSpeedOnSlurmIsTheScenarioByHand) {
     "strategy": {"kind": "megatron", "tensor": 4, "data": 4, "distributed_optimizer": true},
     "pipeline": {"stages": 2, "schedule": "1f1b"}})"));
   EXPECT_THAT(imported.text, HasSubstr("\"name\": \"imported\""));
-  EXPECT_THAT(imported.remarks,
-              ElementsAre("--deepspeed_config: the file is not read, what it says of the step is "
-                          "left out"));
+  EXPECT_THAT(
+      imported.remarks,
+      ElementsAre(
+          "--deepspeed_config: the file is not read, so what it says about the step is left out"));
 }
 
 // ---- what is not given --------------------------------------------------------------------------

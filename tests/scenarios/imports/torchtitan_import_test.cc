@@ -77,7 +77,7 @@ TEST_F(TorchtitanImportTest, Llama70BOnThirtyTwoBoxesIsTheScenarioByHand) {
   EXPECT_EQ(imported.ranks, 256u);
   EXPECT_NEAR(imported.parameters, 70.55e9, 0.01e9);
   EXPECT_THAT(imported.remarks,
-              ElementsAre(StartsWith("cannot be carried: parallelism.enable_async_tensor_parallel"),
+              ElementsAre(StartsWith("not supported: parallelism.enable_async_tensor_parallel"),
                           "not understood: parallelism.novelty"));
 }
 

@@ -109,10 +109,10 @@ TEST(CalibratedTest, TheResultSaysWhatIsOutsideOfWhatWasMeasured) {
   for (CollectiveCosts& costs : calibration.collectives[0].collectives)
     costs.step.knots = {{Bytes(1e9), Seconds(1e-6)}};
   EXPECT_THAT(PredictStep(step.schedule, calibration).notes,
-              Contains(HasSubstr("outside of what was measured")));
+              Contains(HasSubstr("outside the measured range")));
   calibration.kernels->kernels.resize(1);
   EXPECT_THAT(PredictStep(step.schedule, calibration).notes,
-              Contains(HasSubstr("of kinds not measured")));
+              Contains(HasSubstr("of kinds that were not measured")));
 }
 
 TEST(CalibratedTest, WithoutACalibrationNothingIsNotedOrChanged) {

@@ -290,7 +290,7 @@ TEST_F(JobFilesTest, MistakesAreNamedWhereTheyAre) {
   EXPECT_THAT(ErrorOf(WithJobs("[" + job + R"("0-7"}, )" + job + R"("7-14"}])")),
               HasSubstr("/jobs/1/placement: device 7 belongs to an earlier job"));
   EXPECT_THAT(ErrorOf(WithJobs(R"([{"scenario": "small.json"}])")), HasSubstr("placement"));
-  EXPECT_THAT(ErrorOf(WithJobs("[]")), HasSubstr("expected one job at least"));
+  EXPECT_THAT(ErrorOf(WithJobs("[]")), HasSubstr("expected at least one job"));
   EXPECT_THAT(ErrorOf(WithJobs("[" + job + R"("block", "repeat": 0}])")), HasSubstr("/repeat"));
   EXPECT_THAT(ErrorOf(WithJobs("[" + job + R"("block", "start": 3}])")), HasSubstr("/start"));
   EXPECT_THAT(ErrorOf(WithJobs("[" + job + R"("block", "start": "-3s"}])")), HasSubstr("/start"));
@@ -300,7 +300,7 @@ TEST_F(JobFilesTest, MistakesAreNamedWhereTheyAre) {
               HasSubstr("there is no file"));
   EXPECT_THAT(ErrorOf(WithJobs(R"([{"placement": "block"}])")), HasSubstr("expected one of them"));
   EXPECT_THAT(ErrorOf(WithJobs(R"([{"scenario": "jobs.json", "placement": "block"}])")),
-              HasSubstr("a job has no jobs of its own"));
+              HasSubstr("a job cannot have jobs of its own"));
   Json broken = Json::parse(testing::kSmall);
   broken["strategy"]["depth"] = "two";
   Write("small.json", broken.dump());
@@ -309,7 +309,7 @@ TEST_F(JobFilesTest, MistakesAreNamedWhereTheyAre) {
   Json both = Json::parse(testing::kSmall);
   both["jobs"] = Json::array();
   EXPECT_THAT(ErrorOf(Write("both.json", both.dump())),
-              HasSubstr("is each job's own where there are \"jobs\""));
+              HasSubstr("belongs to each job where there are \"jobs\""));
 }
 
 }  // namespace jobs_test

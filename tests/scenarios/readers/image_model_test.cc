@@ -50,7 +50,7 @@ TEST(ImageModelTest, PresetsOfAllKindsAreListedOnce) {
 TEST(BadImageModelTest, AnImageThatCannotBeHalved) {
   EXPECT_THAT(
       ErrorOf({Model(R"({"preset": "vgg-13", "image": 48})"), kImages}),
-      AllOf(HasSubstr("/model/image"), HasSubstr("48 pixels a side"), HasSubstr("5 times")));
+      AllOf(HasSubstr("/model/image"), HasSubstr("48 pixels on a side"), HasSubstr("5 times")));
 }
 
 TEST(BadImageModelTest, ChannelsThatGroupsDoNotDivide) {

@@ -134,14 +134,14 @@ TEST(StudyTest, EveryMistakeSaysWhereAndWhatInstead) {
               AllOf(HasSubstr("/points/0/relative_to"), HasSubstr("did you mean \"q\"?")));
   EXPECT_THAT(ErrorOf(R"("points": [{"name": "a"}, {"name": "b", "relative_to": "a"},
                                     {"name": "c", "relative_to": "b"}])"),
-              HasSubstr("relative to another itself"));
+              HasSubstr("itself relative to another"));
   EXPECT_THAT(ErrorOf(R"("points": [{"name": "p"}], "orders": [["p"]])"),
-              AllOf(HasSubstr("/orders/0"), HasSubstr("two points or more")));
+              AllOf(HasSubstr("/orders/0"), HasSubstr("at least two points")));
   EXPECT_THAT(ErrorOf(R"("points": [{"name": "p"}], "grid": [{"path": "a", "values": []}])"),
               HasSubstr("an axis of a grid needs values"));
   EXPECT_THAT(ErrorOf(R"("points": [{"name": "p", "published": 1}],
                          "grid": [{"path": "a", "values": [1]}])"),
-              HasSubstr("has no figure of its own"));
+              HasSubstr("cannot have a published figure"));
   EXPECT_THAT(ErrorOf(R"("points": [{"name": "p", "set": {"a=b": 1}}])"),
               HasSubstr("\"a=b\" is no path"));
   EXPECT_THAT(ErrorOf(R"("groups": [{"name": "g", "points": [{"name": "p"}]},
@@ -169,10 +169,11 @@ TEST(StudyTest, ANumberThatNoResultHasIsRefusedAtItsPlace) {
               AllOf(HasSubstr("/metric/value: "), HasSubstr("\"by_axis.row.seconds\"?")));
   EXPECT_THAT(error_of(R"("ranks")", R"(["ranks", "breakdwn.idle_seconds"])"),
               AllOf(HasSubstr("/columns/1: "), HasSubstr("\"breakdown.idle_seconds\"?")));
-  EXPECT_THAT(error_of(R"("x")", "[]"),
-              AllOf(HasSubstr("which is no number of the result; known are ranks, step_seconds, "),
-                    HasSubstr("by_axis.*.bytes")));
-  EXPECT_THAT(error_of(R"("timeline_hash")", "[]"), HasSubstr("which is no number"));  // a text
+  EXPECT_THAT(
+      error_of(R"("x")", "[]"),
+      AllOf(HasSubstr("which is not a number of the result; known are ranks, step_seconds, "),
+            HasSubstr("by_axis.*.bytes")));
+  EXPECT_THAT(error_of(R"("timeline_hash")", "[]"), HasSubstr("which is not a number"));  // a text
 }
 
 TEST(StudyTest, ACalibrationNeedsAFigureAndAPlaceForItsValue) {
@@ -183,7 +184,7 @@ TEST(StudyTest, ACalibrationNeedsAFigureAndAPlaceForItsValue) {
               HasSubstr("has no published figure"));
   EXPECT_THAT(
       ErrorOf(R"("calibration": {"point": "q", "from": 0, "to": 1, "set": {"a": 1}})" + points),
-      HasSubstr("nothing here holds {value}"));
+      HasSubstr("nothing here contains {value}"));
   EXPECT_THAT(ErrorOf(R"("calibration": {"point": "r", "from": 0, "to": 1,
                          "set": {"a": "{value}"}})" +
                       points),

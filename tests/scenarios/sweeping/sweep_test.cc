@@ -225,11 +225,11 @@ TEST_F(SweepTest, WhatIsNoFileIsNotReplaced) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(error(), AllOf(HasSubstr("q.json"), HasSubstr("no regular file")));
+  EXPECT_THAT(error(), AllOf(HasSubstr("q.json"), HasSubstr("not a regular file")));
   EXPECT_FALSE(fs::exists(folder_ / "p.json"));  // said before the first point
   fs::remove(folder_ / "q.json");
   ASSERT_EQ(mkfifo((folder_ / "q.json").c_str(), 0600), 0);
-  EXPECT_THAT(error(), HasSubstr("no regular file"));
+  EXPECT_THAT(error(), HasSubstr("not a regular file"));
 }
 
 TEST_F(SweepTest, AnAxisThatIsMissingIsSaidBeforeTheFirstPoint) {

@@ -111,7 +111,7 @@ TEST(ValidationTest, APlanThatDoesNotFitTheMemoryIsPlayedAllTheSame) {
 TEST(ValidationTest, MistakesNameFileAndLine) {
   const std::string table = std::string(kHeader) + ",step\n";
   const std::string good = std::string("a") + kRow + ",1s\n";
-  EXPECT_THAT(MistakeOf(table + good + good), HasSubstr("t.csv:3: a row is called \"a\" already"));
+  EXPECT_THAT(MistakeOf(table + good + good), HasSubstr("t.csv:3: a row is already called \"a\""));
   EXPECT_THAT(MistakeOf(table + "a" + kRow + ",1\n"), HasSubstr("t.csv:2: step: found \"1\""));
   EXPECT_THAT(MistakeOf(table + "a" + kRow + ",-1s\n"), HasSubstr("t.csv:2: step: found \"-1s\""));
   EXPECT_THAT(MistakeOf(table + "a" + kRow + ",\n"), HasSubstr("t.csv:2: found 0 of \"step\""));

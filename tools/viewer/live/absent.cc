@@ -1,4 +1,4 @@
-// Stands for what the page's simulator leaves out.
+// Stands in for what the page's simulator leaves out.
 #include "scenarios/playing/calibrated.h"
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
@@ -15,7 +15,7 @@ std::string Gunzip(std::string_view, size_t) { throw Error("a page does not read
 Schedule AsExecuted(Schedule schedule, const Cluster& cluster) {
   if (cluster.measured_collectives() && cluster.DeviceOf(0).host_cores > 0)
     throw Error(
-        "a page cannot play a machine's calibration that measured collectives of its CPUs; "
+        "a page cannot play a machine's calibration with measured collectives of its CPUs; "
         "`rehearse run` can");
   return schedule;
 }

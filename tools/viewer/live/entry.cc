@@ -1,4 +1,4 @@
-// What the page calls of the simulator: one function, a request in and an answer out.
+// The simulator's one function that the page calls: a request in, an answer out.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@ std::string answer;  // of the last call
 extern "C" {
 
 // `request` is a rehearse.live.v1 text of `size` bytes. Returns the answer (LiveSession::Play()),
-// which stays until the next call; rehearse_size() tells how many bytes it has.
+// which stays valid until the next call; rehearse_size() says how many bytes it has.
 const char* rehearse_play(const char* request, uint32_t size) {
   static rehearse::LiveSession session;
   answer = session.Play(std::string_view(request, size));

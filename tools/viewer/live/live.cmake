@@ -1,10 +1,10 @@
 # The simulator as WebAssembly, for the pages of `rehearse report --live` and `rehearse lessons`:
-# engine, cluster, planner, readers and what a page is told. tools/viewer/build runs it with
-# Debian's emscripten; the result is kept, so that nobody else needs that.
-# Left out: real runs, gzip, XML, protobuf, threads (absent.cc stands for them).
+# engine, cluster, planner, readers and what a page needs. tools/viewer/build runs this with
+# Debian's emscripten; the result is in the repository, so that nobody else needs emscripten.
+# Left out: real runs, gzip, XML, protobuf, threads (absent.cc stands in for them).
 set(live ${PROJECT_SOURCE_DIR}/tools/viewer/live)
 
-# Others' headers that need no library, and none of this machine's C library beside them.
+# Headers of other projects that need no library, and nothing from this machine's C library.
 set(headers ${PROJECT_BINARY_DIR}/headers)
 file(MAKE_DIRECTORY ${headers})
 foreach(name boost nlohmann fmt)
@@ -29,7 +29,7 @@ add_executable(simulator ${sources} ${file})
 target_include_directories(simulator PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(simulator SYSTEM PRIVATE ${headers})
 target_compile_definitions(simulator PRIVATE FMT_HEADER_ONLY BOOST_ALL_NO_LIB)
-# emcc leaves inlining to the linker's optimizer, which does a fifth of it.
+# emcc leaves inlining to the linker's optimizer, which does only a fifth of it.
 target_compile_options(simulator PRIVATE -O2 -finline-functions -fwasm-exceptions "SHELL:-include ${live}/missing_std.h")
 target_link_options(simulator PRIVATE -O2 -fwasm-exceptions --no-entry -sALLOW_MEMORY_GROWTH=1
   -sINITIAL_MEMORY=32MB -sTOTAL_STACK=4MB -sENVIRONMENT=worker,node

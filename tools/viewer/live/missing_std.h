@@ -1,5 +1,5 @@
 // What C++20 has and the standard library of emscripten 3.1.6 (libc++ of LLVM 14) lacks, so that
-// nothing else has to know of it. Included before all else (live.cmake), there only.
+// nothing else has to know of it. Included before everything else, only in that build (live.cmake).
 #pragma once
 
 #include <charconv>

@@ -1,8 +1,8 @@
 // What follows from the spans of a run: lanes, levels of detail, what is exposed, shares of a step.
 //
 // As in the result of `rehearse run`: a moment of a rank is compute if any kernel runs, exposed if
-// only transfers are under way, waiting if it has only arrived at a collective, and else bubble (it waits for
-// another stage, or does nothing). Where several ops are exposed at once, axes share the moment equally, and an axis' ops its share.
+// only transfers are under way, waiting if it has only arrived at a collective, and otherwise bubble (it waits for
+// another stage or does nothing). Where several ops are exposed at once, axes share the moment equally, and the ops of an axis its share.
 import { Run, type ShownRank } from './data';
 
 // Disjoint intervals, ascending, with the sum of all before each.
@@ -13,7 +13,7 @@ export class Intervals {
     for (let i = 0; i < begin.length; ++i) this.sum[i + 1] = this.sum[i] + end[i] - begin[i];
   }
   get total(): number { return this.sum[this.begin.length]; }
-  // How much of them lies before `at`.
+  // How much of them is before `at`.
   before(at: number): number {
     const i = upper(this.begin, at);
     if (i === 0) return 0;
@@ -82,10 +82,10 @@ function minus(a: Intervals, b: Intervals): Intervals {
 
 // Spans, or neighbours merged where they are too small to see.
 export interface Level {
-  shortest: number;  // pieces up to that long were merged, ns
+  shortest: number;  // pieces up to this long were merged, ns
   begin: Float64Array;
   end: Float64Array;
-  cls: Uint16Array;     // that most of the time is of
+  cls: Uint16Array;     // that most of the time belongs to
   busy: Float32Array;   // share of the time
   count: Uint32Array;
 }
@@ -104,7 +104,7 @@ export class Lane {
     }
   }
 
-  // For pixels of so many nanoseconds; null: the spans themselves.
+  // For pixels of this many nanoseconds; null: the spans themselves.
   level(pixel: number): Level | null {
     let best: Level | null = null;
     for (let i = 0; ; ++i) {
@@ -157,7 +157,7 @@ export class Lane {
       busy: busy.slice(0, size), count: count.slice(0, size) };
   }
 
-  // The span at a time, or the nearest within `near`; its index in the lane, or -1.
+  // The index in the lane of the span at a time, or of the nearest within `near`; or -1.
   at(time: number, near: number): number {
     const i = upper(this.begin, time) - 1;
     if (i >= 0 && this.end[i] >= time) return i;
@@ -206,7 +206,7 @@ export class RankView {
         this.lanes.push(new Lane(run, name, communicates, list));
         return;
       }
-      // What overlaps (measured transfers) gets lanes of its own.
+      // What overlaps (measured transfers) gets its own lanes.
       const lanes: number[][] = [];
       const ends: number[] = [];
       for (const span of list) {
@@ -239,7 +239,7 @@ export class RankView {
   get exposed(): Intervals { return this.exposedParts ??= minus(this.active, this.compute); }
 
   shares(from = 0, to = this.run.step): Shares {
-    // Who waits for another stage is in the pipeline's bubble.
+    // Waiting for another stage is the pipeline's bubble.
     const { ops, op } = this.run;
     const ofCollectives = (span: number) => ops.kind[op[span]] !== 'send' && ops.kind[op[span]] !== 'receive';
     this.waitParts ??= minus(minus(this.unionOf(true, this.run.ready, this.run.begin, ofCollectives), this.compute), this.active);
@@ -289,7 +289,7 @@ export class RankView {
     return this.exposedOf = result;
   }
 
-  // Compute of one micro-batch and direction, as a block; none where there is only one micro-batch.
+  // Compute of one micro-batch and direction, as a block; none if there is only one micro-batch.
   get blocks(): Block[] {
     if (this.microBlocks) return this.microBlocks;
     const blocks: Block[] = [];

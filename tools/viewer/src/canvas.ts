@@ -1,4 +1,4 @@
-// A canvas that is as large as its place, and sharp.
+// A sharp canvas that fills its place.
 import { h } from './text';
 
 export class Sheet {
@@ -37,7 +37,7 @@ export class Sheet {
   }
 }
 
-// From nothing to full, readable without telling red from green: dark blue over grey to yellow.
+// From nothing to full, for the colour-blind too: dark blue over grey to yellow.
 const kScale: [number, number, number][] =
     [[0, 42, 102], [52, 74, 110], [98, 105, 112], [140, 136, 116], [190, 174, 102], [234, 208, 74], [255, 234, 70]];
 export function loadColor(share: number): string {

@@ -1,4 +1,4 @@
-// A less B: what `rehearse compare` says of two steps, and where the gap comes from.
+// A minus B: what `rehearse compare` says about two steps, and where the gap comes from.
 import type { Panel } from './panels';
 import type { State } from './state';
 import { type Column, h, percent, s, table, time } from './text';
@@ -14,7 +14,7 @@ export function comparePanel(state: State): Panel | null {
 
   // Rows of the steps' shares, under the keys of `rehearse compare --format json`.
   const parts = ['compute_seconds', 'exposed_communication_seconds', 'waiting_seconds', 'other_seconds'];
-  const labels = ['compute', 'exposed communication', 'waiting for others', 'nothing of these'];
+  const labels = ['compute', 'exposed communication', 'waiting for others', 'none of these'];
   const share = (side: 'a' | 'b', part: string): number => Number(all['gap']?.[part]?.[side] ?? NaN);
   const most = Math.max(a.step, b.step) / 1e9;
   const bars = s('svg', { viewBox: '0 0 900 64', class: 'bars', role: 'img', 'aria-label': 'Where the time of both goes' });
@@ -59,7 +59,7 @@ export function comparePanel(state: State): Panel | null {
     ...warnings, bars,
     h('p', { class: 'legend' }, ...labels.map((label, i) => h('span', {}, h('i', { class: 'swatch', style: `background:var(--${classes[i]})` }), label))),
     all['only_in_a'] + all['only_in_b'] > 0 && h('p', { class: 'note' },
-      `${all['only_in_a']} kinds of ops are only in A, ${all['only_in_b']} only in B; the tables are of what both have`),
+      `${all['only_in_a']} kinds of ops are only in A, ${all['only_in_b']} only in B; the tables show what both have`),
     given.length > 0 && h('div', {}, h('h3', {}, 'How the scenarios differ'), h('table', {}, h('tbody', {}, ...given.map((one) =>
       h('tr', {}, h('td', {}, one.path), h('td', {}, String(one.a ?? '')), h('td', {}, String(one.b ?? ''))))))),
     h('div', { class: 'columns' },

@@ -1,5 +1,5 @@
-// What a page is of: runs (steps with their spans), their comparison, and tables of many steps.
-// scenarios/reporting/report_page.h says what stands in the header. Times are nanoseconds.
+// What a page holds: runs (steps with their spans), their comparison, and tables of many steps.
+// scenarios/reporting/report_page.h says what is in the header. Times are nanoseconds.
 import type { Unpacked } from './decode';
 
 export interface SpanClass { name: string; fill: string; ink: string; communicates: boolean }
@@ -67,13 +67,13 @@ export interface Result {
 
 export const kPhases = ['forward', 'recompute', 'backward', 'synchronize', 'update'];
 
-// The ops of all roles, one behind the other.
+// The ops of all roles, one after the other.
 export interface Ops {
   name: string[];
   kind: string[];
   detail: string[];
   cls: Uint16Array;
-  waits: Uint8Array;  // kernels that are none
+  waits: Uint8Array;  // kernels that only wait
   stream: Uint16Array;
   phase: Uint8Array;
   layer: Int32Array;
@@ -84,7 +84,7 @@ export interface Ops {
   after: Float64Array;
 }
 
-// What is read of JSON that our own program wrote.
+// JSON that our own program wrote.
 type Json = Record<string, any>;  // eslint-disable-line
 
 export class Run {
@@ -195,11 +195,11 @@ export class Run {
     }));
   }
 
-  // Positions count copies of what a role repeats; their ops are kept once.
+  // Positions count the copies of what a role repeats; their ops are stored once.
   private placeOps(rank: ShownRank): void {
     const role = this.roles[rank.role];
     let repeat = 0;
-    let shift = 0;  // positions that copies before took
+    let shift = 0;  // positions that earlier copies took
     for (let i = rank.first; i < rank.end; ++i) {
       const position = this.position[i];
       let place = position - shift;
@@ -234,7 +234,7 @@ export class Run {
     return this.shown[low];
   }
 
-  // The shown rank whose spans are those of `rank` too; nothing where they are left out.
+  // The shown rank whose spans also stand for `rank`; nothing if they are left out.
   shownFor(rank: number): ShownRank | undefined {
     const at = (runs: [number, number][]) => {
       let left = rank;

@@ -15,7 +15,7 @@ function bytesOfBase64(text: string): Uint8Array {
 
 async function gunzip(bytes: Uint8Array): Promise<Uint8Array> {
   if (typeof DecompressionStream === 'undefined')
-    throw new Error('this browser cannot unpack the data; any of 2023 or later can');
+    throw new Error('this browser cannot unpack the data; any from 2023 or later can');
   const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

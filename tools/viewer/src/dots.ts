@@ -61,7 +61,7 @@ export function dotsPanel(dots: Dots, index: number): Panel {
         series.push({ label, stroke: color('--faint'), width: factor === 1 ? 1.5 : 1, dash: factor === 1 ? [] : [5, 4], points: { show: false } });
       }
     }
-    // Nothing is better in both than those of the front.
+    // The front: no point is better in both than these.
     if (names.includes('Pareto front') && x === dots.across && y === dots.metric) {
       data.push(points.map((point) => point.row['on_front'] === true ? point.y : null));
       series.push({ label: 'the front', stroke: color('--ink'), width: 1.5, spanGaps: true, points: { show: false } });

@@ -42,7 +42,7 @@ export async function showLessons(written: Record<string, unknown>, data: (name:
         box.checked = true;
         panel.change(lesson.set, both);
       } }, h('summary', {}, 'The answer'), ...lesson.answer.map((text) => h('p', {}, text))),
-      h('h3', {}, 'Or turn this'));
+      h('h3', {}, 'Or change this'));
     panel.take(lesson.live, before);
   };
   document.body.classList.add('live');

@@ -1,5 +1,5 @@
-// What a person can turn in a page that simulates: sliders, switches, choices, the scenario's text.
-// scenarios/reporting/live.h says what is asked, live_controls.h what there is to turn.
+// What can be changed in a page that simulates: sliders, switches, choices, the scenario's text.
+// scenarios/reporting/live.h says what is asked, live_controls.h which controls there are.
 import { type Page, readPage } from './data';
 import { unpackedOf } from './decode';
 import { Simulator } from './simulator';
@@ -29,7 +29,7 @@ interface Turned { changes: () => string[]; edits: () => Record<string, unknown>
 const kNoChanges = () => [] as string[];
 const kNoEdits = () => [] as Record<string, unknown>[];
 
-// 1/10 to 10 in steps that are equal as factors.
+// 1/10 to 10, in steps of the same factor.
 function factorSlider(label: string, now: string, changed: () => void):
     { element: HTMLElement; factor: () => number; reset: () => void } {
   const slider = h('input', { type: 'range', min: -20, max: 20, step: 1, value: 0, 'aria-label': label });
@@ -59,8 +59,8 @@ export class LivePanel {
   private turned: Turned[] = [];
   private text = h('textarea', {});
   private played = 0;
-  private more: string[] = [];  // changes that others make
-  private prepared: (() => Page) | null = null;  // what these make of the step, if that is known
+  private more: string[] = [];  // changes made elsewhere
+  private prepared: (() => Page) | null = null;  // the step with these changes, if it is known
 
   constructor(private readonly root: HTMLElement, packed: string, private readonly expose: Expose) {
     this.simulator = new Simulator(packed);
@@ -82,7 +82,7 @@ export class LivePanel {
     this.show(first, 0);
   }
 
-  // Changes besides those of the controls; `prepared` is what they alone make of the step.
+  // Changes besides those of the controls; `prepared` is the step with these alone.
   change(changes: string[], prepared: (() => Page) | null): void {
     this.more = changes;
     this.prepared = prepared;
@@ -166,7 +166,7 @@ export class LivePanel {
     const own = this.changes();
     const edited = this.text.value === scenario.step.text ? undefined : this.text.value;
     if (own.length === 0 && edited === undefined && (this.more.length === 0 || this.prepared)) {
-      ++this.played;  // an answer that is under way is no longer wanted
+      ++this.played;  // an answer on its way is no longer wanted
       this.message.hidden = true;
       this.show(this.more.length > 0 ? this.prepared!() : first, 0);
       return;
@@ -190,7 +190,7 @@ export class LivePanel {
     }
   }
 
-  // Where it happened: the line of the text, to go to.
+  // The line of the text with the mistake, to go to.
   private tellMistake(message: string): void {
     const name = this.scenario!.step.name;
     const line = message.startsWith(`${name}:`) ? parseInt(message.slice(name.length + 1), 10) : NaN;
@@ -214,7 +214,7 @@ export class LivePanel {
     const total = performance.now() - begin;
     const share = b ? b.step / a.step - 1 : 0;
     this.told.textContent = !b ? `One step takes ${time(a.step)}.`
-        : `${time(b.step)} where it was ${time(a.step)}: ${share > 0 ? '+' : ''}${percent(share)}.` +
+        : `${time(b.step)} instead of ${time(a.step)}: ${share > 0 ? '+' : ''}${percent(share)}.` +
           (took > 0 ? ` Simulated here in ${took.toFixed(took < 10 ? 1 : 0)} ms.` : '');
     this.tellParts({ took, total });
   }

@@ -22,7 +22,7 @@ function expose(parts: Record<string, unknown>): void {
   document.documentElement.dataset['ready'] = 'yes';
 }
 
-// What stands in the page under a name; megabytes that nobody needs a second time.
+// What the page holds under a name: megabytes that nobody needs a second time.
 function takeText(id: string): string | null {
   const element = document.getElementById(id);
   const text = element?.textContent ?? null;

@@ -1,4 +1,4 @@
-// The views below the timeline, all of the same window, cursor and choice.
+// The views below the timeline, which share its window, cursor and choice.
 import { groups, loadAt, type Group, type Shares, viewOf, upper } from './analysis';
 import { loadColor, Sheet } from './canvas';
 import { kPhases, type Link, type Run, type ShownRank } from './data';
@@ -10,7 +10,7 @@ export interface Panel {
   id: string;
   name: string;
   element: HTMLElement;
-  show(): void;  // it is looked at: bring it up to date
+  show(): void;  // it becomes visible: bring it up to date
 }
 
 function swatch(fill: string): HTMLElement { return h('i', { class: 'swatch', style: `background:${fill}` }); }
@@ -53,7 +53,7 @@ export function selectionPanel(state: State, timeline: Timeline): Panel {
         h('table', { class: 'facts' }, h('tbody', {}, ...describe(run, span).map(([name, value]) =>
           h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, value)))))),
       list('It waited for', waited, 'nothing: it could begin at once'),
-      list('What waits for it', waiters, run.knowsWaits ? 'nothing does' : 'the file of a timeline does not tell this'),
+      list('What waits for it', waiters, run.knowsWaits ? 'nothing does' : 'a timeline file does not say'),
     ];
   };
 
@@ -84,12 +84,12 @@ export function selectionPanel(state: State, timeline: Timeline): Panel {
       ];
       return h('div', { class: 'wide' },
         h('h3', {}, `${run.letter} ${state.selection ? 'Selected' : 'In view'}: ${time(to - from)}, ${ranks.length} rank${ranks.length === 1 ? '' : 's'}`),
-        h('p', {}, 'Of a rank in the mean: compute ', h('b', {}, time(mean('compute'))), ', exposed ', h('b', {}, time(mean('exposed'))),
+        h('p', {}, 'Mean over ranks: compute ', h('b', {}, time(mean('compute'))), ', exposed ', h('b', {}, time(mean('exposed'))),
           ', waiting ', h('b', {}, time(mean('waiting'))), ', bubble ', h('b', {}, time(mean('bubble'))), '; hidden ', h('b', {}, time(mean('hidden')))),
         table(columns, rows, { sort: 2, label: 'Sums of the range' }));
     });
     return [h('div', { class: 'wide' }, h('p', { class: 'note' }, 'Rows by ', pick, state.selection ? '' :
-      ' of what is in view; drag over the timeline to select a range'), ...tables)];
+      ' for what is in view; drag over the timeline to select a range'), ...tables)];
   };
 
   const draw = () => {
@@ -195,14 +195,14 @@ export function breakdownPanel(state: State, timeline: Timeline): Panel {
         } else bar.parts[0] += group.took * weight;
       }
       const rows = [...layers].sort((a, b) => a[0] - b[0]).map(([, bar]) => bar);
-      body.replaceChildren(bars('By layer, a rank in the mean', rows, Math.max(...rows.map((row) => row.parts[0] + row.parts[1])),
+      body.replaceChildren(bars('By layer, mean over ranks', rows, Math.max(...rows.map((row) => row.parts[0] + row.parts[1])),
         'of the ranks that are shown', [0, 1]));
       return;
     }
     const found = groups(run, used, 0, run.step, (span) => run.communicates(span) ? run.classOf(span).name : '');
     const rows = found.filter((group) => group.name !== '').sort((a, b) => b.took - a.took)
         .map((group) => ({ label: group.name, parts: [group.exposed * weight], hidden: (group.took - group.exposed) * weight }));
-    body.replaceChildren(bars('By axis, a rank in the mean', rows,
+    body.replaceChildren(bars('By axis, mean over ranks', rows,
       Math.max(...rows.map((row) => Math.max(row.parts[0], row.hidden)), 1e-9), 'of the ranks that are shown', [1]));
   };
   state.on('ranks', draw);
@@ -222,7 +222,7 @@ export function memoryPanel(state: State): Panel | null {
     draw();
   } }, ...curves.map(({ run, curve }, i) => h('option', { selected: i === at }, `${run.letter} rank ${curve.rank}`)));
   const kinds = ['parameters', 'gradients', 'optimizer', 'activations', 'buffers'] as const;
-  const inks = ['#46586a', '#77899b', '#a9b6c2', '#4f9d5d', '#b9cf6c'];  // none of them a kind of op
+  const inks = ['#46586a', '#77899b', '#a9b6c2', '#4f9d5d', '#b9cf6c'];  // none of them used for a kind of op
   const line = h('p', { class: 'legend' });
   const sheet = new Sheet('Memory over time', (context, width, height) => {
     const { run, curve } = curves[at];
@@ -242,7 +242,7 @@ export function memoryPanel(state: State): Panel | null {
       below += value;
     });
     const pixels = Math.max(1, Math.floor(width - left - 8));
-    // Of each pixel the fullest moment.
+    // The fullest moment of each pixel.
     let point = Math.max(upper(curve.at, from) - 1, 0);
     for (let i = 0; i < pixels; ++i) {
       const begin = from + i / pixels * (to - from);
@@ -421,7 +421,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
     };
     users.replaceChildren(
       h('h3', {}, link.name),
-      h('p', {}, `${link.kind}, ${rate(link.capacity)}${link.count > 1 ? `, ${whole(link.count)} that do the same` : ''}; carries ${bytes(link.bytes)}, ${percent(link.use)} of what it could`),
+      h('p', {}, `${link.kind}, ${rate(link.capacity)}${link.count > 1 ? `, ${whole(link.count)} that do the same` : ''}; carries ${bytes(link.bytes)}, ${percent(link.use)} of its capacity`),
       h('h3', {}, `At ${time(state.cursor)}: ${percent(loadAt(link, state.cursor))} full, ${now.length} transfer${now.length === 1 ? '' : 's'}`),
       h('ul', {}, ...now.slice(0, 12).map((span) => h('li', {}, h('button', { click: () => zoom(span) },
         opLabel(run, span), ` rank ${run.shownOf(span).rank}`)))),

@@ -1,4 +1,4 @@
-// The simulator in this page: WebAssembly in a worker of its own, so that the page stays usable.
+// The simulator in this page: WebAssembly in its own worker, so that the page stays usable.
 import { unpackBytes } from './decode';
 
 // What the worker does before and after the simulator's own JavaScript (tools/viewer/live). All is one script: a page
@@ -109,7 +109,7 @@ export class Simulator {
         asked.done({ bytes: data.bytes as Uint8Array, took: data.took as number });
         return;
       }
-      // It may hold anything now: the next request gets a new one.
+      // Its state is unknown now: the next request gets a new worker.
       worker.terminate();
       this.worker = null;
       asked.fail(new Error(`the simulator stopped: ${data.fault as string}`));

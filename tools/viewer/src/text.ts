@@ -1,4 +1,4 @@
-// Numbers as a person reads them, and elements made without any markup in names.
+// Numbers for people, and elements in which names are never markup.
 
 function digits(value: number): string {
   const size = Math.abs(value);
@@ -67,7 +67,7 @@ export interface Column<Row> {
   title?: string;
 }
 
-// A table that sorts by the head that is clicked. At most `most` rows are shown.
+// A table that is sorted by clicking a heading. At most `most` rows are shown.
 export function table<Row>(columns: Column<Row>[], rows: Row[], options: {
   sort?: number; falling?: boolean; most?: number; click?: (row: Row) => void; label: string;
 } ): HTMLElement {

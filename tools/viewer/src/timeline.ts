@@ -1,5 +1,5 @@
-// The timeline: a canvas of rows (rank by stream) that is drawn anew for every change, whatever the
-// number of spans, since what is too small to see was merged before (Lane.level).
+// The timeline: a canvas of rows (rank by stream) that is redrawn on every change, however many spans
+// there are, since those too small to see were merged before (Lane.level).
 import { type Lane, type RankView, upper, viewOf } from './analysis';
 import type { Run, ShownRank } from './data';
 import type { State } from './state';
@@ -21,7 +21,7 @@ interface Row {
 
 export interface RankChoice { run: Run; shown: ShownRank; rank: number }
 
-// Ranks that are shown at first: one of each role of a pipeline, else the first few.
+// Ranks that are shown at first: one of each role of a pipeline, otherwise the first few.
 export function firstRanks(run: Run, most: number): RankChoice[] {
   const choices: RankChoice[] = [];
   const seen = new Set<number>();
@@ -152,7 +152,7 @@ export class Timeline {
     this.canvas.height = Math.max(1, Math.round(this.height * ratio));
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
-    this.spacer.style.marginTop = `${-this.height}px`;  // it lies behind the canvas, which stays in view
+    this.spacer.style.marginTop = `${-this.height}px`;  // it is behind the canvas, which stays in view
     this.hatches.clear();
     this.drawNow();
   }
@@ -562,7 +562,7 @@ export class Timeline {
     const merged = upper(row.lane.begin, at + pixel) - upper(row.lane.begin, at - pixel);
     return { run: row.run, span: row.lane.spans[i], merged };
   }
-  // Where a span is drawn, for whoever wants to point at it.
+  // Where a span is drawn, to point at it.
   placeOf(run: Run, span: number): { x: number; y: number } | null {
     const row = this.rowOf(run, span);
     if (!row) return null;
@@ -650,7 +650,7 @@ export class Timeline {
     this.tip.style.top = `${Math.max(0, Math.min(y + 14, this.element.clientHeight - tall - 4))}px`;
   }
 
-  // Ops whose name, axis or layer fits. Returns how many spans do.
+  // Finds ops whose name, axis or layer fits. Returns how many spans do.
   find(text: string): number {
     this.state.search = text.trim();
     this.matches = [];

@@ -1,4 +1,4 @@
-// "How to read this": a walk over the very data that the page has.
+// "How to read this": a walk through the data of this page.
 import { viewOf } from './analysis';
 import type { State } from './state';
 import { bytes, h, percent, time, whole } from './text';
@@ -35,7 +35,7 @@ export function makeTour(state: State, timeline: Timeline, open: (panel: string)
       }, text: `The axis is one step of ${time(run.step)}. A row is a stream of a rank: compute first, then a row for each axis that it communicates on.` +
         (shown.standsFor > 1 ? ` Rank ${shown.rank} stands for ${whole(shown.standsFor)} ranks that do the same.` : '') },
       { title: 'Where the time goes', panel: 'breakdown', act: () => state.showAll(),
-        text: `Rank ${shown.rank} computes for ${time(shares.compute)}. For ${time(shares.exposed)} (${percent(shares.exposed / run.step)}) it only communicates: that is exposed. It waits for others for ${time(shares.waiting)}, and does nothing for ${time(shares.bubble)}. Another ${time(shares.hidden)} of communication hide behind compute.` },
+        text: `Rank ${shown.rank} computes for ${time(shares.compute)}. For ${time(shares.exposed)} (${percent(shares.exposed / run.step)}) it only communicates: that is exposed. It waits for others for ${time(shares.waiting)}, and does nothing for ${time(shares.bubble)}. Another ${time(shares.hidden)} of communication is hidden behind compute.` },
     ];
     if (view.blocks.length > 0) {
       const block = view.blocks[Math.floor(view.blocks.length / 2)];
@@ -46,10 +46,10 @@ export function makeTour(state: State, timeline: Timeline, open: (panel: string)
     }
     if (most >= 0 && exposed[most - shown.first] > 0)
       list.push({ title: 'Exposed communication', panel: 'selection', act: look(most),
-        text: `Hatched is what no kernel hides; the strip below a rank shows it at any zoom. This one, ${run.nameOf(most)}, is exposed for ${time(exposed[most - shown.first])}, the longest of the rank.` });
+        text: `What no kernel hides is hatched; the strip below a rank shows it at any zoom. This one, ${run.nameOf(most)}, is exposed for ${time(exposed[most - shown.first])}, longer than any other on this rank.` });
     if (hidden >= 0)
       list.push({ title: 'Hidden communication', panel: 'selection', act: look(hidden),
-        text: `This ${run.nameOf(hidden)} is the one that hides most behind compute. Arrows come from what it waited for, and lead to what waits for it.` });
+        text: `This ${run.nameOf(hidden)} is the one with the longest part hidden behind compute. Arrows come from what it waited for, and lead to what waits for it.` });
     const held = most >= 0 ? run.bottleneckOf(most) : undefined;
     if (held)
       list.push({ title: 'What holds it back', panel: 'cluster', act: () => {
@@ -63,17 +63,17 @@ export function makeTour(state: State, timeline: Timeline, open: (panel: string)
         state.choose(null);
         state.showAll();
         state.tell('options');
-      }, text: 'The line runs through what the step waited for, from its begin to its end. Only what it touches can make the step shorter. C switches it.' });
+      }, text: 'The line runs through what the step waited for, from its beginning to its end. Only a change to something on it can make the step shorter. C switches it on and off.' });
     if (run.memory.length > 0) {
       const curve = run.memory[0];
       list.push({ title: 'Memory', panel: 'memory', act: () => state.showAll(),
-        text: `Parameters, gradients and optimizer state (${bytes(curve.parameters + curve.gradients + curve.optimizer)} on rank ${curve.rank}) stay; activations grow in the forward pass and go in the backward pass.` });
+        text: `Parameters, gradients and optimizer state (${bytes(curve.parameters + curve.gradients + curve.optimizer)} on rank ${curve.rank}) stay; activations grow in the forward pass and are freed in the backward pass.` });
     }
     if (state.page.runs.length > 1)
       list.push({ title: 'A above B', panel: 'compare', act: () => state.showAll(),
         text: `Both steps share one axis and one cursor: A ${time(state.page.runs[0].step)}, B ${time(state.page.runs[1].step)}. The table says which ops and axes differ.` });
     list.push({ title: 'Now you', panel: 'selection', act: () => {},
-      text: 'W and S zoom, A and D move, or the wheel with Ctrl. Drag to select a range; click an op; / searches; ? brings this back.' });
+      text: 'W and S, or Ctrl and the wheel, zoom; A and D move. Drag to select a range; click an op; / searches; ? brings this back.' });
     return list;
   };
 

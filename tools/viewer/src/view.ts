@@ -1,4 +1,4 @@
-// What a page shows of steps and tables: lays out its views, and listens to keys.
+// Shows steps and tables: lays out the views and listens to keys.
 import { comparePanel } from './compare';
 import type { Page } from './data';
 import { dotsPanel } from './dots';
@@ -32,13 +32,13 @@ function legend(page: Page): HTMLElement {
 }
 
 export interface View {
-  state: State | null;  // of steps
+  state: State | null;  // of a page with steps
   parts: Record<string, unknown>;  // what tests drive
   panel: () => string;  // the one that is open
   close: () => void;
 }
 
-// Shows the page in `root`. `before` is what stood there, whose window and panel are kept.
+// Shows the page in `root`. `before` is what was there, whose window and panel are kept.
 export function showPage(page: Page, root: HTMLElement, before: View | null = null): View {
   before?.close();
   const listening = new AbortController();
@@ -126,7 +126,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     title: 'Show another rank: its number, Enter', keydown: (event: KeyboardEvent) => {
       if (event.key === 'Enter') {
         const [, letter, number] = /^\s*([ab]?)\s*(\d+)\s*$/i.exec(rank.value) ?? [];
-        if (number === undefined) tell(`"${rank.value}" is no rank; a number is wanted${page.runs.length > 1 ? ', as B 3' : ''}`);
+        if (number === undefined) tell(`"${rank.value}" is not a rank; type a number${page.runs.length > 1 ? ', such as B 3' : ''}`);
         else tell(timeline.addRank(page.runs[letter?.toUpperCase() === 'B' ? 1 : 0] ?? page.runs[0], Number(number)));
       }
       event.stopPropagation();
@@ -143,7 +143,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   const path = page.runs.some((run) => run.path.begin.length > 0)
       ? toggle('Critical path', 'C', () => state.showPath, (on) => { state.showPath = on; }) : null;
   const isFew = () => timeline.ranks.length < page.runs.reduce((sum, run) => sum + run.shown.length, 0);
-  const allRanks = h('button', { title: 'All ranks that the page holds, or a few', click: () => {
+  const allRanks = h('button', { title: 'Show all ranks that the page holds, or only a few', click: () => {
     timeline.setRanks(isFew() ? page.runs.flatMap((run) => run.shown.map((shown) => ({ run, shown, rank: shown.rank })))
         : page.runs.flatMap((run) => firstRanks(run, 4)));
   } });
@@ -182,7 +182,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);
   else state.showAll();
   open(before?.panel() ?? 'selection');
-  // Other views stay in view while ops are chosen in them.
+  // Other views stay open while ops are chosen in them.
   state.on('chosen', () => { if (state.chosen && current === 'breakdown') open('selection'); });
 
   const isWriting = (target: EventTarget | null) => target instanceof HTMLInputElement ||

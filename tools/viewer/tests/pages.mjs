@@ -167,7 +167,7 @@ await test('any rank can be asked for', one, async (page) => {
   await page.fill('[aria-label="Show another rank"]', '13');
   await page.press('[aria-label="Show another rank"]', 'Enter');
   assert.match(await page.textContent('.status'), /rank 13/);
-  for (const [wrong, said] of [['99', /there is no rank 99/], ['x', /is no rank/], ['-1', /is no rank/]]) {
+  for (const [wrong, said] of [['99', /there is no rank 99/], ['x', /is not a rank/], ['-1', /is not a rank/]]) {
     await page.fill('[aria-label="Show another rank"]', wrong);
     await page.press('[aria-label="Show another rank"]', 'Enter');
     assert.match(await page.textContent('.status'), said);
@@ -315,7 +315,7 @@ await test('a lesson asks first; its change lies below, and the answer can be op
   assert.ok(!await page.isVisible('.answer p'));
   await page.click('#change');
   await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
-  assert.ok((await page.textContent('.side')).includes('7.028 ms where it was 6.012 ms'));
+  assert.ok((await page.textContent('.side')).includes('7.028 ms instead of 6.012 ms'));
   await page.click('.answer summary');
   assert.ok(await page.isVisible('.answer p >> nth=0'));
   await page.click('#change');
