@@ -18,6 +18,7 @@
 // Where a plan does not fit the memory it is played all the same, for the run did.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -97,6 +98,10 @@ inline constexpr double kApart = 0.02;
 // Plays all rows, `threads` at a time, 0: one a core. Throws Error (file, line) for rows that
 // cannot be played, the first by line.
 Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer);
+// When `is_stopped` says so no row is begun any more, and those that were not are taken out of the
+// table. Throws Stopped when that leaves none.
+Validation Validate(ValidationTable* table, unsigned threads, ProgressObserver& observer,
+                    const std::function<bool()>& is_stopped);
 
 // The same from measured and predicted steps on.
 ValidatedGroup Judge(std::string name, std::vector<size_t> members,
