@@ -42,8 +42,8 @@ TEST(FirstScenarioTest, ModelsOfImagesHaveOne) {
     EXPECT_EQ(Played({"dgx-a100", model, "data-parallel"}).size(), 1u) << model;
 }
 
-// Five axes deal 256 ranks in 495 ways; with those that keep more than four copies the model does not
-// fit.
+// Five axes deal 256 ranks in 495 ways; with those that keep more than four copies the model does
+// not fit.
 TEST(FirstScenarioTest, AMeshIsFoundAmongManyThatDoNotFit) {
   EXPECT_EQ(Played({"dgx-h100:nodes=32", "gpt-175b", "combined"}).size(), 1u);
 }
