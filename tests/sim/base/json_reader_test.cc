@@ -665,6 +665,17 @@ TEST(JsonSetTest, AnAssignmentHasAPathAndAValue) {
   EXPECT_THROW(document.Set(std::string(1000, '.')), Error);
 }
 
+TEST(JsonSetTest, WhatBeginsAsJsonIsNoText) {
+  JsonDocument document = Parse("{}");
+  // What a shell leaves of edits=[{"links": "a"}] without quotes.
+  EXPECT_THAT([&] { document.Set("edits=[{links:"); },
+              ThrowsMessage<Error>(StrEq("--set: found \"[{links:\", which begins as JSON does but "
+                                         "is none; in a shell it stands between ' and '")));
+  EXPECT_THROW(document.Set("cluster={preset: dgx-a100}"), Error);
+  document.Set("name=a [draft]");
+  EXPECT_EQ(document.value()["name"], "a [draft]");
+}
+
 TEST(JsonSetTest, WhatAFileMayNotHaveSetMayNotEither) {
   JsonDocument document = Parse("{}");
   EXPECT_THROW(document.Set("a=" + std::string(65, '[') + std::string(65, ']')), Error);
