@@ -21,9 +21,9 @@ json ValueOf(std::string_view text, const Place& by) {
     return ParseJson(text, kJsonSetFile, JsonComments::kRefused).value;
   } catch (const JsonSyntaxError&) {
     if (!text.empty() && (text.front() == '[' || text.front() == '{'))
-      throw Error(by, fmt::format("found {}, which begins as JSON does but is none; in a shell it "
-                                  "stands between ' and '",
-                                  QuotedJson(text)));
+      throw Error(
+          by, fmt::format("found {}, which begins as JSON does but is none{}", QuotedJson(text),
+                          by.file == kJsonSetFile ? "; in a shell it stands between ' and '" : ""));
     return std::string(text);
   }
 }
