@@ -35,6 +35,11 @@ Seconds TimeOf(const Cluster& cluster, uint32_t device, const Op& op) {
 }
 
 // Execution traces of the job on its devices, and what there is to say of them.
+void CheckTracesFolder(const std::string& folder) {
+  if (folder.empty() || IsStandardOutput(folder))
+    throw Error(fmt::format("--chakra: found \"{}\", expected a folder", folder));
+}
+
 std::string WriteTraces(const Cluster& cluster, const Job& job, const ScheduleTitle& title,
                         const std::string& folder) {
   ChakraDevices devices;
@@ -120,6 +125,7 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   const bool has_traces = values.count("chakra") > 0;
   const bool has_goal = values.count("goal") > 0;
   const bool has_file = (!has_traces && !has_goal) || !values["output"].defaulted();
+  if (has_traces) CheckTracesFolder(values["chakra"].as<std::string>());
   if (has_file) CheckWritable(path);
   if (has_goal) CheckWritable(values["goal"].as<std::string>());
   const Scenario scenario = ReadScenarioArgument(syntax, values);
