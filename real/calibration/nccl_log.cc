@@ -157,8 +157,10 @@ class TableMaker {
       seconds = row.bytes.value() / *row.algorithm_bandwidth;
     } else if (row.bus_bandwidth) {
       if (!table.kind || !table.ranks)
-        Fail(row.line,
-             "a bus bandwidth alone says the time only when the kind and the ranks are known");
+        Fail(
+            row.line,
+            "a bus bandwidth alone says the time only when the kind and the ranks are known, as by "
+            "--kind all-reduce --ranks 0-7");
       // busbw = algbw times a factor that does not depend on the time.
       const BytesPerSecond factor = BusBandwidth(*table.kind, *table.ranks, Bytes(1), Seconds(1));
       seconds = row.bytes.value() * factor.value() / *row.bus_bandwidth;
