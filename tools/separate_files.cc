@@ -38,6 +38,12 @@ bool IsOther(const fs::path& path) {
   return fs::is_other(path, unknown);
 }
 
+// A preset may be called as a folder is.
+bool IsFile(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_regular_file(path, unknown);
+}
+
 bool AreOne(const std::string& a, const std::string& b) {
   if (IsOther(a) || IsOther(b)) return false;
   std::error_code unknown;
@@ -81,7 +87,7 @@ void CheckThatFilesDiffer(const CommandSyntax& syntax, const po::variables_map& 
                               output.option, OutputName(output.path)));
     }
     for (const GivenPath& input : inputs) {
-      if (is_printed || !InputExists(input.path) || !AreOne(input.path, output.path)) continue;
+      if (is_printed || !IsFile(input.path) || !AreOne(input.path, output.path)) continue;
       throw Error(fmt::format("{}: found \"{}\", which is read; expected another file",
                               output.option, output.path));
     }

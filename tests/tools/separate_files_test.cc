@@ -44,6 +44,13 @@ TEST_F(SeparateFilesTest, TwoOutputsNeedTwoPlaces) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "step.goal"));
 }
 
+TEST_F(SeparateFilesTest, AFolderMayBeCalledAsAPresetIs) {
+  const std::string step =
+      "run '" + Shipped("schedules/two-ranks") + "' --cluster switch:devices=2";
+  EXPECT_EQ(Execute(step + " --out switch").code, 0);
+  EXPECT_EQ(Execute(step + " --out switch").code, 0);
+}
+
 TEST_F(SeparateFilesTest, APipeMayBeBothEnds) {
   EXPECT_EQ(Shell("$rehearse plan - -o - < step.json > step.schedule.json"), 0);
   EXPECT_EQ(Execute("plan step.json --goal /dev/null -o /dev/null").code, 0);
