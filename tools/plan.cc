@@ -17,6 +17,7 @@
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
 #include "tools/scenario_options.h"
+#include "tools/terminal.h"
 #include "topology/cluster/cluster.h"
 #include "topology/devices/device.h"
 
@@ -129,7 +130,9 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   if (has_file) CheckWritable(path);
   if (has_goal) CheckWritable(values["goal"].as<std::string>());
   const Scenario scenario = ReadScenarioArgument(syntax, values);
-  const Job job = PrepareOne(scenario, "rehearse plan");
+  ProgressLine progress(ProgressWanted());
+  const Job job = PrepareOne(scenario, "rehearse plan", progress);
+  progress.Clear();
   const ScheduleTitle title = {job.name, scenario.description};
   if (has_traces) {
     PrintBeside(has_file ? path : "",
