@@ -57,7 +57,6 @@ void CheckThatFilesDiffer(const CommandSyntax& syntax, const po::variables_map& 
   std::vector<GivenPath> inputs;
   std::vector<GivenPath> outputs;
   const auto add = [&](const std::string& name, const Taken& taken) {
-    if (values.count(name) == 0) return;
     for (const std::string& text : TextsOf(values[name])) {
       // Commands print by default only what goes nowhere else.
       if (values[name].defaulted() && IsStandardOutput(text)) continue;
@@ -71,9 +70,12 @@ void CheckThatFilesDiffer(const CommandSyntax& syntax, const po::variables_map& 
       }
     }
   };
-  for (const auto& option : syntax.options.options())
-    add(option->long_name(), TakenBy(syntax, *option));
-  for (const std::string& name : syntax.positional) add(name, TakenBy(syntax, name));
+  for (const auto& option : syntax.options.options()) {
+    const std::string& name = option->long_name();
+    if (values.count(name) > 0) add(name, TakenBy(syntax, *option));
+  }
+  for (const std::string& name : syntax.positional)
+    if (values.count(name) > 0) add(name, TakenBy(syntax, name));
 
   for (size_t i = 0; i < outputs.size(); ++i) {
     const GivenPath& output = outputs[i];
