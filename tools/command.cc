@@ -12,6 +12,7 @@
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "tools/number_options.h"
+#include "tools/separate_files.h"
 
 namespace rehearse {
 
@@ -130,6 +131,7 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   }
   if (values->count("help") == 0) {
     CheckNames(syntax, *values);
+    CheckThatFilesDiffer(syntax, *values);
     return true;
   }
   std::ostringstream options;

@@ -42,7 +42,7 @@ CommandSyntax ExecuteSyntax() {
   syntax.explanation =
       "Runs the scenario's schedule for real: real numbers, real kernels, real messages. Ranks\n"
       "are threads of this process, or processes when started by mpirun, srun or torchrun. After\n"
-      "Ctrl-C, ranks that are threads still report the steps measured so far. Examples:\n"
+      "Ctrl-C, ranks that are threads report the steps trained or measured so far. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
       "  rehearse execute scenarios/cpu-4d.json --steps 50         its losses, and one rank's\n"
@@ -226,12 +226,15 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
         serial, schedule, transport, wanted.seed,
         request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(DType::kFp64));
   }
+  if (request.begin_stoppable && transport.rank() == 0) request.begin_stoppable();
+  bool is_cut = false;  // the training, as rank 0 knows; its losses are shown with steps timed
   if (request.steps > 0) {
     TrainingOptions training;
     training.steps = request.steps;
     training.seed = wanted.seed;
     training.arithmetic = request.trains_in;
     training.observer = request.observer;
+    if (request.begin_stoppable) training.is_stopped = IsStopAsked;
     TrainedSteps trained;
     trained.arithmetic = request.trains_in;
     if (transport.rank() == 0 && HasNetwork(scenario))
@@ -239,14 +242,14 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
     training.backend =
         request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(request.trains_in);
     trained.losses = Train(schedule, transport, training);
+    is_cut = transport.rank() == 0 && trained.losses.size() < request.steps;
+    if (trained.serial_losses.size() > trained.losses.size())
+      trained.serial_losses.resize(trained.losses.size());
     executed.training = std::move(trained);
   }
   ExecutionOptions options = wanted;
   options.observer = request.observer;
-  if (request.begin_stoppable) {
-    if (transport.rank() == 0) request.begin_stoppable();
-    options.is_stopped = IsStopAsked;
-  }
+  if (request.begin_stoppable) options.is_stopped = [is_cut] { return !is_cut && IsStopAsked(); };
   options.backend =
       request.on_gpus ? GpuBackends(local_rank, request.gpu) : backend_for(wanted.arithmetic);
   executed.execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
@@ -322,6 +325,12 @@ int RunAsThreads(const Scenario& scenario, const Schedule& schedule, ExecuteRequ
   const int code = SayHowItWent(*executed, request);
   if (StopCode() == 0) return code;
   std::fflush(stdout);
+  const size_t trained = executed->training ? executed->training->losses.size() : request.steps;
+  if (trained < request.steps) {
+    Say(fmt::format("{}: {} of {} steps were trained; --steps {} asks for as many", StopWords(),
+                    trained, request.steps, trained));
+    return StopCode();
+  }
   const size_t measured = executed->execution.repeats.size();
   Say(fmt::format("{}: {} of {} steps were measured; --repeat {} asks for as many", StopWords(),
                   measured, request.options.repeats, measured));

@@ -69,8 +69,10 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   std::fputs(text.c_str(), stdout);
   if (!explanation.left_out.empty()) {
     std::fflush(stdout);
-    Say(fmt::format("{}: {} of {} machines that would help were not simulated", StopWords(),
-                    explanation.left_out.size(),
+    Say(
+        fmt::format("{}: {} of {} machines that would help were not simulated; all else that is "
+                    "shown is complete",
+                    StopWords(), explanation.left_out.size(),
                     explanation.left_out.size() + explanation.sensitivities.size()));
   }
   return StopCode();

@@ -17,6 +17,7 @@
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
 #include "tools/scenario_options.h"
+#include "tools/terminal.h"
 #include "topology/cluster/cluster.h"
 #include "topology/devices/device.h"
 
@@ -32,6 +33,11 @@ std::string CountOf(uint64_t count, const char* what) {
 Seconds TimeOf(const Cluster& cluster, uint32_t device, const Op& op) {
   return ComputeTime(cluster.DeviceOf(device), std::get<Compute>(op.work),
                      op.tag.phase == Phase::kBackward);
+}
+
+void CheckTracesFolder(const std::string& folder) {
+  if (folder.empty() || IsStandardOutput(folder))
+    throw Error(fmt::format("--chakra: found \"{}\", expected a folder", folder));
 }
 
 // Writes execution traces of the job on its devices, and returns what to print about them.
@@ -122,10 +128,13 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   const bool has_traces = values.count("chakra") > 0;
   const bool has_goal = values.count("goal") > 0;
   const bool has_file = (!has_traces && !has_goal) || !values["output"].defaulted();
+  if (has_traces) CheckTracesFolder(values["chakra"].as<std::string>());
   if (has_file) CheckWritable(path);
   if (has_goal) CheckWritable(values["goal"].as<std::string>());
   const Scenario scenario = ReadScenarioArgument(syntax, values);
-  const Job job = PrepareOne(scenario, "rehearse plan");
+  ProgressLine progress(ProgressWanted());
+  const Job job = PrepareOne(scenario, "rehearse plan", progress);
+  progress.Clear();
   const ScheduleTitle title = {job.name, scenario.description};
   if (has_traces) {
     PrintBeside(has_file ? path : "",

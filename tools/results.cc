@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/evaluating/results_file.h"
 #include "scenarios/evaluating/results_table.h"
@@ -25,7 +26,11 @@ constexpr uint32_t kMostRows = 1'000'000'000;
 std::string PrintResults(const std::vector<KeptPoint>& points, const std::string& sort,
                          OutputFormat format) {
   if (format == OutputFormat::kText) return ToText(points, sort);
-  if (format == OutputFormat::kJson) return ToJson(TableOf(points)).dump(2) + "\n";
+  if (format == OutputFormat::kJson) {
+    const nlohmann::ordered_json json = {{"schema", "rehearse.results.v1"},
+                                         {"points", ToJson(TableOf(points))}};
+    return json.dump(2) + "\n";
+  }
   return Print(TableOf(points), format);
 }
 

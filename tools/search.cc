@@ -193,8 +193,14 @@ int SearchCommand(const std::vector<std::string>& arguments) {
     std::fputs(PrintSearch(search, found, words, format).c_str(), stdout);
     if (found.was_stopped) {
       std::fflush(stdout);
-      Say(fmt::format("{}: the best of the {} points that were looked at, of {:.0f}", StopWords(),
-                      found.looked_at, search.space.Size()));
+      Say(fmt::format("{}: the best of the {} points that were looked at, of {:.0f}; {}",
+                      StopWords(), found.looked_at, search.space.Size(),
+                      results.path.empty()
+                          ? "with --results FILE what is simulated is kept, and the same command "
+                            "goes on there"
+                          : fmt::format("what was simulated is kept in {}; the same command goes "
+                                        "on there",
+                                        VisibleText(results.path))));
     }
     return StopCode();
   };

@@ -120,14 +120,15 @@ void AddTrialOptions(CommandSyntax* syntax) {
 
 namespace {
 
-// "all-reduce", "all_reduce", "AllReduce" and "all_reduce_perf" are the same.
+// "all-reduce", "all_reduce", "AllReduce" and "all_reduce_perf" are the same, and so are
+// "send-receive" and "sendrecv_perf".
 std::string Letters(const std::string& text) {
   std::string letters;
   for (const char c : text.ends_with("_perf") ? text.substr(0, text.size() - 5) : text) {
     if (c != '-' && c != '_')
       letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  return letters;
+  return letters == "sendrecv" ? "sendreceive" : letters;
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 // rehearse validate TABLE.csv: measured steps, compared with predicted ones.
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "scenarios/sweeping/validation_report.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/output_file.h"
+#include "sim/base/say.h"
 #include "tools/command.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
@@ -45,17 +49,18 @@ CommandSyntax ValidateSyntax() {
       "error. For all rows of a device and software: mean and median error, bias, rows within\n"
       "10 %, and how many pairs more than 2 points of MFU apart are put in the right order.\n"
       "A row of the CSV file is a run. Its columns: name; one of step (\"0.853s\"),\n"
-      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\"), source, group, note.\n"
-      "Every other column is a path of the scenario as --set takes it, such as training.batch;\n"
-      "an empty cell sets nothing. Lines that begin with # are comments. Tables are in\n"
-      "scenarios/validation/.\n"
+      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\"), source, group, note. Every\n"
+      "other column is a path of the scenario as --set takes it, such as training.batch; an empty\n"
+      "cell sets nothing. Lines that begin with # are comments. Tables are in\n"
+      "scenarios/validation/. After Ctrl-C the rows simulated so far are judged.\n"
       "  rehearse validate scenarios/validation/published.csv\n"
       "  rehearse validate mine.csv --format csv > errors.csv\n";
   syntax.positional = {"table"};
   syntax.takes["table"] = TakenFile({".csv"});
   syntax.takes["svg"] = TakenOutput({".svg"});
-  syntax.options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
-                               "also draw predicted against measured utilisation there");
+  syntax.options.add_options()(
+      "svg", po::value<std::string>()->value_name("FILE"),
+      "also draw predicted against measured utilisation; - is standard output");
   AddThreadsOption(&syntax.options, "rows");
   syntax.options.add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
@@ -76,21 +81,31 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   const OutputFormat format = ReadFormat(values, kValidationFormats);
   std::vector<std::string> changes;
   if (values.count("set") > 0) changes = values["set"].as<std::vector<std::string>>();
-  const std::string svg = FolderOption(values, "svg");
-  if (!svg.empty()) CheckWritable(svg);
-  const ValidationTable table =
+  const std::string svg = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
+  if (values.count("svg") > 0) CheckWritable(svg);
+  ValidationTable table =
       ReadValidationTable(ReadCsvFile(values["table"].as<std::string>()), changes);
+  const size_t wanted = table.rows.size();
+  const Stoppable stoppable;
   ProgressLine progress(ProgressWanted());
-  const Validation validation = Validate(table, ThreadsOption(values), progress);
+  const Validation validation = Validate(&table, ThreadsOption(values), progress, IsStopAsked);
   progress.Clear();
-  if (!svg.empty()) WriteFileAtomically(svg, ValidationSvg(table, validation));
+  const bool is_whole = table.rows.size() == wanted;
+  if (!svg.empty() && is_whole) WriteFileAtomically(svg, ValidationSvg(table, validation));
   const std::string text = PrintValidation(table, validation, format);
   if (svg.empty()) {
     std::fputs(text.c_str(), stdout);
   } else {
     PrintBeside(svg, text);
   }
-  return 0;
+  if (is_whole) return StopCode();
+  std::fflush(stdout);
+  Say(fmt::format(
+      "{}: {} of {} rows were played, the errors are those of these{}; a table of the "
+      "others has the rest",
+      StopWords(), table.rows.size(), wanted,
+      svg.empty() ? "" : fmt::format(", and nothing is written to {}", OutputName(svg))));
+  return StopCode();
 }
 
 }  // namespace rehearse

@@ -158,7 +158,8 @@ class TableMaker {
     } else if (row.bus_bandwidth) {
       if (!table.kind || !table.ranks)
         Fail(row.line,
-             "a bus bandwidth alone gives the time only if the kind and the ranks are known");
+             "a bus bandwidth alone gives the time only if the kind and the ranks are known; give "
+             "--kind all-reduce --ranks 0-7, for example");
       // busbw = algbw times a factor that does not depend on the time.
       const BytesPerSecond factor = BusBandwidth(*table.kind, *table.ranks, Bytes(1), Seconds(1));
       seconds = row.bytes.value() * factor.value() / *row.bus_bandwidth;

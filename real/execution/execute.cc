@@ -87,13 +87,13 @@ class StepObserver {
   const bool tells_;
 };
 
-bool IsStopped(const ExecutionOptions& options, Transport& transport) {
-  if (!options.is_stopped) return false;
-  const bool own = transport.rank() == 0 && options.is_stopped();
+}  // namespace
+
+bool AgreeToStop(const std::function<bool()>& is_stopped, Transport& transport) {
+  if (!is_stopped) return false;
+  const bool own = transport.rank() == 0 && is_stopped();
   return BroadcastBytes(transport, own ? "stop" : "") == "stop";
 }
-
-}  // namespace
 
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use) {
   const bool own = DecideAlone(schedule, transport, use);
@@ -154,7 +154,7 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
     }
     if (sink) sink({step, is_warm_up, times[step], {}});
     observer.EndStep(step, walls);
-    if (IsStopped(options, transport)) {
+    if (AgreeToStop(options.is_stopped, transport)) {
       steps = step + 1;
       is_stopped = true;
     }

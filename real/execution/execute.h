@@ -76,4 +76,8 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
 // Whether ranks will do one op after the other; rank 0 decides for all.
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use);
 
+// Whether ranks are to stop here, as rank 0 decides for all. Nothing never stops; all ranks have
+// something, or none.
+bool AgreeToStop(const std::function<bool()>& is_stopped, Transport& transport);
+
 }  // namespace rehearse

@@ -40,9 +40,11 @@ std::vector<double> Train(const Schedule& schedule, Transport& transport,
     backend->Step(facts, &times, &own);
     const double loss = GatherLoss(transport, own, schedule.tokens);
     if (is_first) losses.push_back(loss);
-    if (!tells) continue;
-    options.observer->Note(fmt::format("loss {:.6g}", loss));
-    options.observer->Done(facts.number);
+    if (tells) {
+      options.observer->Note(fmt::format("loss {:.6g}", loss));
+      options.observer->Done(facts.number);
+    }
+    if (AgreeToStop(options.is_stopped, transport)) break;
   }
   return losses;
 }

@@ -22,9 +22,12 @@ struct TrainingOptions {
   DType arithmetic = DType::kFp64;       // or fp32
   BackendFactory backend = nullptr;      // nothing: the CPU in `arithmetic`
   ProgressObserver* observer = nullptr;  // told of the steps, by rank 0
+  // Asked by rank 0 after each step: whether it was the last one. All ranks have one, or none.
+  std::function<bool()> is_stopped = nullptr;
 };
 
-// The loss of each step before its update, on rank 0; empty elsewhere. All ranks of the transport
+// The loss of each step before its update, on rank 0; empty elsewhere. There are fewer where it was
+// stopped, but one at least. All ranks of the transport
 // call it. Throws as Execute() does (real/execution/execute.h).
 std::vector<double> Train(const Schedule& schedule, Transport& transport,
                           const TrainingOptions& options);

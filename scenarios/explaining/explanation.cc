@@ -205,8 +205,7 @@ class Explainer {
 
 Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   Explanation explanation;
-  observer.Begin("planning", "", 0);
-  std::vector<Job> jobs = Prepare(asked);
+  std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
   std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
   const Cluster& cluster = *scenario.cluster;

@@ -1,6 +1,7 @@
 #include "scenarios/playing/first_scenario.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/scenario.h"
@@ -108,6 +108,12 @@ std::vector<Mesh> MeshesOf(const ObjectShape& table, const Cluster& cluster) {
     if (a_leaves != b_leaves) return b_leaves;
     if (Copies(a) != Copies(b)) return Copies(a) > Copies(b);
     return Sharers(a) < Sharers(b);
+  });
+  // Those with as many copies take much the same memory: there is no use in trying all of them.
+  constexpr size_t kTriesAlike = 12;
+  std::map<std::pair<bool, uint32_t>, size_t> alike;
+  std::erase_if(meshes, [&](const Mesh& mesh) {
+    return ++alike[{Sharers(mesh) > of_node, Copies(mesh)}] > kTriesAlike;
   });
   return meshes;
 }
@@ -208,13 +214,22 @@ Json StrategyOf(const StrategyKind& kind, const ObjectShape& table, const Mesh& 
   return strategy;
 }
 
+// The message alone: users have not seen the text that it is about, and init has no --allow-oom.
+std::string WithoutPlace(const Error& error) {
+  std::string message = error.what();
+  const std::string pointer = error.place().pointer + ": ";
+  if (const size_t at = message.find(pointer); at != std::string::npos)
+    message.erase(0, at + pointer.size());
+  return message.substr(0, message.find("; --allow-oom"));
+}
+
 // What is wrong with it; nothing if it can be played.
 std::optional<std::string> ProblemOf(const std::string& text) {
   try {
     Prepare(ReadScenario(JsonDocument::FromText(text, "rehearse init")));
     return std::nullopt;
   } catch (const Error& error) {
-    return error.what();
+    return WithoutPlace(error);
   }
 }
 
@@ -238,20 +253,19 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
   if (has_tokens) parts.training["sequence"] = 2048;
   parts.training["recomputation"] = has_tokens ? "full" : "none";
 
-  constexpr size_t kMostTries = 200;
   std::string problem = "its axes cannot have this many ranks";
   const std::vector<Mesh> meshes = MeshesOf(*parts.table, *cluster);
-  for (size_t i = 0; i < std::min(meshes.size(), kMostTries); ++i) {
-    parts.strategy = StrategyOf(kind, *parts.table, meshes[i]);
+  for (const Mesh& mesh : meshes) {
+    parts.strategy = StrategyOf(kind, *parts.table, mesh);
     std::string text = FileOf(parts, ranks);
     const std::optional<std::string> found = ProblemOf(text);
     if (!found) return text;
     problem = *found;
   }
-  throw Error(
-      fmt::format("no mesh of the {} ranks of {} works for {} with {}; more machines may help, as "
-                  "in --cluster NAME:nodes=4. The last one tried: {}",
-                  ranks, request.cluster, model.name, kind.name, problem));
+  throw Error(fmt::format(
+      "no mesh of the {} ranks of {} works for {} with {}; another --strategy may help, or more "
+      "machines, as in --cluster NAME:nodes=4. The last one tried: {}",
+      ranks, request.cluster, model.name, kind.name, problem));
 }
 
 }  // namespace rehearse

@@ -74,7 +74,7 @@ void CheckProducts(const Cluster& cluster, const JobRequest& request, ProductRec
   }
 }
 
-Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
+Job PrepareJob(const Scenario& scenario, const JobRequest& request, ProgressObserver& observer) {
   const Cluster& cluster = *scenario.cluster;
   Job job{request.name, {}, request.placement, request.start, request.repeat};
   if (const auto* workload = std::get_if<Workload>(&request.work)) {
@@ -83,7 +83,7 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
     job.schedule =
         workload->pipeline
             ? PlanPipeline(workload->network, workload->training, workload->strategy,
-                           *workload->pipeline, request.place)
+                           *workload->pipeline, request.place, kFewMicroBatches, observer)
             : PlanStep(workload->network, workload->training, workload->strategy, request.place);
     if (workload->training.tuned_kernels) {
       TuneKernels(cluster.DeviceOf(job.placement.front()), &job.schedule);
@@ -109,18 +109,20 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request) {
 
 }  // namespace
 
-std::vector<Job> Prepare(const Scenario& scenario) {
+std::vector<Job> Prepare(const Scenario& scenario, ProgressObserver& observer) {
+  observer.Begin("planning", "", 0);
   std::vector<Job> jobs;
-  for (const JobRequest& request : scenario.jobs) jobs.push_back(PrepareJob(scenario, request));
+  for (const JobRequest& request : scenario.jobs)
+    jobs.push_back(PrepareJob(scenario, request, observer));
   return jobs;
 }
 
-Job PrepareOne(const Scenario& scenario, const char* command) {
+Job PrepareOne(const Scenario& scenario, const char* command, ProgressObserver& observer) {
   if (scenario.lists_jobs) {
     throw Error(fmt::format("\"{}\" lists jobs; {} takes a scenario with its own step",
                             scenario.name, command));
   }
-  return std::move(Prepare(scenario).front());
+  return std::move(Prepare(scenario, observer).front());
 }
 
 }  // namespace rehearse

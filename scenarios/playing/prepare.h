@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scenarios/readers/scenario.h"
+#include "sim/base/progress.h"
 #include "sim/schedule/jobs.h"
 
 namespace rehearse {
@@ -15,10 +16,11 @@ namespace rehearse {
 // In the order of the scenario's jobs. Throws Error for what cannot be planned, for pins that fit
 // nothing, for schedules that cannot be played and, unless the scenario allows it, for what does
 // not fit the devices' memory.
-std::vector<Job> Prepare(const Scenario& scenario);
+std::vector<Job> Prepare(const Scenario& scenario, ProgressObserver& observer = NoObserver());
 
 // The job of a scenario with only one, for commands that cannot handle several: throws Error that
 // names `command`.
-Job PrepareOne(const Scenario& scenario, const char* command);
+Job PrepareOne(const Scenario& scenario, const char* command,
+               ProgressObserver& observer = NoObserver());
 
 }  // namespace rehearse

@@ -224,8 +224,8 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
 }
 
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options) {
-  if (options.observer != nullptr) options.observer->Begin("planning", "", 0);
-  return PlayJobs(scenario, Prepare(scenario), options);
+  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
+  return PlayJobs(scenario, Prepare(scenario, observer), options);
 }
 
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played) {
@@ -271,8 +271,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
 Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
-  observer.Begin("planning", "", 0);
-  std::vector<Job> jobs = Prepare(asked);
+  std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
   std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, options.threads, observer);
   PlayedScenario played =

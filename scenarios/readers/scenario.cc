@@ -5,6 +5,7 @@
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
 #include "sim/base/error.h"
+#include "sim/base/file_kind.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "topology/devices/overlap_costs.h"
@@ -63,8 +64,7 @@ FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
 Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache) {
   JsonDocument document = written;
   const JsonReader object = document.Root();
-  if (object.IsObject() && object.Has("base") && object.Has("metric"))
-    object.Fail("found a study, expected a scenario: rehearse sweep plays studies");
+  RefuseOtherKinds(object, FileKind::kScenario);
   const JsonReader root = object.As(ScenarioShape());
   const InputRecord inputs;
   Scenario scenario;

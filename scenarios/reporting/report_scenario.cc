@@ -310,8 +310,7 @@ class Reporter {
 
 ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
                            ProgressObserver& observer, const ReportLimits& limits) {
-  observer.Begin("planning", "", 0);
-  std::vector<Job> jobs = Prepare(asked_for);
+  std::vector<Job> jobs = Prepare(asked_for, observer);
   Scenario scenario = asked_for;
   const std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
   const PlayedScenario played = PlayJobs(scenario, std::move(jobs),

@@ -12,6 +12,7 @@
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/readers/search_shapes.h"
 #include "sim/base/error.h"
+#include "sim/base/file_kind.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
 
@@ -437,8 +438,7 @@ const char* Name(FormulaKind formula) { return kFormulaNames[static_cast<size_t>
 Search ReadSearch(const JsonDocument& document) {
   Search search;
   const JsonReader root = document.Root();
-  if (root.IsObject() && root.Has("base") && root.Has("metric"))
-    root.Fail("found a study, expected a scenario: rehearse sweep plays studies");
+  RefuseOtherKinds(root, FileKind::kScenario);
   search.scenario = document;
   search.name = root.Has("name") ? root.At("name").String() : "search";
   const Scenario scenario = ReadScenario(document);

@@ -10,6 +10,7 @@
 #include "scenarios/evaluating/axes.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
+#include "sim/base/file_kind.h"
 #include "sim/base/known_names.h"
 #include "sim/report/result.h"
 #include "topology/files/cluster_file.h"
@@ -83,8 +84,7 @@ class StudyReader {
  private:
   static JsonReader RootOf(const JsonDocument& document) {
     const JsonReader root = document.Root();
-    if (root.IsObject() && !root.Has("base") && (root.Has("strategy") || root.Has("jobs")))
-      root.Fail("found a scenario, expected a study of several: rehearse run plays scenarios");
+    RefuseOtherKinds(root, FileKind::kStudy);
     return root.As(StudyShape(), root.IsObject() && root.Has("groups") ? kWithGroups : kWithout);
   }
 

@@ -291,11 +291,11 @@ std::string ToText(const Study& study, const Sweep& sweep, const PublishedCompar
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   const size_t done = study.points.size() - sweep.left_out;
   std::string text = fmt::format(
-      "{}   {} points{}\n{}\n", study.name, done,
+      "{}   {} points{}\n{}{}", study.name, done,
       sweep.left_out == 0 ? ""
                           : fmt::format(" of {}: {}", study.points.size(),
                                         sweep.interrupted > 0 ? "interrupted" : sweep.shard.Text()),
-      study.description);
+      study.description, study.description.empty() ? "" : "\n");
   if (study.excluded > 0)
     text += fmt::format("{} combinations do not meet \"where\"\n", study.excluded);
   for (const Row& row : rows) {

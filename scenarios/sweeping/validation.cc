@@ -12,6 +12,7 @@
 
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/threads.h"
 #include "topology/devices/device.h"
 
@@ -179,6 +180,14 @@ class RowsObserver {
   double done_ = 0;
 };
 
+template <typename Row>
+void KeepPlayed(const std::vector<uint8_t>& is_played, std::vector<Row>* rows) {
+  std::vector<Row> kept;
+  for (size_t i = 0; i < rows->size(); ++i)
+    if (is_played[i] != 0) kept.push_back(std::move((*rows)[i]));
+  *rows = std::move(kept);
+}
+
 }  // namespace
 
 const char* Name(StepPart part) {
@@ -230,13 +239,15 @@ ValidatedGroup Judge(std::string name, std::vector<size_t> members,
   return group;
 }
 
-Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer) {
-  const size_t count = table.rows.size();
+Validation Validate(ValidationTable* table, unsigned threads, ProgressObserver& observer,
+                    const std::function<bool()>& is_stopped) {
+  std::vector<MeasuredRow>& measured = table->rows;
+  const size_t count = measured.size();
   observer.Begin("reading", "rows", count);
   std::vector<Scenario> scenarios(count);
   std::vector<std::string> groups(count);
   for (size_t i = 0; i < count; ++i) {
-    const MeasuredRow& row = table.rows[i];
+    const MeasuredRow& row = measured[i];
     scenarios[i] = ReadScenario(row.document);
     scenarios[i].allow_out_of_memory = true;
     groups[i] = GroupOf(row, scenarios[i]);
@@ -246,15 +257,22 @@ Validation Validate(const ValidationTable& table, unsigned threads, ProgressObse
   validation.rows.resize(count);
   observer.Begin("validating", "rows", count);
   RowsObserver rows(observer);
+  std::vector<uint8_t> is_played(count, 0);  // each written by one thread, so no bits
   InParallel(count, threads, [&](size_t i) {
-    validation.rows[i] = PlayRow(table.rows[i], scenarios[i]);
+    if (is_stopped && is_stopped()) return;
+    validation.rows[i] = PlayRow(measured[i], scenarios[i]);
+    is_played[i] = 1;
     rows.End();
   });
+  KeepPlayed(is_played, &validation.rows);
+  KeepPlayed(is_played, &measured);
+  KeepPlayed(is_played, &groups);
+  if (measured.empty() && count > 0) throw Stopped("no row was played");
   std::vector<std::string> names;
   for (const std::string& name : groups) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  std::vector<size_t> all(count);
+  std::vector<size_t> all(measured.size());
   std::iota(all.begin(), all.end(), size_t{0});
   for (const std::string& name : names) {
     std::vector<size_t> members;
@@ -264,6 +282,11 @@ Validation Validate(const ValidationTable& table, unsigned threads, ProgressObse
   }
   if (names.size() > 1) validation.groups.push_back(Judge("all", std::move(all), validation.rows));
   return validation;
+}
+
+Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer) {
+  ValidationTable all = table;
+  return Validate(&all, threads, observer, nullptr);
 }
 
 }  // namespace rehearse

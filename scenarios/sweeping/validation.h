@@ -18,6 +18,7 @@
 // A plan that does not fit the memory is still played, because the run did fit.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -98,6 +99,10 @@ inline constexpr double kApart = 0.02;
 // Plays all rows, `threads` at a time (0: one per core). Throws Error (file, line) for the first
 // row that cannot be played.
 Validation Validate(const ValidationTable& table, unsigned threads, ProgressObserver& observer);
+// When `is_stopped` says so no row is begun any more, and those that were not are taken out of the
+// table. Throws Stopped when that leaves none.
+Validation Validate(ValidationTable* table, unsigned threads, ProgressObserver& observer,
+                    const std::function<bool()>& is_stopped);
 
 // The same, starting from measured and predicted steps.
 ValidatedGroup Judge(std::string name, std::vector<size_t> members,

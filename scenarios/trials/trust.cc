@@ -131,6 +131,10 @@ std::string ErrorSoFar(const TrustReport& report) {
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options) {
   const HostMachine host = ThisHost();
   const std::string here = MachineName(host.processor, host.cores);
+  if (calibration.origin.machine.empty())
+    throw Error(
+        "the calibration does not say which machine it measured; expected one that rehearse "
+        "calibrate wrote");
   if (calibration.origin.machine != here) {
     throw Error(fmt::format("the calibration was measured on {}, but this machine is {}",
                             calibration.origin.machine, here));

@@ -15,11 +15,15 @@ namespace {
 
 using nlohmann::json;
 
-// The value of `--set path=text`: JSON if it is JSON, else a string.
-json ValueOf(std::string_view text) {
+// The value of `--set path=text`: JSON if it is JSON, else a string; but not what was to be JSON.
+json ValueOf(std::string_view text, const Place& by) {
   try {
     return ParseJson(text, kJsonSetFile, JsonComments::kRefused).value;
   } catch (const JsonSyntaxError&) {
+    if (!text.empty() && (text.front() == '[' || text.front() == '{'))
+      throw Error(
+          by, fmt::format("found {}, which begins as JSON does but is none{}", QuotedJson(text),
+                          by.file == kJsonSetFile ? "; in a shell it stands between ' and '" : ""));
     return std::string(text);
   }
 }
@@ -93,7 +97,7 @@ void JsonDocument::Set(std::string_view assignment, const Place& by) {
                                 QuotedJson(assignment)));
   if (!IsUtf8(assignment))
     throw Error(by, fmt::format("found {}, expected a text in UTF-8", QuotedJson(assignment)));
-  json value = ValueOf(assignment.substr(equals + 1));
+  json value = ValueOf(assignment.substr(equals + 1), by);
 
   std::vector<std::string> keys;
   std::string_view path = assignment.substr(0, equals);
@@ -187,7 +191,7 @@ json JsonDocument::ValueInside(std::string_view path) const {
     for (const Deferred& change : changes) {
       const std::string_view assignment = change.assignment;
       if (assignment.substr(0, assignment.find('=')) == path)
-        value = ValueOf(assignment.substr(path.size() + 1));
+        value = ValueOf(assignment.substr(path.size() + 1), change.by);
     }
   }
   return value;

@@ -42,6 +42,9 @@ void CheckVersion(const JsonReader& version, const std::string& schema) {
 }
 
 std::string VersionPolicy(const std::string& schema) {
+  if (schema.empty())
+    return "Files of this kind say no version: keys keep their meaning, and unknown ones are "
+           "refused.";
   return fmt::format(
       "Files say \"schema\": \"{}\"; this rehearse reads no other version, older or newer, and "
       "names the one it found.",

@@ -184,7 +184,7 @@ Json SchemaOf(const ObjectShape& object) {
 
 std::string ShapeText(const DocumentShape& document, const std::vector<DocumentShape>& others) {
   std::string text = fmt::format("{}: {}\n", document.name, document.about);
-  if (!document.version.empty()) text += VersionPolicy(document.version) + "\n";
+  text += VersionPolicy(document.version) + "\n";
 
   std::vector<const ObjectShape*> objects = RootsOf(document.shape);
   std::vector<const ObjectShape*> apart;

@@ -46,6 +46,12 @@ TEST_F(CollectiveProgramTest, KindsMayBeSpelledAsNcclDoes) {
     EXPECT_EQ(Execute(std::string("collective ") + kind + " --cluster dgx-a100 -b 1M").out,
               expected);
   }
+  const std::string exchange = Execute("collective send-receive --cluster dgx-a100 -b 1M").out;
+  EXPECT_THAT(exchange, HasSubstr("sendrecv_perf"));
+  for (const char* kind : {"sendrecv", "SendRecv", "sendrecv_perf"}) {
+    EXPECT_EQ(Execute(std::string("collective ") + kind + " --cluster dgx-a100 -b 1M").out,
+              exchange);
+  }
 }
 
 TEST_F(CollectiveProgramTest, AHashedFabricShowsMediansAndTheirRange) {

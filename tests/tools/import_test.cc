@@ -131,6 +131,8 @@ TEST_F(ImportTest, AStepIsTheSameFromItsChakraTraces) {
   EXPECT_EQ(hash("imported.json --cluster perlmutter:nodes=4"), hash(step));
 
   ExpectMistake("plan " + step + " --chakra traces", {"traces", "a new or empty folder"});
+  ExpectMistake("plan " + step + " --chakra -", {"--chakra: found \"-\", expected a folder"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "-"));
   std::filesystem::remove(folder_ / "traces/axonn-gpt20b-perlmutter.3.et");
   ExpectMistake("import chakra traces -o box.json", {"missing rank 3"});
   ExpectMistake("import chakra nowhere.0.et -o box.json", {"nowhere.0.et"});

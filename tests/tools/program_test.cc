@@ -164,6 +164,19 @@ TEST_F(ProgramTest, AFileOfAnotherKindIsToldItsCommand) {
   ExpectMistake("run " + study, {"found a study", "rehearse sweep"});
   ExpectMistake("explain " + study, {"found a study", "rehearse sweep"});
   ExpectMistake("sweep " + Shipped("cpu-4d"), {"found a scenario", "rehearse run"});
+  const std::string schedule = SourceDir() + "/scenarios/schedules/two-ranks.json";
+  ExpectMistake("sweep " + schedule, {"found a schedule, expected a study", "rehearse run"});
+  ASSERT_EQ(Execute("topology switch:devices=4 -o cluster.json").code, 0);
+  ExpectMistake("run cluster.json", {"found a cluster, expected a scenario", "\"cluster\""});
+  ExpectMistake("topology " + Shipped("cpu-4d"), {"found a scenario, expected a cluster"});
+  ExpectMistake("trust cluster.json", {"found a cluster, expected a calibration"});
+  ExpectMistake("run " + Shipped("cpu-4d") + " --calibration " + Shipped("cpu-4d"),
+                {"found a scenario, expected a calibration"});
+  ASSERT_EQ(Execute("run " + Shipped("cpu-4d") + " --out out").code, 0);
+  ExpectMistake("run out/timeline.json", {"found a timeline, expected a scenario", "compare"});
+  ExpectMistake("search out/result.json", {"found a result, expected a scenario"});
+  Write("model.json", R"({"kind": "decoder", "layers": 2, "hidden": 64})");
+  ExpectMistake("run model.json", {"found a model, expected a scenario", "\"file\""});
 }
 
 TEST_F(ProgramTest, ColoursAreForTerminalsThatKnowThem) {

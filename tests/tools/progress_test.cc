@@ -50,6 +50,21 @@ TEST_F(InterruptedProgramTest, ASweepPrintsThePointsThatAreDone) {
                               "would be kept")));
 }
 
+TEST_F(InterruptedProgramTest, ASearchSaysHowItGoesOn) {
+  auto scenario = nlohmann::json::parse(ReadFile(Shipped("axonn-weak-80b")));
+  auto& axis = scenario["search"]["axes"][0];
+  axis["path"] = "simulator.routing_seed";
+  for (int seed = 0; seed < 2'000; ++seed) axis["values"].push_back(seed);
+  scenario["search"]["default_axes"] = false;
+  scenario["search"]["decide"] = "simulation";
+  Write("search.json", scenario.dump());
+  EXPECT_EQ(InterruptAfter(2, "search search.json"), 130);
+  EXPECT_THAT(Err(), AllOf(HasSubstr(" points that were looked at, of 2000; with --results FILE"),
+                           HasSubstr("the same command goes on there")));
+  EXPECT_EQ(InterruptAfter(2, "search search.json --results kept.sqlite"), 130);
+  EXPECT_THAT(Err(), HasSubstr("kept in kept.sqlite; the same command goes on there"));
+}
+
 TEST_F(InterruptedProgramTest, AnExecutionReportsTheStepsThatWereMeasured) {
   // After the first line of a log, each line is a step.
   EXPECT_EQ(

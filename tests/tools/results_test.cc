@@ -115,6 +115,9 @@ TEST_F(ResultsCommandTest, ShowsTheBestFirst) {
   EXPECT_THAT(show.out,
               AllOf(StartsWith("study    point     "), HasSubstr("batch=48"), HasSubstr("batch=40"),
                     Not(HasSubstr("batch=8 ")), HasSubstr("2 points")));
+  const auto json = nlohmann::json::parse(Execute("results show r.sqlite --format json").out);
+  EXPECT_EQ(json["schema"], "rehearse.results.v1");
+  EXPECT_FALSE(json["points"].empty());
   const Outcome rows = Execute("results show r.sqlite --sort step_seconds --top 1 --format jsonl");
   const auto row = nlohmann::json::parse(rows.out);
   EXPECT_EQ(row["training.batch"], 8);

@@ -192,6 +192,7 @@ TEST_F(SchemaProgramTest, TellsTheKeysOfAScenarioWithDefaultsAndExamples) {
                         "calibration, rehearse schema edits, rehearse schema perturbation"));
   EXPECT_THAT(Execute("schema schedule").out,
               HasSubstr("this rehearse reads no other version, older or newer"));
+  EXPECT_THAT(page.out, HasSubstr("Files of this kind say no version: keys keep their meaning"));
   ExpectMistake("schema scenaro", {"did you mean \"scenario\"?", "Known are scenario, cluster"});
   ExpectMistake("schema --json", {"of which KIND?"});
 }

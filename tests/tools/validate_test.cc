@@ -39,6 +39,9 @@ TEST_F(ValidateCommandTest, SetChangesEveryRowAndSvgDrawsThem) {
   const std::string svg = ReadFile(folder_ / "p.svg");
   EXPECT_THAT(svg, StartsWith("<svg "));
   EXPECT_THAT(svg, HasSubstr("<title>two: "));
+  const Outcome printed = Execute("validate t.csv --set training.batch=32 --svg -");
+  EXPECT_EQ(printed.out, svg);
+  EXPECT_EQ(printed.err, drawn.out);
 }
 
 TEST_F(ValidateCommandTest, MistakesAreOneLine) {

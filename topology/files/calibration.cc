@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/file_kind.h"
 #include "sim/base/json_document.h"
 #include "sim/base/schema_version.h"
 #include "sim/base/units.h"
@@ -76,6 +77,7 @@ std::string RemarksOf(const JsonReader& reader) {
 }
 
 Calibration ReadObject(const JsonReader& object) {
+  RefuseOtherKinds(object, FileKind::kCalibration);
   const JsonReader reader = object.As(CalibrationShape());
   CheckVersion(reader.At("schema"), kCalibrationSchema);
   Calibration calibration;

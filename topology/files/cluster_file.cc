@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/file_kind.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
@@ -182,6 +183,7 @@ std::unique_ptr<Cluster> ReadDrawn(const JsonReader& reader) {
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   if (!reader.IsObject())
     reader.Expected("a cluster: an object with \"preset\", with \"node\" or with \"vertices\"");
+  RefuseOtherKinds(reader, FileKind::kCluster);
   if (!reader.Has("preset") && !reader.Has("node") && !reader.Has("vertices"))
     reader.Fail(
         "a cluster has \"preset\", or \"node\" and \"fabric\", or \"vertices\" and \"links\"");

@@ -189,8 +189,8 @@ std::vector<bool> LayersAgain(const Training& training, const std::vector<Stage>
 }  // namespace
 
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
-                      const StagePipeline& pipeline, const Place& place,
-                      uint32_t few_micro_batches) {
+                      const StagePipeline& pipeline, const Place& place, uint32_t few_micro_batches,
+                      ProgressObserver& observer) {
   const std::vector<Action>& actions = pipeline.actions;
   const StagePlaces& places = pipeline.places;
   StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}, {},
@@ -216,6 +216,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   const uint32_t of_block =
       network.micro_batches > few_micro_batches ? MicroBatchesOfBlock(actions, places) : 0;
   Schedule schedule;
+  observer.Begin("planning", "ranks of the pipeline", places.ranks);
   for (uint32_t rank = 0; rank < places.ranks; ++rank) {
     std::vector<const Stage*> own;
     for (const uint32_t stage : places.StagesOf(rank)) own.push_back(&stages[stage]);
@@ -226,6 +227,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
       schedule.roles.push_back(PlanRole(step, own, OfRank(actions, places, rank), of_block,
                                         places.copies, &communicators, place));
       if (differ) schedule.roles.back().name += fmt::format(", experts {}", step.expert_rank);
+      observer.Done(rank + (step.expert_rank + 1.0) / kinds);
     }
     for (uint32_t in_mesh = 0; in_mesh < step.strategy.mesh.size(); ++in_mesh) {
       const uint32_t kind = differ ? ExpertRankOf(step.strategy, in_mesh) : 0;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/base/progress.h"
 #include "sim/schedule/schedule.h"
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
@@ -40,10 +41,11 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 // p·mesh + r. There is a role for each; ranks with the same coordinates pass values on and
 // gradients back along the communicator "stages", in their resting layouts. A matrix that stages of
 // two ranks share is kept by both, and their gradients are added up. Throws Error as PlanStep does,
-// and if CheckActions or CutIntoStages find a mistake.
+// and if CheckActions or CutIntoStages find a mistake. The observer hears of each role.
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
                       const StagePipeline& pipeline, const Place& place = {},
-                      uint32_t few_micro_batches = kFewMicroBatches);
+                      uint32_t few_micro_batches = kFewMicroBatches,
+                      ProgressObserver& observer = NoObserver());
 // One stage per rank.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,

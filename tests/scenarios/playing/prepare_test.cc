@@ -53,6 +53,29 @@ TEST(PrepareTest, RunAndExecutePlayTheSameSchedule) {
   }
 }
 
+struct PlanListener : ProgressObserver {
+  void Begin(std::string_view what, std::string_view parts, uint64_t all) override {
+    began.push_back(std::string(what) + " " + std::string(parts));
+    wanted = all;
+  }
+  void Done(double parts) override { done.push_back(parts); }
+
+  std::vector<std::string> began;
+  uint64_t wanted = 0;
+  std::vector<double> done;
+};
+
+TEST(PrepareTest, PlanningTellsOfEachRankOfAPipeline) {
+  PlanListener observer;
+  PrepareOne(testing::ReadSmall({"strategy.depth=1", "strategy.cached_layers=0",
+                                 "training.micro_batches=2",
+                                 R"(pipeline={"stages": 2, "schedule": "1f1b"})"}),
+             "this", observer);
+  EXPECT_EQ(observer.began.back(), "planning ranks of the pipeline");
+  EXPECT_EQ(observer.wanted, 2u);
+  EXPECT_EQ(observer.done, (std::vector<double>{1, 2}));
+}
+
 // Tuning changes how products are timed, not the layout of their operands.
 TEST(PrepareTest, TunedProductsAreExecutedAsTheirOperandsLie) {
   const Schedule plain = PrepareOne(testing::ReadSmall(), "this").schedule;

@@ -8,6 +8,7 @@
 
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "tests/support/places.h"
 
 namespace rehearse {
@@ -40,6 +41,18 @@ std::string MistakeOf(const std::string& text) {
 Result Predicted() {
   const ValidationTable table = TableOf(std::string(kHeader) + ",step\na" + kRow + ",1s\n");
   return Rehearse(ReadScenario(table.rows.front().document)).result;
+}
+
+TEST(ValidationTest, WhenItIsStoppedTheRowsThatWerePlayedAreJudged) {
+  ValidationTable table = TableOf(std::string(kHeader) + ",step\na" + kRow + ",1s\nb" + kRow +
+                                  ",2s\nc" + kRow + ",3s\n");
+  int asked = 0;
+  const Validation validation = Validate(&table, 1, NoObserver(), [&] { return asked++ == 1; });
+  ASSERT_EQ(table.rows.size(), 2u);  // all but the second
+  EXPECT_EQ(table.rows.back().name, "c");
+  EXPECT_EQ(validation.rows.back().measured, Seconds(3));
+  EXPECT_EQ(validation.groups.front().rows.size(), 2u);
+  EXPECT_THROW(Validate(&table, 1, NoObserver(), [] { return true; }), Stopped);
 }
 
 TEST(ValidationTest, AStepMeasuredTenPercentLongerThanPredictedIsAnElevenThError) {

@@ -499,8 +499,7 @@ TEST_F(JsonFileTest, TwoHundredMegabytesOfBracketsAreRefusedUnread) {
   fs::resize_file(path_, 200'000'000);  // sparse: only the size matters
   struct rusage before {};
   getrusage(RUSAGE_SELF, &before);
-  EXPECT_EQ(Refusal(),
-            path_ + ": found more than 64 MiB, the largest JSON file that is read");
+  EXPECT_EQ(Refusal(), path_ + ": found more than 64 MiB, the largest JSON file that is read");
   struct rusage after {};
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 10'000);  // KiB
@@ -663,6 +662,17 @@ TEST(JsonSetTest, AnAssignmentHasAPathAndAValue) {
   for (const char* assignment : {"", "=", "=8", ".=8", "a..b=8", "a.=8", ".a=8"})
     EXPECT_THROW(document.Set(assignment), Error) << assignment;
   EXPECT_THROW(document.Set(std::string(1000, '.')), Error);
+}
+
+TEST(JsonSetTest, WhatBeginsAsJsonIsNoText) {
+  JsonDocument document = Parse("{}");
+  // What a shell leaves of edits=[{"links": "a"}] without quotes.
+  EXPECT_THAT([&] { document.Set("edits=[{links:"); },
+              ThrowsMessage<Error>(StrEq("--set: found \"[{links:\", which begins as JSON does but "
+                                         "is none; in a shell it stands between ' and '")));
+  EXPECT_THROW(document.Set("cluster={preset: dgx-a100}"), Error);
+  document.Set("name=a [draft]");
+  EXPECT_EQ(document.value()["name"], "a [draft]");
 }
 
 TEST(JsonSetTest, WhatAFileMayNotHaveSetMayNotEither) {

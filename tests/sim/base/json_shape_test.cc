@@ -87,6 +87,7 @@ TEST(JsonShapeTest, APageTellsTypeDefaultAndExampleOfEachKey) {
   const DocumentShape document{"car", "what drives.", "", ObjectOf(CarShape)};
   EXPECT_EQ(ShapeText(document, {document}),
             R"(car: what drives.
+Files of this kind say no version: keys keep their meaning, and unknown ones are refused.
 
 car: Four wheels and a motor.
   colour                     of the paint
