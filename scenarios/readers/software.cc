@@ -83,9 +83,6 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     if (!one.kind.empty() && !is_its_kind) continue;
     if (is_of_pipeline && !PartOf(scenario, "pipeline").is_object()) continue;
     if (one.least_capability > capability) continue;
-    if (!one.products.empty() &&
-        std::find(one.products.begin(), one.products.end(), products) == one.products.end())
-      continue;
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
