@@ -207,7 +207,8 @@ void CheckRepeats(const Role& role) {
     buffer = repeat.end_buffer;
     copies += uint64_t{repeat.times} * repeat.size();
     if (copies > kMostCopies)
-      fail(fmt::format("adds up with earlier repeats to {} ops of copies, more than 2^30", copies));
+      fail(fmt::format(
+          "makes {} ops of copies, together with the repeats before it; more than 2^30", copies));
   }
 }
 

@@ -49,11 +49,11 @@ TEST(FirstScenarioTest, AMeshIsFoundAmongManyThatDoNotFit) {
 }
 
 TEST(FirstScenarioTest, WhereNoMeshFitsItSaysWhy) {
-  EXPECT_THAT(Complaint({"dgx-a100", "gpt-20b", "data-parallel"}),
-              AllOf(HasSubstr("of the 8 ranks of dgx-a100 no mesh was found that does for gpt-20b "
-                              "with data-parallel"),
-                    HasSubstr("another --strategy"), HasSubstr("out of memory: a rank needs"),
-                    Not(HasSubstr("--allow-oom")), Not(HasSubstr("/strategy:"))));
+  EXPECT_THAT(
+      Complaint({"dgx-a100", "gpt-20b", "data-parallel"}),
+      AllOf(HasSubstr("no mesh of the 8 ranks of dgx-a100 works for gpt-20b with data-parallel"),
+            HasSubstr("another --strategy"), HasSubstr("out of memory: a rank needs"),
+            Not(HasSubstr("--allow-oom")), Not(HasSubstr("/strategy:"))));
 }
 
 TEST(FirstScenarioTest, NamesThatAreNotKnownAreRefused) {
