@@ -219,7 +219,8 @@ TEST(PlacementTest, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"cluster=perlmutter:nodes=1", "placement=block"}),
               HasSubstr("/placement: 8 ranks, but cluster \"perlmutter\" has 4 free devices"));
   EXPECT_THAT(ErrorOf({"placement=\"0-6\""}), HasSubstr("on 7 devices of a step with 8 ranks"));
-  EXPECT_THAT(ErrorOf({"placement=[0, 1, 2, 3, 4, 5, 6, 6]"}), HasSubstr("device 6 is listed twice"));
+  EXPECT_THAT(ErrorOf({"placement=[0, 1, 2, 3, 4, 5, 6, 6]"}),
+              HasSubstr("device 6 is listed twice"));
   EXPECT_THAT(ErrorOf({"placement=\"1-8\""}), HasSubstr("devices from 0 to 7"));
   EXPECT_THAT(ErrorOf({"placement=blocks"}), HasSubstr("expected block, round-robin, or devices"));
 }

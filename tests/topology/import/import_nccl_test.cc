@@ -233,7 +233,8 @@ TEST(ImportNcclTest, APciTreeAloneGivesGpusAndNicsByTheirClass) {
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("says which GPU this is")));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("ranked by bus id")));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("10 GB/s to other NUMA nodes")));
-  EXPECT_THAT(imported.remarks, Contains(HasSubstr("0102:00:00.0: a PCI device that is not a GPU")));
+  EXPECT_THAT(imported.remarks,
+              Contains(HasSubstr("0102:00:00.0: a PCI device that is not a GPU")));
 }
 
 TEST(ImportNcclTest, WithoutClassesTheOddOneIsTakenForTheNic) {
