@@ -81,6 +81,7 @@ CommandSyntax ImportSyntax() {
       "  lstopo --of xml | rehearse import lstopo - -o cluster.json\n"
       "  rehearse import slurm topology.conf --node dgx-a100 -o cluster.json\n"
       "  ibnetdiscover | rehearse import ibnetdiscover - -o cluster.json\n"
+      "  rehearse import infragraph infra.yaml --device h100 -o cluster.json\n"
       "  rehearse import nccl-graph graph.xml --cluster cluster.json -o with-rings.json\n"
       "  rehearse import megatron train.sh --cluster dgx-h100:nodes=128 -o step.json\n"
       "  rehearse import torchtitan llama3_70b.toml --cluster dgx-h100:nodes=32 -o step.json\n"

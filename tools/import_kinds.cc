@@ -32,19 +32,25 @@ Imported ImportMachineFile(const std::string& kind, const ImportRequest& request
           machine.remarks};
 }
 
+std::string ClusterSizeText(const Cluster& cluster) {
+  const uint32_t nodes = cluster.node_count();
+  const uint32_t devices = cluster.device_count();
+  return fmt::format("a cluster of {} node{} with {} device{}", nodes, nodes == 1 ? "" : "s",
+                     devices, devices == 1 ? "" : "s");
+}
+
 Imported ImportFabricFile(const std::string& kind, const ImportRequest& request) {
   const ImportedCluster fabric = ImportFabric(kind, request.file(), request.node);
-  const uint32_t nodes = fabric.cluster->node_count();
-  const uint32_t devices = fabric.cluster->device_count();
-  return {ClusterFileText(*fabric.cluster),
-          fmt::format("a cluster of {} node{} with {} device{}", nodes, nodes == 1 ? "" : "s",
-                      devices, devices == 1 ? "" : "s"),
-          fabric.remarks};
+  return {ClusterFileText(*fabric.cluster), ClusterSizeText(*fabric.cluster), fabric.remarks};
 }
 
 Imported ImportNccl(const ImportRequest& request) { return ImportMachineFile("nccl", request); }
 Imported ImportSmi(const ImportRequest& request) { return ImportMachineFile("smi", request); }
 Imported ImportHwloc(const ImportRequest& request) { return ImportMachineFile("lstopo", request); }
+Imported ImportInfrastructure(const ImportRequest& request) {
+  const ImportedCluster all = ImportMachine("infragraph", request.file(), request.device);
+  return {ClusterFileText(*all.cluster), ClusterSizeText(*all.cluster), all.remarks};
+}
 Imported ImportTopologyConf(const ImportRequest& request) {
   return ImportFabricFile("slurm", request);
 }
@@ -170,6 +176,8 @@ constexpr ImportKind kKinds[] = {
      ImportTopologyConf},
     {"ibnetdiscover", "the output of ibnetdiscover", "a cluster file", ImportKind::kNode,
      ImportSubnet},
+    {"infragraph", "an infrastructure of Keysight's InfraGraph (YAML or JSON)", "a cluster file",
+     ImportKind::kDevice, ImportInfrastructure},
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
      ImportHf},
     {"megatron", "Megatron-LM's command: a script, a list of arguments, or its log", "a scenario",

@@ -9,6 +9,7 @@
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
 #include "topology/import/import_ibnet.h"
+#include "topology/import/import_infragraph.h"
 #include "topology/import/import_lstopo.h"
 #include "topology/import/import_nccl.h"
 #include "topology/import/import_slurm.h"
@@ -18,9 +19,10 @@ namespace rehearse {
 
 ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device) {
-  CHECK(kind == "nccl" || kind == "smi" || kind == "lstopo");
+  CHECK(kind == "nccl" || kind == "smi" || kind == "lstopo" || kind == "infragraph");
   const std::string name = InputName(file);
   const std::string text = ReadInputFile(file);
+  if (kind == "infragraph") return ImportInfraGraph(text, name, device);
   if (kind == "lstopo") return ImportLstopo(text, name, device);
   return kind == "nccl" ? ImportNcclTopology(text, name, device)
                         : ImportSmiTopology(text, name, device);

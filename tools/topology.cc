@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@
 #include "tools/terminal.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
+#include "topology/files/infragraph_export.h"
 #include "topology/view/cluster_dot.h"
 #include "topology/view/cluster_svg.h"
 #include "topology/view/cluster_view.h"
@@ -47,11 +49,12 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
+      "  rehearse topology dgx-a100:nodes=2 --infragraph -o infra.json\n"
       "  rehearse topology --import-nccl topo.xml -o box.json        (or rehearse import nccl)\n"
       "CLUSTER is a preset or a cluster file, with or without changes (my.json:nodes=4). An\n"
       "imported machine, and any cluster whose output is named .json, is written as a cluster\n"
-      "file, which every command reads, unless a view (--path, --matrix, --dot, --svg) or\n"
-      "--format is given.\n";
+      "file, which every command reads, unless a view (--path, --matrix, --dot, --svg,\n"
+      "--infragraph) or --format is given.\n";
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["import-nccl"] = TakenFile({".xml"});
@@ -64,6 +67,8 @@ CommandSyntax TopologySyntax() {
       "and the bisection")("ranks", po::value<std::string>()->value_name("A,B-C"),
                            "ranks that --matrix shows; the first 16 if not given")(
       "dot", "print the graph in Graphviz's language")("svg", "print an SVG picture")(
+      "infragraph",
+      "print an infrastructure of Keysight's InfraGraph, which rehearse import reads")(
       "import-nccl", po::value<std::string>()->value_name("FILE"),
       "instead of CLUSTER, the machine in a topology file of NCCL (NCCL_TOPO_DUMP_FILE) or RCCL")(
       "import-smi", po::value<std::string>()->value_name("FILE"),
@@ -181,6 +186,12 @@ std::string ClusterFileOf(const Source& source) {
   return ClusterFileText(*source.cluster, source.preset);
 }
 
+std::string InfraGraphOf(const Cluster& cluster) {
+  InfraGraphExport infrastructure = ClusterToInfraGraph(cluster);
+  for (const std::string& remark : infrastructure.remarks) Say(VisibleText(remark));
+  return std::move(infrastructure.text);
+}
+
 }  // namespace
 
 int TopologyCommand(const std::vector<std::string>& arguments) {
@@ -188,14 +199,15 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   std::vector<std::string> views;
-  for (const char* view : {"path", "matrix", "dot", "svg"})
+  for (const char* view : {"path", "matrix", "dot", "svg", "infragraph"})
     if (values.count(view) > 0) views.push_back(std::string("--") + view);
   if (views.size() > 1)
     throw Error(fmt::format("{} cannot be shown together", fmt::join(views, " and ")));
   const std::string view = views.empty() ? "" : views.front();
   if (values.count("ranks") > 0 && view != "--matrix") throw Error("--ranks goes with --matrix");
   const OutputFormat format = ReadFormat(values, kTableFormats);
-  if (format != OutputFormat::kText && (view == "--dot" || view == "--svg"))
+  if (format != OutputFormat::kText &&
+      (view == "--dot" || view == "--svg" || view == "--infragraph"))
     throw Error(fmt::format("{} has its own form; leave out --format {}", view, Name(format)));
 
   const std::string output =
@@ -217,6 +229,8 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     text = ClusterDot(cluster);
   } else if (view == "--svg") {
     text = ClusterSvg(cluster);
+  } else if (view == "--infragraph") {
+    text = InfraGraphOf(cluster);
   } else if ((source.is_imported || output.ends_with(".json")) && values["format"].defaulted()) {
     text = ClusterFileOf(source);
   } else {

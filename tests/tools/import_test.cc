@@ -12,6 +12,8 @@
 #include "tests/tools/program_fixture.h"
 #include "tests/topology/fabric_files.h"
 #include "tests/topology/hwloc_xml.h"
+#include "tests/topology/infragraph_files.h"
+#include "topology/import/yaml_text.h"
 
 namespace rehearse {
 namespace import_test {
@@ -255,6 +257,60 @@ TEST_F(ImportTest, ATreeOfSlurmAndOfASubnetTakesAsLongAsTheHousesOwn) {
   const auto house = time("house.json");
   EXPECT_EQ(time("slurm.json"), house);
   EXPECT_EQ(time("net.json"), house);
+}
+
+// Ours as an infrastructure and back; with ranks that go to and fro between machines too.
+TEST_F(ImportTest, AnInfrastructureTakesAsLongAsTheClusterThatItWasWrittenFrom) {
+  Write("drawn.json", R"({"name": "drawn", "device": "h100", "vertices": [
+    {"name": "a0", "kind": "device", "node": "a"}, {"name": "b0", "kind": "device", "node": "b"},
+    {"name": "a1", "kind": "device", "node": "a"}, {"name": "an", "kind": "nic", "node": "a"},
+    {"name": "bn", "kind": "nic", "node": "b"}, {"name": "s", "kind": "switch"}], "links": [
+    {"between": ["a0", "a1"], "kind": "nvlink", "bandwidth": "450GBps", "latency": "3us",
+     "efficiency": 0.75},
+    {"between": ["a0", "an"], "kind": "pcie", "bandwidth": "63GBps", "latency": "1us"},
+    {"between": ["a1", "an"], "kind": "pcie", "bandwidth": "63GBps", "latency": "1us"},
+    {"between": ["b0", "bn"], "kind": "pcie", "bandwidth": "63GBps", "latency": "1us"},
+    {"between": ["an", "s"], "kind": "network", "bandwidth": "50GBps", "latency": "2us"},
+    {"from": "bn", "to": "s", "kind": "network", "bandwidth": "25GBps", "latency": "2us"},
+    {"from": "s", "to": "bn", "kind": "network", "bandwidth": "50GBps", "latency": "2us"}],
+    "step_overhead": "1us"})");
+  const auto seconds = [&](const std::string& cluster, const std::string& size) {
+    const Outcome sum =
+        Execute("collective all-reduce --format json -b " + size + " --cluster " + cluster);
+    EXPECT_EQ(sum.code, 0) << sum.err;
+    return nlohmann::json::parse(sum.out)["rows"][0]["seconds"].get<double>();
+  };
+  for (const std::string cluster : {"dgx-a100", "perlmutter:nodes=2", "./drawn.json"}) {
+    const Outcome written = Execute("topology " + cluster + " --infragraph -o infra.json");
+    ASSERT_EQ(written.code, 0) << written.err;
+    EXPECT_THAT(written.err, HasSubstr("stand in descriptions"));
+    const Outcome read = Execute("import infragraph infra.json -o back.json");
+    ASSERT_EQ(read.code, 0) << read.err;
+    EXPECT_THAT(read.out, StartsWith("back.json   a cluster of "));
+    for (const std::string size : {"64K", "1G"}) {
+      const double before = seconds(cluster, size);
+      EXPECT_NEAR(seconds("./back.json", size), before, 1e-9 * before) << cluster << " " << size;
+    }
+  }
+  ExpectMistake("topology dgx-a100 --infragraph --svg", {"--svg and --infragraph"});
+  ExpectMistake("topology dgx-a100 --infragraph --format json", {"--infragraph has its own form"});
+}
+
+TEST_F(ImportTest, AnInfrastructureInYamlIsRead) {
+  Write("infra.yaml", kInfraClos);
+  if (!HasYaml()) {
+    ExpectMistake("import infragraph infra.yaml -o box.json", {"libyaml-cpp-dev"});
+    return;
+  }
+  const Outcome read = Execute("import infragraph - --device h100 -o clos.json < infra.yaml");
+  ASSERT_EQ(read.code, 0) << read.err;
+  EXPECT_THAT(read.out,
+              StartsWith("clos.json   a cluster of 4 nodes with 16 devices, from standard "
+                         "input\n"));
+  EXPECT_THAT(Execute("topology ./clos.json").out, HasSubstr("16 x h100"));
+  Write("bad.yaml", "devices:\n- name: [\n");
+  ExpectMistake("import infragraph bad.yaml -o bad.json", {"bad.yaml:", "no YAML"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "bad.json"));
 }
 
 constexpr const char* kScript = R"(GPUS_PER_NODE=8

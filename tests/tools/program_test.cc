@@ -309,7 +309,8 @@ TEST_F(ProgramTest, AFileThatIsNoneOfOursIsNotShown) {
           "run " + file, "sweep " + file, "validate " + file, "compare " + file,
           "topology --cluster " + file, "import nccl " + file, "import smi " + file,
           "import lstopo " + file, "import slurm " + file, "import ibnetdiscover " + file,
-          "import hf " + file, "import megatron " + file + " --cluster dgx-h100",
+          "import infragraph " + file, "import hf " + file,
+          "import megatron " + file + " --cluster dgx-h100",
           "import torchtitan " + file + " --cluster dgx-h100"}) {
       const std::string told = "SECRET=hush " + command;
       const std::string line = "SECRET=hush $rehearse " + command + " > out.txt 2> err.txt";

@@ -185,14 +185,6 @@ Json Vertices(const Cluster& cluster, const std::vector<Json>& devices, const Js
   return vertices;
 }
 
-bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back) {
-  const ClusterLink x = cluster.Link(there);
-  const ClusterLink y = cluster.Link(back);
-  return cluster.SourceOf(there) == cluster.TargetOf(back) &&
-         cluster.TargetOf(there) == cluster.SourceOf(back) && x.kind == y.kind &&
-         x.bandwidth == y.bandwidth && x.latency == y.latency && x.efficiency == y.efficiency;
-}
-
 Json Links(const Cluster& cluster) {
   Json links = Json::array();
   for (uint32_t i = 0; i < cluster.link_count(); ++i) {
@@ -243,6 +235,16 @@ std::string OneLine(const Json& json) {
 }
 
 }  // namespace
+
+bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back) {
+  const ClusterLink x = cluster.Link(there);
+  const ClusterLink y = cluster.Link(back);
+  return cluster.SourceOf(there) == cluster.TargetOf(back) &&
+         cluster.TargetOf(there) == cluster.SourceOf(back) && x.kind == y.kind &&
+         x.bandwidth == y.bandwidth && x.latency == y.latency && x.efficiency == y.efficiency;
+}
+
+bool IsKnownBySpec(const DeviceSpec& device) { return DeviceToJson(device).is_string(); }
 
 bool HasFabric(const Cluster& cluster) {
   return cluster.structure() != nullptr && cluster.structure()->fabric.has_value();

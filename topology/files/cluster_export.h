@@ -11,6 +11,7 @@
 // uses are not written.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,6 +29,12 @@ std::string ClusterToText(const Cluster& cluster, const std::string& preset = ""
 
 // Whether routes between its machines are those of a fabric, which a graph does not show.
 bool HasFabric(const Cluster& cluster);
+
+// Whether the second link leads back over the first, with the same figures.
+bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back);
+
+// Whether it is the device that Rehearse knows by this name, unchanged.
+bool IsKnownBySpec(const DeviceSpec& device);
 
 // As topology/files/graph_file.h reads it.
 nlohmann::ordered_json ToJson(const Slowdown& slowdown);

@@ -1,7 +1,6 @@
 #include "topology/import/fabric_plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,85 +8,11 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "topology/import/switch_blocks.h"
 #include "topology/presets/standard_machine.h"
 
 namespace rehearse {
 namespace {
-
-constexpr uint32_t kNoLevel = std::numeric_limits<uint32_t>::max();
-
-// Which switches are drawn as one; see the header.
-class Blocks {
- public:
-  explicit Blocks(const FabricPlan& plan) : plan_(plan) {
-    const size_t count = plan.switches.size();
-    neighbours_.resize(count);
-    for (const FabricPlan::Trunk& trunk : plan.trunks) {
-      neighbours_[trunk.a].push_back(trunk.b);
-      neighbours_[trunk.b].push_back(trunk.a);
-    }
-    FindLevels();
-    block_of_.assign(count, kNoLevel);
-    for (size_t begin = 0; begin < by_level_.size();) {
-      const uint32_t level = levels_[by_level_[begin]];
-      size_t end = begin;
-      while (end < by_level_.size() && levels_[by_level_[end]] == level) ++end;
-      JoinLevel(begin, end, level);
-      begin = end;
-    }
-  }
-
-  // By block, the members.
-  const std::vector<std::vector<uint32_t>>& members() const { return members_; }
-  // kNoLevel: for a switch that no node reaches.
-  uint32_t BlockOf(uint32_t of_switch) const { return block_of_[of_switch]; }
-  uint32_t LevelOf(uint32_t of_switch) const { return levels_[of_switch]; }
-
- private:
-  void FindLevels() {
-    levels_.assign(plan_.switches.size(), kNoLevel);
-    for (const FabricPlan::Node& node : plan_.nodes)
-      for (const FabricPlan::Port& port : node.ports) levels_[port.to] = 1;
-    for (uint32_t i = 0; i < levels_.size(); ++i)
-      if (levels_[i] == 1) by_level_.push_back(i);
-    for (size_t next = 0; next < by_level_.size(); ++next) {
-      for (const uint32_t other : neighbours_[by_level_[next]]) {
-        if (levels_[other] != kNoLevel) continue;
-        levels_[other] = levels_[by_level_[next]] + 1;
-        by_level_.push_back(other);
-      }
-    }
-  }
-
-  void JoinLevel(size_t begin, size_t end, uint32_t level) {
-    // In the order of the file.
-    std::sort(by_level_.begin() + static_cast<std::ptrdiff_t>(begin),
-              by_level_.begin() + static_cast<std::ptrdiff_t>(end));
-    std::map<std::vector<uint32_t>, uint32_t> blocks;  // by the blocks below
-    for (size_t i = begin; i < end; ++i) {
-      const uint32_t of_switch = by_level_[i];
-      auto block = static_cast<uint32_t>(members_.size());
-      if (level > 1) {
-        std::vector<uint32_t> below;
-        for (const uint32_t other : neighbours_[of_switch])
-          if (levels_[other] + 1 == level) below.push_back(block_of_[other]);
-        std::sort(below.begin(), below.end());
-        below.erase(std::unique(below.begin(), below.end()), below.end());
-        block = blocks.emplace(std::move(below), block).first->second;
-      }
-      if (block == members_.size()) members_.emplace_back();
-      members_[block].push_back(of_switch);
-      block_of_[of_switch] = block;
-    }
-  }
-
-  const FabricPlan& plan_;
-  std::vector<std::vector<uint32_t>> neighbours_;
-  std::vector<uint32_t> levels_;    // by switch
-  std::vector<uint32_t> by_level_;  // switches, lowest level first
-  std::vector<uint32_t> block_of_;  // by switch
-  std::vector<std::vector<uint32_t>> members_;
-};
 
 class PlanDrawing {
  public:
@@ -146,7 +71,7 @@ class PlanDrawing {
       if (blocks_.LevelOf(low) > blocks_.LevelOf(high)) std::swap(low, high);
       const uint32_t from = blocks_.BlockOf(low);
       const uint32_t to = blocks_.BlockOf(high);
-      if (from == kNoLevel || to == kNoLevel || from == to) continue;
+      if (from == kNoBlock || to == kNoBlock || from == to) continue;
       BytesPerSecond& sum = sums_[std::minmax(from, to)];
       sum += trunk.bandwidth;
       if (blocks_.LevelOf(low) < blocks_.LevelOf(high))
@@ -174,7 +99,7 @@ class PlanDrawing {
     for (uint32_t i = 0; i < plan_.switches.size(); ++i) {
       const FabricPlan::Switch& one = plan_.switches[i];
       RefuseTwin(switch_lines_, one.name, one.line);
-      if (blocks_.BlockOf(i) == kNoLevel)
+      if (blocks_.BlockOf(i) == kNoBlock)
         remarks_.Add("a switch that no node reaches is left out", one.name);
     }
     for (const std::vector<uint32_t>& members : blocks_.members()) {
@@ -238,7 +163,7 @@ class PlanDrawing {
   const NodeTemplate& node_;
   Remarks remarks_;
   const std::string file_;
-  const Blocks blocks_;
+  const SwitchBlocks blocks_;
   ClusterBuilder cluster_;
   std::map<std::pair<uint32_t, uint32_t>, BytesPerSecond> sums_;  // by the two blocks
   std::vector<VertexId> vertices_;                                // of each block

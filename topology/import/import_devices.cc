@@ -108,6 +108,16 @@ constexpr std::array kModelNames = {
     ModelName{"MI50", "mi50"},
 };
 
+// Parts of what people call them, "NVIDIA A100 GPU", in small letters; the first that is in one
+// counts. Of several with one name the first was sold.
+constexpr std::array kSpokenNames = {
+    ModelName{"gb300", "gb300"},      ModelName{"gb200", "gb200"},   ModelName{"gh200", "gh200"},
+    ModelName{"b300", "b300"},        ModelName{"b200", "b200"},     ModelName{"h100", "h100"},
+    ModelName{"h200", "h200"},        ModelName{"a100", "a100-40g"}, ModelName{"v100", "v100-16g"},
+    ModelName{"p100", "p100"},        ModelName{"mi300x", "mi300x"}, ModelName{"mi300a", "mi300a"},
+    ModelName{"mi250", "mi250x-gcd"}, ModelName{"mi100", "mi100"},
+};
+
 const Row* FindRow(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return &row;
@@ -150,6 +160,19 @@ std::optional<GpuKind> FindGpuKind(const std::string& vendor, const std::string&
 std::optional<GpuKind> FindGpuKindOfModel(std::string_view model) {
   for (const ModelName& known : kModelNames)
     if (model.find(known.part) != std::string_view::npos) return GpuKindOf(std::string(known.name));
+  return std::nullopt;
+}
+
+std::optional<GpuKind> FindGpuKindInText(std::string_view text) {
+  for (const Row& row : kRows)
+    if (text == row.name) return KindOf(row);
+  for (const DeviceSpec& known : KnownDevices())
+    if (text == known.name) return GpuKindOf(known.name);
+  if (auto kind = FindGpuKindOfModel(text)) return kind;
+  const std::string lower = Lower(std::string(text));
+  for (const ModelName& known : kSpokenNames) {
+    if (lower.find(known.part) != std::string::npos) return GpuKindOf(std::string(known.name));
+  }
   return std::nullopt;
 }
 

@@ -32,6 +32,9 @@ std::optional<GpuKind> FindGpuKind(const std::string& vendor, const std::string&
 // The kind that a driver calls this: "NVIDIA A100-SXM4-80GB". Nothing when it is not known.
 std::optional<GpuKind> FindGpuKindOfModel(std::string_view model);
 
+// The kind that a free text names: "NVIDIA A100 SXM4", "a100-80g". Nothing when it names none.
+std::optional<GpuKind> FindGpuKindInText(std::string_view text);
+
 // The kind of that name; for a device that only topology/devices/device.h knows, one with that name
 // and the links of an A100. Throws Error with "did you mean" when there is no such device.
 GpuKind GpuKindOf(const std::string& device);
