@@ -1,4 +1,4 @@
-// Writes any Cluster as an infrastructure of InfraGraph, Keysight's schema (OpenAPI 2.4.0), in JSON.
+// Writes any Cluster as an infrastructure of InfraGraph, Keysight's schema (OpenAPI 2.4.0): JSON.
 //
 // Equal machines are one device, with a component for gpu0, gpu1, ... each; those that are numbered
 // through are one instance. A switch of the fabric is a device of one component. Where ranks go to

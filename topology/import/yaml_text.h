@@ -1,8 +1,8 @@
 // A YAML file as the JSON document that a JsonReader reads, each value in the line that it has in
 // the file. By yaml-cpp, where it was there when this was built.
 //
-// One document, keys that are plain texts; aliases are written out. Plain scalars are numbers, true,
-// false and null where JSON has them so, and texts otherwise. Limits are those of JSON
+// One document, keys that are plain texts; aliases are written out. Plain scalars are numbers,
+// true, false and null where JSON has them so, and texts otherwise. Limits are those of JSON
 // (sim/base/json_document.h), and 8 MiB of what aliases repeat.
 #pragma once
 
