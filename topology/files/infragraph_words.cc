@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 
@@ -25,7 +27,7 @@ InfraWords::InfraWords(std::string_view description) {
 std::string InfraWords::Text() const {
   if (words_.empty()) return "";
   std::string text(kOurs);
-  for (const auto& [key, value] : words_) text += " " + key + "=" + value;
+  for (const auto& [key, value] : words_) text += fmt::format(" {}={}", key, value);
   return text;
 }
 

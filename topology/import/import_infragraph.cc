@@ -358,11 +358,11 @@ class InfraImporter {
     }
     for (const Line& line : lines_) {
       constexpr double kMostCables = 1000;
-      const double cables =
-          line.link->words.Has("cables")
-              ? InfraNumber(line.link->words, line.link->place, "cables", kMostCables)
-              : 1;
-      for (double cable = 0; cable < cables; ++cable) {
+      uint32_t cables = 1;
+      if (line.link->words.Has("cables"))
+        cables = static_cast<uint32_t>(
+            InfraNumber(line.link->words, line.link->place, "cables", kMostCables));
+      for (uint32_t cable = 0; cable < cables; ++cable) {
         if (IsOneWay(line))
           cluster_.AddLink(ids[line.a], ids[line.b], line.figures);
         else
