@@ -12,7 +12,6 @@
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/readers/search_shapes.h"
 #include "sim/base/error.h"
-#include "sim/base/file_kind.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
 
@@ -438,7 +437,6 @@ const char* Name(FormulaKind formula) { return kFormulaNames[static_cast<size_t>
 Search ReadSearch(const JsonDocument& document) {
   Search search;
   const JsonReader root = document.Root();
-  RefuseOtherKinds(root, FileKind::kScenario);
   search.scenario = document;
   search.name = root.Has("name") ? root.At("name").String() : "search";
   const Scenario scenario = ReadScenario(document);
