@@ -87,10 +87,9 @@ std::string DidYouMean(const std::string& word, const Range& candidates) {
 
 }  // namespace rehearse
 
-#define CHECK(condition)                                                               \
-  do {                                                                                 \
-    if (!(condition)) ::rehearse::internal::FailCheck(__FILE__, __LINE__, #condition); \
-  } while (false)
+// A conditional expression, so that gcc without optimisation sees that CHECK(false) ends a function.
+#define CHECK(condition) \
+  ((condition) ? void() : ::rehearse::internal::FailCheck(__FILE__, __LINE__, #condition))
 
 #define REHEARSE_CHECK_COMPARE(a, op, b)                                          \
   do {                                                                            \
