@@ -11,7 +11,6 @@
 #include "sim/schedule/repeats.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/support/fingerprint.h"
-#include "tests/support/sanitizers.h"
 #include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
@@ -83,9 +82,6 @@ std::string FingerprintOfAll(const Network& network, const Training& training,
 TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
   for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
     for (const uint32_t micro_batches : {9u, 23u}) {
-      // Sanitizers take minutes for all of them.
-      if (kIsSanitized && (micro_batches == 23) != (recomputation == Recomputation::kFull))
-        continue;
       const Training training = TrainingOf(micro_batches, recomputation);
       const Network network = Decoder(training, recomputation == Recomputation::kNone);
       for (const Strategy& strategy : Strategies(network)) {
