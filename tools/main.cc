@@ -1,10 +1,8 @@
 // rehearse: the command-line program. Finds the subcommand and turns exceptions into exit codes
 // (0 done, 1 the user's mistake, 2 our own fault) and signals into 130 and 143.
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
 #include <new>
 #include <string>
 #include <system_error>
@@ -13,8 +11,6 @@
 
 #include <cxxabi.h>
 #include <fmt/format.h>
-#include <malloc.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "sim/base/error.h"
@@ -23,6 +19,7 @@
 #include "sim/base/say.h"
 #include "sim/base/version.h"
 #include "tools/command.h"
+#include "tools/heap.h"
 
 namespace rehearse {
 namespace {
@@ -68,26 +65,6 @@ int Dispatch(std::vector<std::string> arguments) {
   }
   throw Error(fmt::format("unknown command \"{}\"{}", arguments[0],
                           KnownNames(arguments[0], names, "rehearse --help")));
-}
-
-// Large blocks come from the heap and return to it, instead of being fetched from the kernel as
-// zeroed pages each time: this saves a fifth of the time of a large simulation. The heap begins as
-// a gigabyte of addresses, which the kernel may back with large pages as they are touched: this
-// saves another tenth or two.
-void KeepFreedMemory() {
-  mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  mallopt(M_TOP_PAD, 1 << 30);
-  const auto top = [] {  // of the heap, at a large page
-    constexpr uintptr_t kLargePage = 2 << 20;
-    char* const end = static_cast<char*>(sbrk(0));
-    return end - reinterpret_cast<uintptr_t>(end) % kLargePage;
-  };
-  char* const before = top();
-  void* volatile block = std::malloc(256 << 10);  // grows the heap
-  std::free(block);
-  if (top() > before) madvise(before, static_cast<size_t>(top() - before), MADV_HUGEPAGE);
-  mallopt(M_TOP_PAD, 64 << 20);
 }
 
 // In a catch; returns the exit code.

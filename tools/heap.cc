@@ -1,0 +1,44 @@
+#include "tools/heap.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef REHEARSE_HAS_JEMALLOC
+// jemalloc reads this before main. A plan is millions of small blocks, which it allocates and frees
+// much more quickly than glibc's malloc: planning and simulating DeepSeek-V3 on 2,048 GPUs takes
+// half the time.
+extern "C" {
+// NOLINTNEXTLINE(readability-identifier-naming): its name is jemalloc's
+[[gnu::visibility("default")]] const char* malloc_conf = "dirty_decay_ms:-1,muzzy_decay_ms:-1";
+}
+#endif
+
+namespace rehearse {
+
+void KeepFreedMemory() {
+#ifndef REHEARSE_HAS_JEMALLOC
+  // Large blocks come from the heap and return to it: this saves a fifth of the time of a large
+  // simulation. The heap begins as a gigabyte of addresses, which the kernel may back with large
+  // pages as they are touched: this saves another tenth or two.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 1 << 30);
+  const auto top = [] {  // of the heap, at a large page
+    constexpr uintptr_t kLargePage = 2 << 20;
+    char* const end = static_cast<char*>(sbrk(0));
+    return end - reinterpret_cast<uintptr_t>(end) % kLargePage;
+  };
+  char* const before = top();
+  void* volatile block = std::malloc(256 << 10);  // grows the heap
+  std::free(block);
+  if (top() > before) madvise(before, static_cast<size_t>(top() - before), MADV_HUGEPAGE);
+  mallopt(M_TOP_PAD, 64 << 20);
+#endif
+}
+
+}  // namespace rehearse

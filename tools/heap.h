@@ -1,0 +1,11 @@
+// The memory that the program allocates from. Linked into programs only, never into the library.
+#pragma once
+
+namespace rehearse {
+
+// Keeps what is freed for the next use, instead of returning it to the kernel, which would hand out
+// zeroed pages again. jemalloc, where the program is linked to it, does that by itself; glibc's
+// malloc is told to. Called once, first thing in main.
+void KeepFreedMemory();
+
+}  // namespace rehearse
