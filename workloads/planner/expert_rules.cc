@@ -39,10 +39,10 @@ constexpr double kNumber = 4;  // bytes of a count, a score in fp32
 // Which of a layer's experts this rank has, and how many rows.
 class ExpertRows {
  public:
-  // For a node with the routing's attributes; `tokens` are the rows that the rank begins with.
-  ExpertRows(const Plan& plan, const std::vector<double>& attributes, uint64_t tokens)
+  // `tokens` are the rows that the rank begins with.
+  ExpertRows(const Plan& plan, const ExpertRouting& routing, uint64_t tokens)
       : policy_(plan.strategy.experts ? &*plan.strategy.experts : nullptr),
-        routing_(MakeRouting(attributes)),
+        routing_(routing),
         ranks_(policy_ ? plan.builder.SizeOfAxes(policy_->axes) : 1),
         sharers_(policy_ ? plan.builder.SizeOfAxes(policy_->tensor_axes) : 1),
         own_(plan.expert_rank),
@@ -73,7 +73,7 @@ class ExpertRows {
 
  private:
   const ExpertPolicy* policy_;
-  ExpertRouting routing_;
+  const ExpertRouting& routing_;
   uint32_t ranks_;
   uint32_t sharers_;
   uint32_t own_;
@@ -93,10 +93,12 @@ class ExpertNode {
  public:
   ExpertNode(Plan* plan, uint32_t node)
       : plan_(*plan), builder_(plan->builder), node_(node), shape_(plan->Node(node)) {
-    const NetworkNode& route = plan_.Node(LastOfKind(plan_, node, NodeKind::kRoute));
+    const uint32_t routing = LastOfKind(plan_, node, NodeKind::kRoute);
+    const NetworkNode& route = plan_.Node(routing);
     const uint32_t router = *plan_.Node(route.inputs.front()).matrix;
     spread_ = plan_.parameters.LayoutsOf(router).rest;
-    rows_.emplace(plan_, route.attributes, route.rows / Pieces(spread_, builder_.sizes(), 0));
+    rows_.emplace(plan_, plan->RoutingOf(routing),
+                  route.rows / Pieces(spread_, builder_.sizes(), 0));
     gathered_ = spread_;
     if (policy() != nullptr) {
       for (const uint32_t axis : policy()->tensor_axes) gathered_[axis] = B();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/schedule/expert_routing.h"
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
 #include "workloads/planner/kernel_costs.h"
@@ -49,12 +51,18 @@ struct Plan {
   uint32_t prefetch_end = 0;      // matrices that may be gathered ahead
   bool puts_off_weights = false;  // gradients of matrices come in an action of their own
   uint32_t expert_rank = 0;       // which share of the experts this rank has
+  std::map<uint32_t, ExpertRouting> routings = {};  // by node, of those asked for so far
 
   const NetworkNode& Node(uint32_t node) const { return network.nodes[node]; }
   NodeState& State(uint32_t node) const { return chunk->nodes[node]; }
   std::optional<Tensor>& Gradient(uint32_t node) const { return chunk->gradients[node]; }
   const Tensor& Input(uint32_t node, size_t i = 0) const {
     return State(network.nodes[node].inputs[i]).value;
+  }
+  const ExpertRouting& RoutingOf(uint32_t route) {
+    const auto [found, is_new] = routings.try_emplace(route);
+    if (is_new) found->second = MakeRouting(network.nodes[route].attributes);
+    return found->second;
   }
   double element() const { return builder.element(); }
   ElementwiseCosts costs() const { return {training.kernels, element()}; }

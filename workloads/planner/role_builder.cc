@@ -119,7 +119,7 @@ OpId RoleBuilder::AddCommunication(Op op, const std::vector<BufferId>& reads,
 RoleBuilder::Access& RoleBuilder::Touch(BufferId buffer, bool writes, uint32_t op,
                                         std::vector<uint32_t>* before) {
   const Footprint part = FootprintOf(role_.buffers, buffer);
-  std::vector<Access>& accesses = accesses_[part.buffer.index()];
+  auto& accesses = accesses_[part.buffer.index()];
   size_t own = accesses.size();
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
@@ -133,7 +133,8 @@ RoleBuilder::Access& RoleBuilder::Touch(BufferId buffer, bool writes, uint32_t o
   }
   if (own == accesses.size()) {
     if (writes) {
-      std::erase_if(accesses, [&](const Access& access) { return part.Covers(access.part); });
+      const auto covered = [&](const Access& access) { return part.Covers(access.part); };
+      accesses.erase(std::remove_if(accesses.begin(), accesses.end(), covered), accesses.end());
     }
     accesses.push_back({part, std::nullopt, {}});
     return accesses.back();
@@ -158,10 +159,13 @@ OpId RoleBuilder::Add(Op op, const std::vector<uint32_t>& extra) {
   }
 
   // Latest first: an earlier op that a later one already waits for needs no edge of its own.
-  Clock clock(role_.streams.size(), 0);
+  const size_t begin = clocks_.size();
+  clocks_.resize(begin + role_.streams.size());
+  uint32_t* const clock = clocks_.data() + begin;
   const auto merge = [&](uint32_t earlier) {
-    const Clock& known = clocks_[earlier];
-    for (size_t i = 0; i < known.size(); ++i) clock[i] = std::max(clock[i], known[i]);
+    const uint32_t* known = clocks_.data() + clock_begin_[earlier];
+    const size_t count = clock_begin_[earlier + 1] - clock_begin_[earlier];
+    for (size_t i = 0; i < count; ++i) clock[i] = std::max(clock[i], known[i]);
     uint32_t& own = clock[role_.ops[earlier].stream.index()];
     own = std::max(own, earlier + 1);
   };
@@ -175,7 +179,7 @@ OpId RoleBuilder::Add(Op op, const std::vector<uint32_t>& extra) {
   }
   std::reverse(op.after.begin(), op.after.end());
 
-  clocks_.push_back(std::move(clock));
+  clock_begin_.push_back(clocks_.size());
   last_[stream] = index;
   role_.ops.push_back(std::move(op));
   return OpId(index);

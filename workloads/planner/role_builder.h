@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -71,11 +73,8 @@ class RoleBuilder {
   struct Access {
     Footprint part;
     std::optional<uint32_t> writer;
-    std::vector<uint32_t> readers;  // since the last write
+    boost::container::small_vector<uint32_t, 4> readers;  // since the last write
   };
-  // For each stream, the last op (plus one) that is known to be done before this op begins; streams
-  // added later are missing.
-  using Clock = std::vector<uint32_t>;
 
   OpId Add(Op op, const std::vector<uint32_t>& extra);
   OpId AddCommunication(Op op, const std::vector<BufferId>& reads,
@@ -84,8 +83,12 @@ class RoleBuilder {
 
   Role role_;
   Tag tag_;
-  std::vector<std::vector<Access>> accesses_;  // by buffer: its parts
-  std::vector<Clock> clocks_;                  // by op
+  // By buffer: its parts, of which most have one.
+  std::vector<boost::container::small_vector<Access, 1>> accesses_;
+  // By op, one after the other: for each stream the last op (plus one) that is known to be done
+  // before the op begins; streams that were added later are missing.
+  std::vector<uint32_t> clocks_;
+  std::vector<size_t> clock_begin_ = {0};      // by op, and where the last one ends
   std::vector<std::optional<uint32_t>> last_;  // by stream
   std::vector<StreamId> stream_of_;            // by communicator; not set if it has none (yet)
   std::vector<uint32_t> pending_;              // blocking ops that the next compute op waits for
