@@ -31,7 +31,7 @@ void AddRanges(const JsonReader& reader, uint32_t devices, std::vector<uint32_t>
         dash == std::string_view::npos ? first : ParseDevice(part.substr(dash + 1), devices);
     if (first >= devices || last >= devices || first > last) {
       reader.Expected(fmt::format(
-          "block, round-robin, or devices from 0 to {} such as \"0-7,16-23\"", devices - 1));
+          "block, round-robin, even, or devices from 0 to {} such as \"0-7,16-23\"", devices - 1));
     }
     for (uint32_t device = first; device <= last; ++device) listed->push_back(device);
     begin = comma + 1;
@@ -54,10 +54,16 @@ std::vector<uint32_t> ListedDevices(const JsonReader& reader, uint32_t devices) 
   return listed;
 }
 
-// One device of each machine, then the next of each.
-std::vector<uint32_t> InTurns(const std::vector<uint32_t>& devices, const Cluster& cluster) {
+std::vector<std::vector<uint32_t>> ByNode(const std::vector<uint32_t>& devices,
+                                          const Cluster& cluster) {
   std::vector<std::vector<uint32_t>> of_node(cluster.node_count());
   for (const uint32_t device : devices) of_node[cluster.NodeIndexOf(device)].push_back(device);
+  return of_node;
+}
+
+// One device of each machine, then the next of each.
+std::vector<uint32_t> InTurns(const std::vector<uint32_t>& devices, const Cluster& cluster) {
+  const std::vector<std::vector<uint32_t>> of_node = ByNode(devices, cluster);
   std::vector<uint32_t> dealt;
   for (size_t turn = 0; dealt.size() < devices.size(); ++turn) {
     for (const std::vector<uint32_t>& node : of_node) {
@@ -67,16 +73,34 @@ std::vector<uint32_t> InTurns(const std::vector<uint32_t>& devices, const Cluste
   return dealt;
 }
 
+// The first `share` devices of each machine that has so many, for the largest share that serves.
+std::vector<uint32_t> InEqualShares(const std::vector<uint32_t>& devices, const Cluster& cluster,
+                                    uint32_t ranks) {
+  const std::vector<std::vector<uint32_t>> of_node = ByNode(devices, cluster);
+  for (uint32_t share = ranks; share > 0; --share) {
+    if (ranks % share != 0) continue;
+    std::vector<uint32_t> dealt;
+    for (const std::vector<uint32_t>& node : of_node) {
+      if (node.size() < share || dealt.size() == ranks) continue;
+      dealt.insert(dealt.end(), node.begin(), node.begin() + share);
+    }
+    if (dealt.size() == ranks) return dealt;
+  }
+  return {};
+}
+
 }  // namespace
 
 JsonShape PlacementShape() {
   const JsonShape ranges = AText("ranges of devices such as \"0-7,16-23\"");
-  return Either({OneOf({"block", "round-robin"}), ranges,
+  return Either({OneOf({"block", "round-robin", "even"}), ranges,
                  ListOf(Either({AWhole(0, int64_t{1} << 24), ranges}))});
 }
 
 bool ListsDevices(const JsonReader& reader) {
-  return !reader.IsString() || (reader.String() != "block" && reader.String() != "round-robin");
+  if (!reader.IsString()) return true;
+  const std::string word = reader.String();
+  return word != "block" && word != "round-robin" && word != "even";
 }
 
 std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& cluster,
@@ -106,6 +130,15 @@ std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& clu
                             cluster.name(), free.size()));
   }
   if (reader.String() == "round-robin") free = InTurns(free, cluster);
+  if (reader.String() == "even") {
+    free = InEqualShares(free, cluster, ranks);
+    if (free.empty()) {
+      reader.Fail(
+          fmt::format("{} ranks cannot be spread evenly over the free devices of cluster "
+                      "\"{}\"; \"block\" takes them as they come",
+                      ranks, cluster.name()));
+    }
+  }
   free.resize(ranks);
   return free;
 }

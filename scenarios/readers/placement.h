@@ -3,6 +3,9 @@
 //   "block"          the first free devices, in their order
 //   "round-robin"    one from each machine that has a free one, in turns: rank 0 on the first
 //                    machine, rank 1 on the second, ...
+//   "even"           equally many on each machine, and as many as possible on each: as Slurm's
+//                    --segment puts 32 nodes of 4 GPUs as 16 and 16 into racks that hold 18 each,
+//                    where "block" would fill one rack and begin another
 //   "0-7,16-23"      these devices, rank by rank; likewise [0, 1, "8-13"]
 //
 // There may be more devices than ranks; the others are spare.

@@ -212,6 +212,23 @@ TEST(PlacementTest, RoundRobinTakesMachinesInTurns) {
   EXPECT_THAT(scenario.jobs[0].placement, ElementsAre(0, 4, 8, 1, 5, 9, 2, 6));
 }
 
+// Data parallelism on two machines of 8: a replica on each rank.
+std::vector<std::string> Replicas(const std::string& replicas) {
+  return {"cluster=dgx-h100:nodes=2",  "placement=even",
+          "strategy.column=1",         "strategy.row=1",
+          "strategy.depth=1",          "strategy.data=" + replicas,
+          "training.batch=" + replicas};
+}
+
+TEST(PlacementTest, EvenTakesEquallyManyOfEachMachine) {
+  EXPECT_THAT(testing::ReadSmall(Replicas("8")).jobs[0].placement,
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(testing::ReadSmall(Replicas("10")).jobs[0].placement,
+              ElementsAre(0, 1, 2, 3, 4, 8, 9, 10, 11, 12));
+  EXPECT_THAT(testing::ErrorOf(Replicas("11")),
+              HasSubstr("/placement: 11 ranks cannot be spread evenly over the free devices"));
+}
+
 TEST(PlacementTest, MistakesAreNamed) {
   using testing::ErrorOf;
   EXPECT_THAT(ErrorOf({"cluster=perlmutter:nodes=3"}),
@@ -222,7 +239,8 @@ TEST(PlacementTest, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"placement=[0, 1, 2, 3, 4, 5, 6, 6]"}),
               HasSubstr("device 6 is listed twice"));
   EXPECT_THAT(ErrorOf({"placement=\"1-8\""}), HasSubstr("devices from 0 to 7"));
-  EXPECT_THAT(ErrorOf({"placement=blocks"}), HasSubstr("expected block, round-robin, or devices"));
+  EXPECT_THAT(ErrorOf({"placement=blocks"}),
+              HasSubstr("expected block, round-robin, even, or devices"));
 }
 
 class JobFilesTest : public ::testing::Test {
