@@ -3,32 +3,69 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/error.h"
+
 namespace rehearse {
 namespace {
 
+constexpr StepClass kPlain = StepClass::kPlain;
+constexpr StepClass kStages = StepClass::kStages;
+constexpr StepClass kExperts = StepClass::kExperts;
+
 constexpr std::array kTable = {
-    ValidatedSteps{"a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
-    ValidatedSteps{"a100-80g", "llm-foundry", "fsdp", 31, 8, 8, 0.041, -0.011},
-    ValidatedSteps{"a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.218, -0.218},
-    ValidatedSteps{"a100-80g", "megatron-lm-2021", "megatron", 6, 8, 256, 0.079, 0.079},
-    ValidatedSteps{"b200", "megatron-core", "megatron", 11, 8, 8, 0.146, -0.146},
-    ValidatedSteps{"b200", "nemo", "megatron", 4, 8, 16, 0.08, -0.080},
-    ValidatedSteps{"gb200", "megatron-core", "megatron", 1, 8, 8, 0.532, -0.532},
-    ValidatedSteps{"h100", "llm-foundry", "fsdp", 38, 8, 512, 0.086, -0.079},
-    ValidatedSteps{"h100", "maxtext", "fsdp", 12, 64, 2048, 0.053, -0.030},
-    ValidatedSteps{"h100", "megatron-core", "megatron", 1, 8, 8, 0.267, -0.267},
-    ValidatedSteps{"h100", "nemo", "fsdp", 1, 8, 8, 0.005, -0.005},
-    ValidatedSteps{"h100", "nemo", "megatron", 16, 4, 64, 0.141, -0.141},
+    ValidatedSteps{kPlain, "a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
+    ValidatedSteps{kPlain, "a100-80g", "llm-foundry", "fsdp", 31, 8, 8, 0.041, -0.011},
+    ValidatedSteps{kPlain, "a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.218, -0.218},
+    ValidatedSteps{kPlain, "a100-80g", "megatron-lm-2021", "megatron", 6, 8, 256, 0.079, 0.079},
+    ValidatedSteps{kPlain, "b200", "megatron-core", "megatron", 11, 8, 8, 0.146, -0.146},
+    ValidatedSteps{kPlain, "b200", "nemo", "megatron", 4, 8, 16, 0.08, -0.080},
+    ValidatedSteps{kPlain, "gb200", "megatron-core", "megatron", 1, 8, 8, 0.532, -0.532},
+    ValidatedSteps{kPlain, "h100", "llm-foundry", "fsdp", 38, 8, 512, 0.086, -0.079},
+    ValidatedSteps{kPlain, "h100", "maxtext", "fsdp", 12, 64, 2048, 0.053, -0.030},
+    ValidatedSteps{kPlain, "h100", "megatron-core", "megatron", 1, 8, 8, 0.267, -0.267},
+    ValidatedSteps{kPlain, "h100", "nemo", "fsdp", 1, 8, 8, 0.005, -0.005},
+    ValidatedSteps{kPlain, "h100", "nemo", "megatron", 16, 4, 64, 0.141, -0.141},
+    ValidatedSteps{kStages, "a100-80g", "megatron-lm-2021", "", 6, 64, 1920, 0.043, 0.043},
+    ValidatedSteps{kStages, "b200", "megatron-core", "", 3, 8, 8, 0.05, -0.05},
+    ValidatedSteps{kStages, "b200", "nemo", "", 2, 128, 128, 0.133, 0.133},
+    ValidatedSteps{kStages, "gb200", "nemo", "", 7, 128, 512, 0.106, -0.1},
+    ValidatedSteps{kStages, "h100", "nemo", "", 99, 8, 2304, 0.078, -0.064},
+    ValidatedSteps{kExperts, "b300", "nemo", "", 9, 8, 256, 0.236, -0.195},
+    ValidatedSteps{kExperts, "gb200", "nemo", "", 4, 128, 256, 0.038, -0.03},
+    ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.341, -0.341},
+    ValidatedSteps{kExperts, "h100", "nemo", "", 29, 8, 256, 0.186, -0.186},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {
   if (!given.is_object() || !given.contains(key) || !given[key].is_string()) return "";
   return given[key].get<std::string>();
+}
+
+StepClass ClassOf(const Scenario& scenario) {
+  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
+  if (workload == nullptr) return StepClass::kPlain;
+  for (const NetworkNode& node : workload->network.nodes)
+    if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
+  const bool shares = workload->strategy.context.has_value();
+  return workload->pipeline || shares ? StepClass::kStages : StepClass::kPlain;
+}
+
+const char* PartsOf(StepClass kind) {
+  switch (kind) {
+    case StepClass::kPlain:
+      return "";
+    case StepClass::kStages:
+      return "stages or shared sequences";
+    case StepClass::kExperts:
+      return "experts";
+  }
+  CHECK(false);
 }
 
 Trust Together(const std::vector<const ValidatedSteps*>& likes, std::string like) {
@@ -58,23 +95,33 @@ std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job) {
   const std::string software = TextAt(given, "software");
   const std::string strategy =
       given.contains("strategy") ? TextAt(given["strategy"], "kind") : std::string();
-  std::vector<const ValidatedSteps*> of_device;
-  for (const ValidatedSteps& row : kTable)
-    if (row.device == device.name) of_device.push_back(&row);
-  if (of_device.empty()) return Trust{};
-  const auto with = [&](const auto& fits) {
+  const auto rows = [&](const auto& fits) {
     std::vector<const ValidatedSteps*> likes;
-    for (const ValidatedSteps* row : of_device)
-      if (fits(*row)) likes.push_back(row);
+    for (const ValidatedSteps& row : kTable)
+      if (row.device == device.name && fits(row)) likes.push_back(&row);
     return likes;
   };
-  if (!software.empty()) {
-    const auto likes = with([&](const ValidatedSteps& row) { return row.software == software; });
-    if (!likes.empty()) return Together(likes, fmt::format("{} with {}", device.name, software));
+  StepClass kind = ClassOf(scenario);
+  const auto is_kind = [&](const ValidatedSteps& row) { return row.kind == kind; };
+  std::string also = kind == StepClass::kPlain ? "" : fmt::format(", with {}", PartsOf(kind));
+  if (rows(is_kind).empty() && kind != StepClass::kPlain) {
+    also = fmt::format(", without {}", PartsOf(kind));
+    kind = StepClass::kPlain;
   }
-  const auto likes = with([&](const ValidatedSteps& row) { return row.strategy == strategy; });
-  if (!likes.empty()) return Together(likes, fmt::format("{} with {}", device.name, strategy));
-  return Together(of_device, fmt::format("{}, other strategies", device.name));
+  const auto of_kind = rows(is_kind);
+  if (of_kind.empty()) return Trust{};
+  if (!software.empty()) {
+    const auto likes =
+        rows([&](const ValidatedSteps& row) { return is_kind(row) && row.software == software; });
+    if (!likes.empty())
+      return Together(likes, fmt::format("{} with {}{}", device.name, software, also));
+  }
+  const auto likes =
+      rows([&](const ValidatedSteps& row) { return is_kind(row) && row.strategy == strategy; });
+  if (!likes.empty())
+    return Together(likes, fmt::format("{} with {}{}", device.name, strategy, also));
+  return Together(of_kind, fmt::format("{}{}, other {}", device.name, also,
+                                       kind == StepClass::kPlain ? "strategies" : "software"));
 }
 
 }  // namespace rehearse

@@ -1,5 +1,5 @@
 // Which published steps a step is like, and how close predictions of these are: what
-// `rehearse validate scenarios/validation/published.csv` says, as a table that
+// `rehearse validate` says of the tables in scenarios/validation/, as a table that
 // tests/scenarios/sweeping/validated_steps_test.cc checks.
 #pragma once
 
@@ -13,11 +13,19 @@
 
 namespace rehearse {
 
+// What a step has beyond data, tensor and sequence parallelism, and which table has such steps.
+enum class StepClass : uint8_t {
+  kPlain,    // published.csv
+  kStages,   // published-stages.csv: stages, or shared sequences
+  kExperts,  // published-experts.csv: experts, with or without stages
+};
+
 // Rows of one device that ran one software with one kind of strategy.
 struct ValidatedSteps {
+  StepClass kind = StepClass::kPlain;
   const char* device = "";
   const char* software = "";  // "" if the row names none
-  const char* strategy = "";
+  const char* strategy = "";  // of plain steps
   uint32_t rows = 0;
   uint32_t fewest = 0;  // GPUs
   uint32_t most = 0;
@@ -27,8 +35,9 @@ struct ValidatedSteps {
 
 std::span<const ValidatedSteps> ValidatedTable();
 
-// The rows of the step's device with its software; if there are none, with its strategy; if there
-// are none, all of the device. Nothing for devices that are not GPUs or that were measured.
+// The rows of its kind, of the step's device with its software; if there are none, with its
+// strategy; if there are none, all of the device; if there are none of its kind, plain ones. Nothing
+// for devices that are not GPUs or that were measured.
 std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job);
 
 }  // namespace rehearse
