@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "tests/collectives/schedules.h"
+#include "topology/files/edits.h"
 
 namespace rehearse {
 namespace channels_test {
@@ -128,6 +130,19 @@ TEST(ChannelsTest, TheSearchIsDeterministicAndEqualForEqualNodes) {
   for (size_t i = 0; i < first.size(); ++i) {
     for (size_t j = 0; j < 4; ++j) EXPECT_EQ(first[i].ranks[j] + 4, second[i].ranks[j]);
   }
+}
+
+TEST(ChannelsTest, ANodeWithAWeakLinkHasChannelsOfItsOwn) {
+  const auto healthy = Preset("perlmutter", "nodes", 2);
+  const JsonDocument weak =
+      JsonDocument::FromText(R"([{"links": "node1/gpu0", "bandwidth": "0.25x"}])", "edits.json");
+  const auto cluster = ApplyEdits(*healthy, ReadEdits(weak.Root()));
+  Router router(*cluster);
+  ChannelFinder finder(router);
+  finder.Find({0, 1, 2, 3});
+  const auto after = finder.Find({4, 5, 6, 7});
+  const auto alone = ChannelFinder(router).Find({4, 5, 6, 7});
+  EXPECT_DOUBLE_EQ(TotalRate(*cluster, after).value(), TotalRate(*cluster, alone).value());
 }
 
 TEST(ChannelsTest, ALimitCapsTheChannels) {

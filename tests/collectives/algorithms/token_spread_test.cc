@@ -83,10 +83,18 @@ TEST(TokenSpreadTest, WhatDoesNotFitIsRefused) {
                                       {8, 2, 4, 2, 3, 1},
                                       {8, 2, 4, 2, 4, 5},
                                       {8, 9, 4, 2, 1, 1},
+                                      {8, 0, 4, 2, 1, 1},
+                                      {8, 2, 4, 2, 4, 0},
                                       {8, 5, 4, 2, 4, 2},
                                       {12, 2, 6, 2, 4, 2}}) {
     EXPECT_THROW(SpreadOf(routing), Error) << routing.experts << " " << routing.ranks;
   }
+}
+
+TEST(TokenSpreadTest, ATokenWithOneExpertGoesToOneRank) {
+  const TokenSpread spread = SpreadOf({8, 1, 4, 2, 1, 1});
+  EXPECT_DOUBLE_EQ(spread.ranks, 1);
+  EXPECT_DOUBLE_EQ(spread.machines, 1);
 }
 
 TEST(TokenSpreadTest, ATokenIn8BitsHasAScaleForEach128Elements) {

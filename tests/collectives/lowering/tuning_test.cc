@@ -181,6 +181,7 @@ TEST_F(TunerTest, PinsAreKept) {
   EXPECT_EQ(Words(kAllReduce, 8e9, "auto", "ll"), "ring ll");
   EXPECT_EQ(Words(kAllReduce, 8e9, "halving-doubling"), "halving-doubling none");
   EXPECT_EQ(Words(kAllReduce, 8, "ring", "none"), "ring none");
+  EXPECT_EQ(Words(CollectiveKind::kAllToAll, 8e6, "auto", "none"), "pairwise none");
 }
 
 TEST_F(TunerTest, BareLinksCostNothingButTheirSteps) {
@@ -267,6 +268,13 @@ TEST_F(TunerTest, FewGpusOfASwitchTakeRings) {
   Use("dgx-b200");
   ranks_ = {0, 1, 2, 3, 4};  // 5·90·0.74·4/5·2 = 533 of 720
   EXPECT_EQ(Words(kAllReduce, 256e6), "ring simple");
+}
+
+TEST_F(TunerTest, SwitchesAddOnlyWhereMachinesHaveEquallyManyMembers) {
+  Use("dgx-h100:nodes=2");
+  EXPECT_TRUE(tuner_->GroupOf(ranks_).nccl.value().has_nvls);
+  ranks_.resize(12);
+  EXPECT_FALSE(tuner_->GroupOf(ranks_).nccl.value().has_nvls);
 }
 
 TEST_F(TunerTest, WhatCannotBeIsRefused) {
