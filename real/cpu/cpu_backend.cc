@@ -11,7 +11,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include "real/backends/host.h"
 #include "real/kernels/kernels.h"
@@ -369,30 +368,13 @@ class CpuBackend : public Backend {
   Threads threads_;  // of all streams except the first
 };
 
-// OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and if they are limited
-// (ulimit -v), it asks for them again and again. So this asks for them once before OpenBLAS does.
-void CheckThatProductsHaveRoom(uint32_t threads) {
-#ifndef REHEARSE_NO_OPENBLAS
-  constexpr size_t kOfThread = size_t{130} << 20;
-  void* const room = mmap(nullptr, threads * kOfThread, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) {
-    throw Error(
-        fmt::format("out of memory: OpenBLAS takes 128 MiB of addresses for each of {} thread{} "
-                    "that multiplies, and the machine gives no more (ulimit -v)",
-                    threads, threads == 1 ? "" : "s"));
-  }
-  munmap(room, threads * kOfThread);
-#endif
-}
-
 // Checks before any rank takes its memory, as the kernel would end the program without a word.
 void CheckThatMemorySuffices(const RankPlan& plan, Transport& transport, DType arithmetic) {
   double elements = 0;
   for (const MemoryPlan& memory : plan.memories) elements += static_cast<double>(memory.elements);
   const bool shares = transport.name() == std::string_view("threads");
   const uint32_t ranks = shares ? transport.size() : 1;  // in this process
-  if (transport.rank() == 0 || !shares) CheckThatProductsHaveRoom(ranks);
+  if (transport.rank() == 0 || !shares) TakeRoomForProducts(ranks);
   const Bytes needed = elements * ranks * SizeOf(arithmetic);
   const std::optional<Bytes> available = AvailableMemory();
   transport.Barrier();

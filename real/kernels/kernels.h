@@ -5,6 +5,7 @@
 // together; it is a pure function of its call, so any number of them may run at once.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "real/kernels/kernel_call.h"
@@ -18,6 +19,10 @@ KernelFunction<T> FindKernel(Kernel kernel);
 
 // From now on OpenBLAS uses this many threads for each product, in the whole process.
 void SetBlasThreads(int threads);
+// Where addresses are limited (ulimit -v), takes what OpenBLAS needs for products of this many
+// threads at once, before anybody else has it; throws Error if that is too much. Other threads must
+// not multiply meanwhile.
+void TakeRoomForProducts(uint32_t threads);
 // What OpenBLAS chose for this machine: "OpenBLAS 0.3.21 ... SkylakeX".
 std::string BlasDescription();
 

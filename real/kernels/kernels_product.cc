@@ -1,15 +1,29 @@
 // Matrix products, by OpenBLAS if there is one.
+#include <mutex>
+#include <vector>
+
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "real/kernels/blas.h"
 #include "real/kernels/kernel_rows.h"
 #include "real/kernels/kernels.h"
 #include "sim/base/error.h"
 
+#ifndef REHEARSE_NO_OPENBLAS
+// OpenBLAS exports these, though its headers do not have them.
+extern "C" {
+__attribute__((weak)) void* blas_memory_alloc(int unused);
+__attribute__((weak)) void blas_memory_free(void* buffer);
+}
+#endif
+
 namespace rehearse {
 
 #ifdef REHEARSE_NO_OPENBLAS
 void SetBlasThreads(int /*threads*/) {}
+void TakeRoomForProducts(uint32_t /*threads*/) {}
 
 std::string BlasDescription() { return "plain loops (built without OpenBLAS)"; }
 #else
@@ -17,6 +31,35 @@ void SetBlasThreads(int threads) { openblas_set_num_threads(threads); }
 
 std::string BlasDescription() {
   return fmt::format("{} core {}", openblas_get_config(), openblas_get_corename());
+}
+
+// OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and where it gets none, it
+// asks again and again, forever. So this has it take them as soon as there is room for all.
+void TakeRoomForProducts(uint32_t threads) {
+  static std::mutex mutex;
+  static uint32_t taken = 0;
+  constexpr size_t kOfThread = size_t{130} << 20;
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return;
+  const std::lock_guard lock(mutex);
+  if (threads <= taken) return;
+  const size_t missing = (threads - taken) * kOfThread;
+  void* const room =
+      mmap(nullptr, missing, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) {
+    throw Error(
+        fmt::format("out of memory: OpenBLAS takes 128 MiB of addresses for each of {} thread{} "
+                    "that multiplies, and the machine gives no more (ulimit -v)",
+                    threads, threads == 1 ? "" : "s"));
+  }
+  munmap(room, missing);
+  if (blas_memory_alloc == nullptr || blas_memory_free == nullptr) return;
+  std::vector<void*> buffers;
+  for (uint32_t i = 0; i < threads; ++i) buffers.push_back(blas_memory_alloc(0));
+  for (void* buffer : buffers) {
+    if (buffer != nullptr) blas_memory_free(buffer);
+  }
+  taken = threads;
 }
 #endif
 

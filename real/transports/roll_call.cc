@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -30,7 +31,10 @@ constexpr int kPollMilliseconds = 5;
 constexpr mode_t kOwnerOnly = 0600;
 constexpr int32_t kSigningOn = -1;
 constexpr std::chrono::milliseconds kBetweenLooks{500};
-constexpr uint32_t kSilentLooks = 10;  // five seconds
+constexpr uint32_t kSilentLooks = 10;   // five seconds
+constexpr uint32_t kStalledLooks = 40;  // 20 s
+constexpr uint32_t kNobody = 0;
+constexpr uint32_t kSeveral = UINT32_MAX;
 
 // A text that one process writes while others may read it, even if it is half old and half new.
 struct SharedText {
@@ -76,6 +80,9 @@ struct RollCall::Slot {
   std::atomic<uint32_t> has_signed_off;
   std::atomic<uint32_t> signs;      // signs of life
   std::atomic<uint32_t> is_silent;  // has given no sign for too long
+  std::atomic<uint32_t> waits;      // of its threads, that have lasted for a while
+  std::atomic<uint32_t> waits_for;  // the latest: a rank + 1, kNobody or kSeveral
+  std::atomic<uint32_t> events;     // ops begun, waits ended
   uint32_t rank;
   SharedText activity;
 };
@@ -90,7 +97,7 @@ struct RollCall::Shared {
 };
 
 RollCall::RollCall(const std::string& job, uint32_t local_rank, uint32_t local_ranks, uint32_t rank,
-                   double patience)
+                   double patience, std::function<bool()> is_stopped)
     : name_("/rehearse-" + std::to_string(getuid()) + "-" + job),
       local_rank_(local_rank),
       local_ranks_(local_ranks) {
@@ -105,7 +112,7 @@ RollCall::RollCall(const std::string& job, uint32_t local_rank, uint32_t local_r
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMilliseconds));
   }
   try {
-    AwaitOthers(deadline, patience);
+    AwaitOthers(deadline, patience, is_stopped);
     watch_ = std::thread([this] { Watch(); });
   } catch (const std::system_error& error) {
     Leave();
@@ -154,23 +161,27 @@ bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   }
   shared_ = shared;
   own.rank = rank;
-  own.activity.Set("starting");
+  own.activity.Set("its start");
   own.process.store(getpid());
   // The last rank to come removes the name, so that nothing is left behind, whatever happens.
   if (shared_->present.fetch_add(1) + 1 == local_ranks_) shm_unlink(name_.c_str());
   return true;
 }
 
-void RollCall::AwaitOthers(int64_t deadline, double patience) {
+void RollCall::AwaitOthers(int64_t deadline, double patience,
+                           const std::function<bool()>& is_stopped) {
   while (shared_->present.load() < local_ranks_) {
     std::optional<std::string> trouble = Trouble();
-    if (!trouble && NowNanoseconds() > deadline) {
+    const bool stops = is_stopped && is_stopped();
+    if (!trouble && (stops || NowNanoseconds() > deadline)) {
       std::vector<uint32_t> absent;
       for (uint32_t i = 0; i < local_ranks_; ++i) {
         if (shared_->slots[i].process.load() <= 0) absent.push_back(i);
       }
-      trouble = fmt::format("local rank {} of {} has not started within {:g} s",
-                            fmt::join(absent, ", "), local_ranks_, patience);
+      trouble = fmt::format("local rank {} of {} has not started {}", fmt::join(absent, ", "),
+                            local_ranks_,
+                            stops ? "when the others were told to stop (SIGTERM)"
+                                  : fmt::format("within {:g} s", patience));
     }
     if (trouble) {
       GiveUp(*trouble);
@@ -203,6 +214,8 @@ RollCall::~RollCall() {
 void RollCall::Watch() {
   std::vector<uint32_t> seen(local_ranks_);
   std::vector<uint32_t> silent(local_ranks_);
+  std::optional<uint64_t> events;
+  uint32_t stalled = 0;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ended_.wait_for(lock, kBetweenLooks, [this] { return ends_; })) {
     shared_->slots[local_rank_].signs.fetch_add(1);
@@ -220,12 +233,70 @@ void RollCall::Watch() {
                       slot.rank, slot.process.load(),
                       kSilentLooks * kBetweenLooks / std::chrono::seconds(1), slot.activity.Get()));
     }
+    const std::optional<uint64_t> now = EventsIfAllWait();
+    stalled = now && now == events ? stalled + 1 : 0;
+    events = now;
+    if (stalled == kStalledLooks) GiveUp(DescribeWaits());
   }
+}
+
+std::optional<uint64_t> RollCall::EventsIfAllWait() const {
+  uint64_t events = 0;
+  for (uint32_t i = 0; i < local_ranks_; ++i) {
+    const Slot& slot = shared_->slots[i];
+    if (slot.waits.load() == 0 || slot.has_signed_off.load() != 0) return std::nullopt;
+    events += slot.events.load();
+  }
+  return events;
+}
+
+// Two ranks that wait for each other say most about what is broken.
+std::string RollCall::DescribeWaits() const {
+  const auto waits_for = [this](uint32_t local_rank) {
+    return shared_->slots[local_rank].waits_for.load();
+  };
+  const auto is_mutual = [&](uint32_t i) {
+    for (uint32_t other = 0; other < local_ranks_; ++other) {
+      if (waits_for(i) == shared_->slots[other].rank + 1)
+        return waits_for(other) == shared_->slots[i].rank + 1;
+    }
+    return false;
+  };
+  std::vector<uint32_t> order(local_ranks_);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_partition(order.begin(), order.end(), is_mutual);
+  constexpr size_t kMostDescribed = 4;
+  std::string who;
+  for (size_t i = 0; i < std::min(order.size(), kMostDescribed); ++i) {
+    const Slot& slot = shared_->slots[order[i]];
+    const uint32_t awaited = waits_for(order[i]);
+    const bool is_one = awaited != kNobody && awaited != kSeveral;
+    who += fmt::format("{}rank {}{} at {}", i == 0 ? "" : "; ", slot.rank,
+                       is_one ? fmt::format(" for rank {}", awaited - 1) : "", slot.activity.Get());
+  }
+  if (order.size() > kMostDescribed)
+    who += fmt::format("; and {} more", order.size() - kMostDescribed);
+  return fmt::format("every rank waits for a message, and none has come for {} s: {}",
+                     kStalledLooks * kBetweenLooks / std::chrono::seconds(1), who);
 }
 
 void RollCall::set_activity(const char* text) noexcept {
   const std::lock_guard lock(activity_);  // streams have their own threads
-  shared_->slots[local_rank_].activity.Set(text);
+  Slot& own = shared_->slots[local_rank_];
+  own.activity.Set(text);
+  own.events.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RollCall::BeginWait(std::optional<uint32_t> rank) noexcept {
+  Slot& own = shared_->slots[local_rank_];
+  own.waits_for.store(rank ? *rank + 1 : kSeveral);
+  own.waits.fetch_add(1);
+}
+
+void RollCall::EndWait() noexcept {
+  Slot& own = shared_->slots[local_rank_];
+  own.events.fetch_add(1);
+  own.waits.fetch_sub(1);
 }
 
 void RollCall::GiveUp(const std::string& reason) noexcept {

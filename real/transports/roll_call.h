@@ -5,12 +5,15 @@
 // Each rank has a slot with its process and what it is doing; any of them may write a reason why
 // the run is over. A process that ended without signing off, or that never signed on, is lost; so
 // is one that gives no sign of life for five seconds (stopped, frozen), which a separate thread
-// does, whatever the rank computes. The memory's name is removed when all have come; what a killed
-// run has left is recognised, because nobody holds a lock on it, and cleared.
+// does, whatever the rank computes. If all ranks wait for messages and none comes for 20 s,
+// something between them is broken, and the run is over too. The memory's name is removed when all
+// have come; what a killed run has left is recognised, because nobody holds a lock on it, and
+// cleared.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,16 +25,19 @@ namespace rehearse {
 class RollCall {
  public:
   // `job` is a name that all ranks of the run on this machine have, and no other run (letters,
-  // digits,
-  // - and .). Local ranks count from 0. Waits until all have signed on, at most `patience` seconds;
-  // throws Error that names those that have not.
+  // digits, - and .). Local ranks count from 0. Waits until all have signed on, at most `patience`
+  // seconds and not longer than until `is_stopped`; throws Error that names those that have not.
   RollCall(const std::string& job, uint32_t local_rank, uint32_t local_ranks, uint32_t rank,
-           double patience);
+           double patience, std::function<bool()> is_stopped = nullptr);
   ~RollCall();  // signs off
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
 
   void set_activity(const char* text) noexcept;
+  // Around a wait for a message of `rank`, or of several. Only for runs whose ranks are all on this
+  // machine.
+  void BeginWait(std::optional<uint32_t> rank) noexcept;
+  void EndWait() noexcept;
   // The first reason counts.
   void GiveUp(const std::string& reason) noexcept;
   // Why the run is over: another rank's reason, or "rank 3 (process 4711) ended in ..."; nothing as
@@ -46,9 +52,12 @@ class RollCall {
   struct Slot;
   // False while the memory under that name belongs to another run, which `whose` describes.
   bool TrySignOn(uint32_t rank, std::string* whose);
-  void AwaitOthers(int64_t deadline, double patience);
+  void AwaitOthers(int64_t deadline, double patience, const std::function<bool()>& is_stopped);
   void Leave() noexcept;
   void Watch();
+  // Counts all that has happened; nothing if a rank does not wait.
+  std::optional<uint64_t> EventsIfAllWait() const;
+  std::string DescribeWaits() const;
 
   std::string name_;
   int file_ = -1;  // its lock is held as long as the process has it

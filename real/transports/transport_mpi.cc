@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -28,8 +29,17 @@ constexpr double kPartingPatience = 3;  // seconds for all ranks to say why they
 std::atomic<bool> told_to_stop{false};
 void OnTerminate(int) { told_to_stop.store(true); }
 
+// Before the roll call, so that a rank that is told to stop removes what it has made.
+Launch ListenToSigterm(const Launch& launch) {
+  struct sigaction action {};
+  action.sa_handler = OnTerminate;
+  sigaction(SIGTERM, &action, nullptr);
+  return launch;
+}
+
 struct MpiMessage : Transport::Message {
   MPI_Request request = MPI_REQUEST_NULL;
+  uint32_t peer = 0;
 };
 
 int Length(size_t bytes) {
@@ -42,14 +52,13 @@ int Length(size_t bytes) {
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(const Launch& launch)
-      : launch_(launch),
-        roll_call_(launch.job, launch.local_rank, launch.local_ranks, launch.rank, kPatience) {
-    struct sigaction action {};
-    action.sa_handler = OnTerminate;
-    sigaction(SIGTERM, &action, nullptr);
+      : launch_(ListenToSigterm(launch)),
+        roll_call_(launch.job, launch.local_rank, launch.local_ranks, launch.rank, kPatience,
+                   [] { return told_to_stop.load(); }) {
     int provided = MPI_THREAD_SINGLE;
     {
       const LostRankWatch watch(*this, "MPI");
+      const LongWait wait(*this, std::nullopt);
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
     }
     int rank = 0;
@@ -74,6 +83,7 @@ class MpiTransport final : public Transport {
       roll_call_.LeaveTogether(kPartingPatience);
     } else {
       const LostRankWatch watch(*this, "MPI");
+      const LongWait wait(*this, std::nullopt);
       MPI_Finalize();
     }
   }
@@ -86,6 +96,7 @@ class MpiTransport final : public Transport {
 
   Handle Send(uint32_t to, uint32_t tag, const void* data, size_t bytes) override {
     auto message = std::make_unique<MpiMessage>();
+    message->peer = to;
     MPI_Isend(data, Length(bytes), MPI_BYTE, static_cast<int>(to), static_cast<int>(tag),
               MPI_COMM_WORLD, &message->request);
     return message;
@@ -93,12 +104,16 @@ class MpiTransport final : public Transport {
 
   Handle Receive(uint32_t from, uint32_t tag, void* data, size_t bytes) override {
     auto message = std::make_unique<MpiMessage>();
+    message->peer = from;
     MPI_Irecv(data, Length(bytes), MPI_BYTE, static_cast<int>(from), static_cast<int>(tag),
               MPI_COMM_WORLD, &message->request);
     return message;
   }
 
-  void Wait(Handle handle) override { WaitFor(&dynamic_cast<MpiMessage&>(*handle).request); }
+  void Wait(Handle handle) override {
+    auto& message = dynamic_cast<MpiMessage&>(*handle);
+    WaitFor(&message.request, message.peer);
+  }
 
   void Barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -115,19 +130,40 @@ class MpiTransport final : public Transport {
 
   void set_activity(const char* text) noexcept override { roll_call_.set_activity(text); }
 
-  // Progresses the request; throws RankLost if it can no longer end.
-  void WaitFor(MPI_Request* request) {
+  // Progresses the request, which `peer` has to meet, or several ranks; throws RankLost if it can
+  // no longer end.
+  void WaitFor(MPI_Request* request, std::optional<uint32_t> peer = std::nullopt) {
+    constexpr uint32_t kLookEvery = 256;
+    std::optional<LongWait> wait;
     int done = 0;
     for (uint32_t i = 1;; ++i) {
       MPI_Test(request, &done, MPI_STATUS_IGNORE);
       if (done != 0) return;
       if (i > spins_) sched_yield();
-      constexpr uint32_t kLookEvery = 256;
-      if (i % kLookEvery == 0) LookAround();
+      if (i % kLookEvery != 0) continue;
+      if (!wait) wait.emplace(*this, peer);
+      LookAround();
     }
   }
 
  private:
+  // The roll call knows that this rank waits. Of ranks on other machines it knows nothing.
+  class LongWait {
+   public:
+    LongWait(MpiTransport& transport, std::optional<uint32_t> peer)
+        : roll_call_(transport.has_common_clock() ? &transport.roll_call_ : nullptr) {
+      if (roll_call_ != nullptr) roll_call_->BeginWait(peer);
+    }
+    ~LongWait() {
+      if (roll_call_ != nullptr) roll_call_->EndWait();
+    }
+    LongWait(const LongWait&) = delete;
+    LongWait& operator=(const LongWait&) = delete;
+
+   private:
+    RollCall* const roll_call_;
+  };
+
   void LookAround() {
     const std::lock_guard<std::mutex> lock(roll_call_mutex_);
     std::optional<std::string> trouble = roll_call_.Trouble();

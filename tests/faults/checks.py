@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 import sqlite3
 
 from commands import INPUTS
@@ -68,6 +69,10 @@ def litter(folder, expected):
             if name not in INPUTS and (".rehearse-" in name or name.split("/")[0] not in may_be)]
 
 
+# "rehearse: simulating: 25 of 100 points, 10 s left"
+_PROGRESS = re.compile(r"rehearse: [a-z ]+: [0-9 ]+ of [0-9 ]+ ")
+
+
 class Report:
     """Rows and findings, printed as they come."""
 
@@ -90,8 +95,8 @@ class Report:
 class Endings:
     """How the runs of one command ended that met one hazard."""
 
-    def __init__(self, command, hazard, report):
-        self.command, self.hazard, self.report = command, hazard, report
+    def __init__(self, command, hazard, program, report):
+        self.command, self.hazard, self.program, self.report = command, hazard, program, report
         self.codes = collections.Counter()
 
     def judge(self, where, code, said, folder):
@@ -100,9 +105,7 @@ class Endings:
         self.codes[code] += 1
         if code not in (0, 1):
             self.report.finding(f"{name}: ended with {code}: {said[-300:]}")
-        # Apart from progress: "rehearse: simulating: 25 of 100 points, 10 s left".
-        lines = [line for line in said.splitlines()
-                 if line.startswith("rehearse: ") and not line.endswith(" left")]
+        lines = [line for line in said.splitlines() if line.startswith("rehearse: ") and not _PROGRESS.match(line)]
         if code == 1 and len(lines) != 1:
             self.report.finding(f"{name}: expected one line: {said[-300:]!r}")
         for wrong in damage(folder):
@@ -114,6 +117,6 @@ class Endings:
         self.codes["no end"] += 1
         self.report.finding(f"{self.command.name}, {where}: does not end within {seconds} s")
 
-    def print(self):
+    def print(self, more=""):
         ended = ", ".join(f"{n} ended with {code}" for code, n in sorted(self.codes.items(), key=str))
-        self.report.row(self.command.name, self.hazard, sum(self.codes.values()), ended)
+        self.report.row(self.command.name, self.hazard, sum(self.codes.values()), ended + more)

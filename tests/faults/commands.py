@@ -34,8 +34,8 @@ class Command:
     leaves: list              # files and folders that may be there at the end
     before: tuple = ()        # what it is started by
 
-    def line(self, program):
-        return [*self.before, program, *self.arguments]
+    def line(self, *program):
+        return [*self.before, *program, *self.arguments]
 
 
 def _calibrate_is_started_by():

@@ -15,8 +15,8 @@ SECONDS = 120   # within which every run must end
 _USER = 61234   # whom nothing else belongs to: RLIMIT_NPROC counts all threads of a user
 
 
-def _run(line, folder, endings, where, judged=None, **how):
-    """Its exit status, which has been judged by what is in `judged`, or None."""
+def _run(line, folder, endings, where, left_in=None, **how):
+    """Judged by what is in `left_in`. If it failed, the command goes on there with all that it needs."""
     child = start(line, folder, **how)
     try:
         _, said = child.communicate(timeout=SECONDS)
@@ -24,9 +24,27 @@ def _run(line, folder, endings, where, judged=None, **how):
         child.kill()
         child.communicate()
         endings.hung(where, SECONDS)
-        return None
-    endings.judge(where, child.returncode, said, judged or folder)
-    return child.returncode
+        return
+    left_in = left_in or folder
+    endings.judge(where, child.returncode, said, left_in)
+    if child.returncode != 0:
+        _go_on(endings, where, left_in)
+
+
+def _go_on(endings, where, folder):
+    """Undisturbed, after it failed or was killed: nothing that was kept is lost, nothing lies about."""
+    def complain(text):
+        endings.report.finding(f"{endings.command.name}, {where}: {text}")
+
+    before = kept_points(folder)
+    child = start(endings.command.line(endings.program), folder)
+    _, said = child.communicate()
+    if child.returncode != 0 and BUSY not in said:
+        complain(f"does not end well afterwards: {said[-300:]}")
+    if not before <= kept_points(folder):
+        complain("kept points are lost")
+    if litter(folder, endings.command.leaves):
+        complain(f"lie about: {litter(folder, endings.command.leaves)[:5]}")
 
 
 # ---- limits -------------------------------------------------------------------------------------
@@ -56,8 +74,9 @@ def limit_resources(commands, program, folder, report):
             report.skipped("too few threads", "this may not become another user")
             continue
         for command in commands:
-            endings = Endings(command, hazard, report)
-            line = [program, *command.arguments] if another_user else command.line(program)
+            endings = Endings(command, hazard, program, report)
+            # Not as the only one on its cores (chrt): what hangs would take them from all.
+            line = [program, *command.arguments]
             for value in values:
                 fresh(folder)
                 if another_user:
@@ -82,7 +101,7 @@ _THEN = ' && cd "$1" || exit 99; after=$1.after; shift; "$@"; code=$?; cp -r . "
 
 def spoil_disks(commands, program, folder, report):
     for command in commands:
-        endings = Endings(command, "stdout on a full disk", report)
+        endings = Endings(command, "stdout on a full disk", program, report)
         fresh(folder)
         with open("/dev/full", "w") as full:
             _run(command.line(program), folder, endings, endings.hazard, stdout=full)
@@ -93,13 +112,13 @@ def spoil_disks(commands, program, folder, report):
     fresh(folder + ".inputs")
     for command in commands:
         for hazard, mounts in MOUNTS.items():
-            endings = Endings(command, hazard, report)
+            endings = Endings(command, hazard, program, report)
             for mount in mounts:
                 fresh(folder)
                 shutil.rmtree(folder + ".after", ignore_errors=True)
                 os.makedirs(folder + ".after")
                 _run(["unshare", "-m", "sh", "-c", mount + _THEN, "sh", folder, *command.line(program)],
-                     folder, endings, f"{hazard} ({mount.split(' none')[0]})", judged=folder + ".after")
+                     folder, endings, f"{hazard} ({mount.split(' none')[0]})", left_in=folder + ".after")
             endings.print()
 
 
@@ -109,14 +128,15 @@ _NO_ROOM = ["ENOSPC", "EDQUOT", "EIO"]
 CALLS = {"openat": _NO_ROOM + ["EROFS", "ENFILE"], "write": _NO_ROOM, "pwrite64": _NO_ROOM, "pread64": ["EIO"],
          "fsync": _NO_ROOM, "fdatasync": _NO_ROOM, "ftruncate": _NO_ROOM, "linkat": _NO_ROOM + ["EROFS"],
          "rename": _NO_ROOM + ["EROFS"], "mkdir": _NO_ROOM + ["EROFS"], "flock": ["ENOLCK"], "clone3": ["EAGAIN"]}
-_STRACE = ["strace", "-f", "-qq", "--seccomp-bpf", "-o"]
+_STRACE = ["strace", "-f", "-qq", "-o"]
+_LOADING = ["error while loading shared libraries", "OpenBLAS blas_thread_init"]
 _CALL = re.compile(r"^(\d+) +([a-z0-9_]+)\(")
 
 
 def _calls_of(command, program, folder, log):
-    """How often the busiest thread makes each call, undisturbed; and the points that are kept then."""
+    """How often the busiest thread makes each call, undisturbed."""
     fresh(folder)
-    child = start([*_STRACE, log, "-e", "trace=" + ",".join(CALLS), *command.line(program)], folder)
+    child = start(command.line(*_STRACE, log, "-e", "trace=" + ",".join(CALLS), program), folder)
     child.communicate()
     counts = collections.Counter()
     with open(log, errors="replace") as lines:
@@ -125,7 +145,7 @@ def _calls_of(command, program, folder, log):
     most = {}
     for (_, call), count in counts.items():
         most[call] = max(count, most.get(call, 0))
-    return most, kept_points(folder)
+    return most
 
 
 class _SpoiledCall:
@@ -136,8 +156,9 @@ class _SpoiledCall:
         self.is_kill = effect == "SIGKILL"
         log = folder + ".strace"
         what = "signal=SIGKILL" if self.is_kill else f"error={effect}"
-        line = [*_STRACE, log, "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={which}", *command.line(program)]
-        child = start(line, folder)
+        faster = [] if self.is_kill else ["--seccomp-bpf"]   # which ignores signals
+        child = start(command.line(*_STRACE, log, *faster, "-e", f"trace={call}", "-e",
+                                   f"inject={call}:{what}:when={which}", program), folder)
         try:
             _, self.said = child.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
@@ -146,12 +167,12 @@ class _SpoiledCall:
             self.said = None
         self.code = child.returncode
         with open(log, errors="replace") as lines:
-            spoiled = [line for line in lines if "(INJECTED)" in line or "killed by SIGKILL" in line]
-        self.was_reached = bool(spoiled)
+            spoiled = [line for line in lines if "(INJECTED)" in line]
+        self.was_reached = self.code == -signal.SIGKILL if self.is_kill else bool(spoiled)
         # Then it could not say why.
         self.is_dumb = any("write(2," in line for line in spoiled)
-        # Before the program has begun.
-        self.is_too_early = self.said is not None and "error while loading shared libraries" in self.said
+        # While it was being loaded: the loader's message, or OpenBLAS's, which starts a thread for each core then.
+        self.is_too_early = self.said is not None and any(words in self.said for words in _LOADING)
 
 
 def spoil_calls(commands, program, cases, chance, folder, report):
@@ -159,40 +180,28 @@ def spoil_calls(commands, program, cases, chance, folder, report):
         report.skipped("calls that fail", "there is no strace")
         return
     for command in commands:
-        most, reference = _calls_of(command, program, folder, folder + ".strace")
-        fail = Endings(command, "a call fails", report)
-        kill = Endings(command, "killed at a call", report)
+        most = _calls_of(command, program, folder, folder + ".strace")
+        fail = Endings(command, "a call fails", program, report)
+        kill = Endings(command, "killed at a call", program, report)
         own = random.Random(chance.random())
+        too_early = 0
         for _ in range(cases):
             call = own.choice(sorted(most))
             effect = own.choice(CALLS[call] + (["SIGKILL"] * 2 if call != "clone3" else []))
             fresh(folder)
             run = _SpoiledCall(command, program, call, effect, own.randint(1, most[call]), folder)
+            too_early += run.is_too_early
             if not run.was_reached or run.is_too_early or run.is_dumb:
                 continue
             if run.said is None:
                 fail.hung(run.where, SECONDS)
             elif run.is_kill:
-                _check_kill(command, program, run, reference, kill, folder)
+                kill.codes[run.code] += 1
+                for wrong in damage(folder):
+                    report.finding(f"{command.name}, {run.where}: damaged: {wrong}")
+                _go_on(kill, run.where, folder)
             else:
                 fail.judge(run.where, run.code, run.said, folder)
-        fail.print()
+                _go_on(fail, run.where, folder)
+        fail.print(f"; {too_early} times it failed before the program began" if too_early else "")
         kill.print()
-
-
-def _check_kill(command, program, run, reference, endings, folder):
-    def complain(text):
-        endings.report.finding(f"{command.name}, {run.where}: {text}")
-
-    endings.codes[run.code] += 1
-    for wrong in damage(folder):
-        complain(f"damaged: {wrong}")
-    before = kept_points(folder)
-    child = start(command.line(program), folder)
-    _, said = child.communicate()
-    if child.returncode != 0 and BUSY not in said:
-        complain(f"does not end well after a kill: {said[-300:]}")
-    if not before <= kept_points(folder) or kept_points(folder) != reference:
-        complain("kept points are lost")
-    if litter(folder, command.leaves):
-        complain(f"lie about: {litter(folder, command.leaves)[:5]}")

@@ -218,6 +218,15 @@ TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
               HasSubstr("no room for 512 threads, one for each rank"));
 }
 
+// OpenBLAS asks for addresses again and again, forever, where there are none left.
+TEST_F(ExecuteProgramTest, WhereAddressesAreLimitedACalibrationEnds) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
+  const int code = Shell(
+      "ulimit -v 819200; timeout 50 \"$rehearse\" calibrate --ranks 2 --kept 1 --patience "
+      "0.02 --networks 1 --largest 1 > out.txt 2> err.txt");
+  EXPECT_THAT(code, ::testing::AnyOf(0, 1)) << ReadFile(folder_ / "err.txt");
+}
+
 // A stopped process exists but does not answer; it is not continued before it is killed.
 TEST_F(ExecuteProgramTest, WhenARankIsStoppedTheOthersNameItAndItsOpWithinTenSeconds) {
   if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";

@@ -210,6 +210,46 @@ TEST(RollCallTest, ARankThatComputesForLongIsNotLost) {
   EXPECT_FALSE(roll.Trouble().has_value());
 }
 
+// Both are alive, and what is between them is broken.
+TEST(RollCallTest, RanksThatAllWaitInVainEndAfter20Seconds) {
+  const std::string job = JobName("waits");
+  const pid_t other = Fork([&] {
+    RollCall roll(job, 1, 2, 1, 10);
+    roll.set_activity("op 4 \"all-reduce\"");
+    roll.BeginWait(0);
+    for (int i = 0; i < 3000 && !roll.Trouble(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    roll.EndWait();
+    return roll.Trouble() ? 0 : 1;
+  });
+  RollCall roll(job, 0, 2, 0, 10);
+  roll.set_activity("op 3 \"all-gather\"");
+  roll.BeginWait(1);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  roll.EndWait();  // a message came
+  const auto start = std::chrono::steady_clock::now();
+  roll.BeginWait(1);
+  EXPECT_EQ(ExitCode(other), 0);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  EXPECT_GT(passed.count(), 18);
+  EXPECT_EQ(roll.Trouble().value_or(""),
+            "every rank waits for a message, and none has come for 20 s: rank 0 for rank 1 at op 3 "
+            "\"all-gather\"; rank 1 for rank 0 at op 4 \"all-reduce\"");
+  roll.EndWait();
+}
+
+TEST(RollCallTest, ARankThatIsToldToStopWhileItWaitsForOthersLeavesNothing) {
+  const std::string job = JobName("told");
+  try {
+    const RollCall alone(job, 0, 2, 0, 30, [] { return true; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("local rank 1 of 2 has not started when the others were "));
+  }
+  const std::string memory = "/dev/shm/rehearse-" + std::to_string(getuid()) + "-" + job;
+  EXPECT_NE(access(memory.c_str(), F_OK), 0);
+}
+
 // A launcher may reuse the name of a run whose ranks it killed.
 TEST(RollCallTest, WhatAKilledRunLeftDoesNotMatterToTheNext) {
   const std::string job = JobName("again");
