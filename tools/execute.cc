@@ -300,8 +300,9 @@ int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule&
   } catch (const std::exception& error) {
     transport->Abort(fmt::format("rank {} gave up: {}", launch.rank, error.what()));
     // Steps name rank and op themselves.
-    const bool is_named =
-        std::string_view(error.what()).starts_with(fmt::format("rank {},", launch.rank));
+    const std::string_view said = error.what();
+    const bool is_named = said.starts_with(fmt::format("rank {},", launch.rank)) ||
+                          said.starts_with(fmt::format("rank {}:", launch.rank));
     Say(fmt::format("{}{}", is_named ? "" : fmt::format("rank {}: ", launch.rank), error.what()));
     const bool is_fault = dynamic_cast<const InternalError*>(&error) != nullptr;
     return is_fault ? 2 : 1;

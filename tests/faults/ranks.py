@@ -15,7 +15,7 @@ from checks import damage, kept_points, temporary_files
 from commands import SCENARIOS, fresh
 
 RANKS = 4
-SECONDS = 30         # within which a run must end from which a rank was taken
+SECONDS = 45         # within which a run must end from which a rank was taken; TCP's have patience for 30
 SLOW_SECONDS = 200   # ... in which a rank was only slowed down
 
 _STUDY = {"name": "ranks", "description": "", "base": "small.json", "metric": "step_seconds",
@@ -38,6 +38,7 @@ class _Run:
         self.program, self.folder, self.control = program, folder, folder + ".control"
         self.wrapper = os.path.join(self.control, "wrapper.sh")
         self.children = []
+        self.abandoned = None   # a child that nobody ends
         fresh(folder)
         shutil.rmtree(self.control, ignore_errors=True)
         os.makedirs(self.control)
@@ -74,14 +75,13 @@ class _Run:
     def wait(self, seconds):
         """The worst exit status, or None if it does not end."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if all(child.poll() is not None for child in self.children):
-                return max((child.returncode for child in self.children), key=abs)
+        while not self.ended() and time.monotonic() < deadline:
             time.sleep(0.02)
-        return None
+        codes = [child.returncode for child in self.children if child is not self.abandoned]
+        return max(codes, key=abs) if self.ended() else None
 
     def ended(self):
-        return all(child.poll() is not None for child in self.children)
+        return all([child.poll() is not None for child in self.children if child is not self.abandoned])
 
     def clear(self):
         """Ends what is left; returns the ranks that were."""
@@ -188,6 +188,8 @@ def _kill(run, victim, chance):
 
 def _stop(run, victim, chance):
     os.kill(run.pid(victim), signal.SIGSTOP)
+    if isinstance(run, _Torchrun):   # mpirun ends a rank that is stopped, and these have no launcher
+        run.abandoned = run.children[victim]
 
 
 def _slow(run, victim, chance):
@@ -345,8 +347,7 @@ def _disturb_once(judge, what, start, chance, folder):
         code = run.wait(SLOW_SECONDS if may_go_on else SECONDS)
         judge.judge(run, victim, code, time.monotonic() - begin)
     finally:
-        # A rank over TCP that was stopped or unplugged is nobody's to end.
-        left = [rank for rank in run.clear() if judge.kind != "tcp" or rank != victim]
+        left = [rank for rank in run.clear() if run.abandoned is None or rank != victim]
     if left:
         judge.complain(victim, f"ranks {left} are still there")
     if judge.kind in SHARED:
