@@ -6,7 +6,14 @@
 
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#ifdef REHEARSE_HAS_JEMALLOC
+#include <jemalloc/jemalloc.h>
+#endif
+
+#include "sim/base/say.h"
 
 #ifdef REHEARSE_HAS_JEMALLOC
 // jemalloc reads this before main. A plan is millions of small blocks, which it allocates and frees
@@ -19,8 +26,32 @@ extern "C" {
 #endif
 
 namespace rehearse {
+namespace {
+
+#ifdef REHEARSE_HAS_JEMALLOC
+// jemalloc makes the arena of a thread when the thread first allocates, and crashes where there is
+// no room for it. So where addresses are limited (ulimit -v), all are made now, 2 MiB each.
+void MakeArenasIfLimited() {
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return;
+  unsigned count = 0;
+  size_t size = sizeof count;
+  if (mallctl("opt.narenas", &count, &size, nullptr, 0) != 0) return;
+  while (count > 0) {  // the first one is the last, and stays this thread's
+    --count;
+    if (mallctl("thread.arena", nullptr, nullptr, &count, sizeof count) == 0) continue;
+    Say("out of memory: there is no room for a heap (ulimit -v)");
+    _exit(1);
+  }
+}
+#endif
+
+}  // namespace
 
 void KeepFreedMemory() {
+#ifdef REHEARSE_HAS_JEMALLOC
+  MakeArenasIfLimited();
+#endif
 #ifndef REHEARSE_HAS_JEMALLOC
   // Large blocks come from the heap and return to it: this saves a fifth of the time of a large
   // simulation. The heap begins as a gigabyte of addresses, which the kernel may back with large

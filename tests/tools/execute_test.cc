@@ -227,6 +227,19 @@ TEST_F(ExecuteProgramTest, WhereAddressesAreLimitedACalibrationEnds) {
   EXPECT_THAT(code, ::testing::AnyOf(0, 1)) << ReadFile(folder_ / "err.txt");
 }
 
+// jemalloc crashes where a thread finds no room for its arena.
+TEST_F(ExecuteProgramTest, WhereAddressesAreFewItEndsInOneLine) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
+  for (const int kilobytes : {220'000, 240'000, 256'000}) {
+    EXPECT_EQ(Shell("ulimit -v " + std::to_string(kilobytes) + "; \"$rehearse\" execute '" +
+                    Shipped("cpu-4d") + "' > out.txt 2> err.txt"),
+              1);
+    const std::string said = ReadFile(folder_ / "err.txt");
+    EXPECT_THAT(said, ::testing::ContainsRegex("out of memory|no room|cannot allocate"));
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  }
+}
+
 // A stopped process exists but does not answer; it is not continued before it is killed.
 TEST_F(ExecuteProgramTest, WhenARankIsStoppedTheOthersNameItAndItsOpWithinTenSeconds) {
   if (MpiIsAbsent()) GTEST_SKIP() << "no MPI here";
