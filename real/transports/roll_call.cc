@@ -140,9 +140,14 @@ bool RollCall::TrySignOn(uint32_t rank, std::string* whose) {
   };
   file_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly);
   if (file_ < 0) fail("make");
-  if (flock(file_, LOCK_EX | LOCK_NB) == 0 &&
-      (ftruncate(file_, 0) != 0 || ftruncate(file_, size) != 0)) {
-    fail("make");
+  if (flock(file_, LOCK_EX | LOCK_NB) == 0) {
+    errno = ftruncate(file_, 0) != 0 ? errno : posix_fallocate(file_, 0, size);
+    if (errno != 0) {  // no room: whoever wrote there would be ended by SIGBUS
+      const int reason = errno;
+      shm_unlink(name_.c_str());
+      errno = reason;
+      fail("make");
+    }
   }
   if (flock(file_, LOCK_SH | LOCK_NB) != 0) return give_back("it is being made");
   struct stat about {};

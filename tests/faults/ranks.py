@@ -101,16 +101,16 @@ class _Run:
         """Breaks the TCP connections between it and other ranks; how many there were."""
         owners = {}
         sockets = subprocess.run(["ss", "-tnpH"], capture_output=True, text=True).stdout
-        for line in sockets.splitlines():
+        for line in sockets.replace("[::ffff:", "").replace("]:", ":").splitlines():
             fields = line.split()
             pid = re.search(r"pid=(\d+)", line)
             if len(fields) >= 5 and pid:
                 owners[fields[3], fields[4]] = int(pid.group(1))
         ranks = {self.pid(other) for other in range(RANKS)}
-        mine = [(here, there) for (here, there), pid in owners.items()
-                if pid == self.pid(rank) and owners.get((there, here)) in ranks]
-        for here, there in mine:
-            subprocess.run(["ss", "-K", "src", here, "dst", there], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        mine = [ends for ends, pid in owners.items() if pid == self.pid(rank) and owners.get(ends[::-1]) in ranks]
+        for here, there in mine:   # from whichever end it can be done
+            for end, other in ((here, there), (there, here)):
+                subprocess.run(["ss", "-K", "src", end, "dst", other], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return len(mine)
 
 
@@ -204,7 +204,10 @@ def _slow(run, victim, chance):
 
 
 def _cut(run, victim, chance):
+    deadline = time.monotonic() + SECONDS
     while not run.ended() and not run.cut(victim):   # ranks connect when they first have something to say
+        if time.monotonic() > deadline:
+            raise RuntimeError("there is nothing to cut between these ranks")
         time.sleep(0.05)
 
 

@@ -90,7 +90,7 @@ def limit_resources(commands, program, folder, report):
 # What a shell of its own mount namespace does first; $1 is the folder, and the inputs lie beside it.
 _FILL = ' none "$1" && cp "$1".inputs/* "$1"/'
 MOUNTS = {
-    "full disk": [f"mount -t tmpfs -o size={size}k" + _FILL for size in (16, 24, 40, 80, 160, 320)],
+    "full disk": [f"mount -t tmpfs -o size={size}k" + _FILL for size in (16, 24, 40, 80, 160, 320, 1280, 5120)],
     "no more files": [f"mount -t tmpfs -o nr_inodes={files}" + _FILL for files in (4, 5, 6, 8, 10, 14)],
     "read-only disk": ["mount -t tmpfs" + _FILL + ' && mount -o remount,ro "$1"'],
     "no /dev/shm": ["mount -t tmpfs" + _FILL + " && mount -t tmpfs -o size=0,ro none /dev/shm"],
