@@ -245,6 +245,9 @@ class CpuBackend : public Backend {
     } catch (const Error& error) {
       failure = std::make_exception_ptr(Error(where + error.what()));
       transport_.Abort(where + error.what());
+    } catch (const std::bad_alloc&) {
+      failure = std::make_exception_ptr(Error(where + "out of memory"));
+      transport_.Abort(where + "out of memory");
     } catch (const std::exception& error) {
       failure = std::make_exception_ptr(InternalError(where + error.what()));
       transport_.Abort(where + error.what());

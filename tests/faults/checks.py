@@ -70,7 +70,7 @@ def litter(folder, expected):
 
 
 # "rehearse: executing: 3 of 5 steps, 17 s left; quickest 8.3 ms"
-_PROGRESS = re.compile(r"rehearse: [a-z ]+: [0-9 ]+ of [0-9 ]+ \w+, [0-9a-z ]+ left\b")
+_PROGRESS = re.compile(r"rehearse: [a-z0-9 ]+: [0-9 ]+ of [0-9 ]+ \w+, [0-9a-z ]+ left\b")
 
 
 class Report:
