@@ -154,10 +154,11 @@ ChakraHeader ReadHeader(const std::string& bytes) {
 
 class NodeReader {
  public:
-  NodeReader(ChakraNode* node, std::set<std::string>* unknown) : node_(*node), unknown_(*unknown) {}
+  NodeReader(ChakraNode* node, ChakraContents* contents) : node_(*node), contents_(*contents) {}
 
   void Read(const std::string& bytes) {
     pbf_reader message(bytes);
+    std::string_view inputs;
     while (message.next()) {
       switch (message.tag()) {
         case chakra::kNodeId:
@@ -179,10 +180,18 @@ class NodeReader {
         case chakra::kNodeAttribute:
           Add(ReadAttribute(Text(&message)));
           break;
+        case chakra::kNodeInputs:
+          inputs = Text(&message);
+          break;
+        case chakra::kNodeStorage:
+          node_.has_storage = true;
+          message.skip();
+          break;
         default:
           message.skip();
       }
     }
+    if (node_.name == chakra::kGroupsNode) NoteGroups(inputs);
   }
 
  private:
@@ -193,6 +202,16 @@ class NodeReader {
     }
     Expect(*message, pbf_wire_type::length_delimited);
     for (const uint64_t id : message->get_packed_uint64()) node_.before.push_back(id);
+  }
+
+  void NoteGroups(std::string_view inputs) {
+    pbf_reader message(inputs.data(), inputs.size());
+    while (message.next()) {
+      if (message.tag() == chakra::kInputValues)
+        contents_.groups.push_back({node_.id, node_.offset, std::string(Text(&message))});
+      else
+        message.skip();
+    }
   }
 
   void Add(const Attribute& attribute) {
@@ -219,11 +238,11 @@ class NodeReader {
     else if (attribute.name == chakra::kOurOp)
       node_.op = std::string(attribute.text.value_or(""));
     else if (!attribute.name.starts_with(chakra::kOurs))
-      unknown_.insert(VisibleText(attribute.name));
+      contents_.unknown.insert(VisibleText(attribute.name));
   }
 
   ChakraNode& node_;
-  std::set<std::string>& unknown_;
+  ChakraContents& contents_;
 };
 
 // The messages of a file, one after the other.
@@ -287,8 +306,8 @@ class MessageStream {
 
 }  // namespace
 
-std::string ChakraPlace(const std::string& path, uint32_t rank, const ChakraNode& node) {
-  return fmt::format("{}: rank {}, node {} at byte {}", path, rank, node.id, node.offset);
+std::string ChakraPlace(const std::string& path, uint32_t rank, uint64_t node, uint64_t offset) {
+  return fmt::format("{}: rank {}, node {} at byte {}", path, rank, node, offset);
 }
 
 ChakraContents ReadChakraFile(const std::string& path, uint32_t rank, const TakeNode& take) {
@@ -306,10 +325,10 @@ ChakraContents ReadChakraFile(const std::string& path, uint32_t rank, const Take
     ChakraNode node;
     node.offset = stream.begin();
     try {
-      NodeReader(&node, &contents.unknown).Read(message);
+      NodeReader(&node, &contents).Read(message);
     } catch (const std::exception& error) {
-      throw Error(
-          fmt::format("{}: expected a Node: {}", ChakraPlace(path, rank, node), error.what()));
+      throw Error(fmt::format("{}: expected a Node: {}",
+                              ChakraPlace(path, rank, node.id, node.offset), error.what()));
     }
     take(contents.header, std::move(node));
     ++count;

@@ -18,6 +18,7 @@ struct ChakraNode {
   std::vector<uint64_t> before;  // control and data dependencies
   uint64_t microseconds = 0;     // 0: not measured
   bool is_cpu_op = false;
+  bool has_storage = false;  // says what it does with a file, a page or a block
   // Not negative, where they are given.
   std::optional<double> num_ops;
   std::optional<double> tensor_size;
@@ -41,8 +42,16 @@ struct ChakraHeader {
   uint64_t nodes = 0;
 };
 
+// What PyTorch notes of its groups of ranks (sim/interchange/chakra_groups.h), as it stands there.
+struct ChakraNote {
+  uint64_t node = 0;
+  uint64_t offset = 0;
+  std::string text;
+};
+
 struct ChakraContents {
   ChakraHeader header;
+  std::vector<ChakraNote> groups;
   uint64_t fingerprint = 0;       // of all bytes
   std::set<std::string> unknown;  // attributes of nodes that were not understood
 };
@@ -55,6 +64,6 @@ using TakeNode = std::function<void(const ChakraHeader& header, ChakraNode&& nod
 ChakraContents ReadChakraFile(const std::string& path, uint32_t rank, const TakeNode& take);
 
 // "step.3.et: rank 3, node 17 at byte 4711"
-std::string ChakraPlace(const std::string& path, uint32_t rank, const ChakraNode& node);
+std::string ChakraPlace(const std::string& path, uint32_t rank, uint64_t node, uint64_t offset);
 
 }  // namespace rehearse

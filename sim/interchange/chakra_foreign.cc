@@ -7,17 +7,17 @@
 #include <optional>
 #include <queue>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
-#include "sim/base/json_document.h"
 #include "sim/base/visible_text.h"
 #include "sim/interchange/chakra_format.h"
+#include "sim/interchange/chakra_groups.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/schedule_check.h"
 
@@ -26,40 +26,18 @@ namespace {
 
 [[noreturn]] void FailAt(const ChakraTrace& trace, const ChakraNode& node, const std::string& what,
                          std::optional<uint32_t> rank = {}) {
-  throw Error(
-      fmt::format("{}: {}", ChakraPlace(trace.file, rank.value_or(trace.rank), node), what));
+  throw Error(fmt::format(
+      "{}: {}", ChakraPlace(trace.file, rank.value_or(trace.rank), node.id, node.offset), what));
 }
 
-using Groups = std::map<std::string, std::vector<uint32_t>>;
-
-Groups ReadGroups(const std::string& file, uint32_t ranks) {
-  Groups groups;
-  if (file.empty()) return groups;
-  const JsonDocument document = JsonDocument::FromFile(file);
-  if (!document.value().is_object())
-    throw Error(fmt::format("{}: expected groups of ranks, such as {{\"0\": [0, 1]}}", file));
-  for (const auto& [name, list] : document.value().items()) {
-    const std::string group = VisibleText(name);
-    const auto fail = [&](const std::string& what) {
-      throw Error(fmt::format("{}: group \"{}\": {}", file, group, what));
-    };
-    if (!list.is_array() || list.empty()) fail("expected a list of ranks");
-    std::vector<uint32_t>& members = groups[name];
-    for (const nlohmann::json& rank : list) {
-      if (!rank.is_number_unsigned() || rank.get<uint64_t>() >= ranks)
-        fail(fmt::format("found {}, expected one of {} ranks", rank.dump(), ranks));
-      members.push_back(rank.get<uint32_t>());
-    }
-    if (std::set<uint32_t>(members.begin(), members.end()).size() != members.size())
-      fail("found a rank twice");
-  }
-  return groups;
+// It says what was done outside the devices: with files, batches, checkpoints.
+bool IsOutside(const ChakraNode& node) {
+  return node.type == chakra::kStorage || node.type == chakra::kBatch ||
+         node.type == chakra::kCheckpoint || (node.type == chakra::kMetadata && node.has_storage);
 }
-
+// Nothing can be played.
 bool IsDescription(const ChakraNode& node) {
-  const bool is_timed = node.type == chakra::kStorage || node.type == chakra::kBatch ||
-                        node.type == chakra::kCheckpoint;
-  return node.type == chakra::kMetadata || (is_timed && node.microseconds == 0);
+  return IsOutside(node) ? node.microseconds == 0 : node.type == chakra::kMetadata;
 }
 
 // Positions of a trace's nodes, ordered so that each comes after what it depends on.
@@ -124,13 +102,19 @@ NodeOrder Ordered(const ChakraTrace& trace) {
 
 // What must agree between ranks.
 struct PostedNode {
-  uint32_t node = 0;  // position in its trace
-  CollectiveKind kind = CollectiveKind::kBarrier;
+  uint32_t node = 0;      // position in its trace
+  const char* what = "";  // which collective
   double bytes = 0;
   uint32_t tag = 0;
+  uint32_t root = 0;
 
   bool Agrees(const PostedNode& other) const {
-    return kind == other.kind && bytes == other.bytes && tag == other.tag;
+    return std::string_view(what) == other.what && bytes == other.bytes && tag == other.tag &&
+           root == other.root;
+  }
+  std::string Text() const {
+    return fmt::format("{} of {} bytes{}", what, bytes,
+                       root == 0 ? "" : fmt::format(" with member {} as its root", root));
   }
 };
 struct TracePosts {
@@ -142,16 +126,39 @@ struct TracePosts {
 
 struct Counts {
   uint64_t descriptions = 0;
+  uint64_t untimed = 0;
   uint64_t measured = 0;
   uint64_t products = 0;
   uint64_t transfers = 0;
   uint64_t empty = 0;
+  uint64_t rootless = 0;
+};
+
+// What a collective node becomes.
+struct CollectiveRow {
+  uint32_t type = 0;
+  const char* what = "";
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  // Where one rank gives to all or takes from all: the attribute that names it.
+  std::optional<double> ChakraNode::*root = nullptr;
+};
+constexpr CollectiveRow kCollectiveRows[] = {
+    {chakra::kAllReduce, "all-reduce", CollectiveKind::kAllReduce},
+    {chakra::kReduce, "reduce", CollectiveKind::kReduce, &ChakraNode::comm_target},
+    {chakra::kAllGather, "all-gather", CollectiveKind::kAllGather},
+    {chakra::kGather, "gather", CollectiveKind::kAllToAll, &ChakraNode::comm_target},
+    {chakra::kScatter, "scatter", CollectiveKind::kAllToAll, &ChakraNode::comm_source},
+    {chakra::kBroadcast, "broadcast", CollectiveKind::kBroadcast, &ChakraNode::comm_source},
+    {chakra::kAllToAll, "all-to-all", CollectiveKind::kAllToAll},
+    {chakra::kReduceScatter, "reduce-scatter", CollectiveKind::kReduceScatter},
+    {chakra::kReduceScatterBlock, "reduce-scatter", CollectiveKind::kReduceScatter},
+    {chakra::kBarrier, "barrier", CollectiveKind::kBarrier},
 };
 
 class ForeignReader {
  public:
   explicit ForeignReader(const ChakraTraces& traces)
-      : traces_(traces), groups_(ReadGroups(traces.groups, ranks())) {
+      : traces_(traces), groups_(ReadChakraGroups(traces.groups, ranks())) {
     for (const ChakraTrace& trace : traces.traces) orders_.push_back(Ordered(trace));
   }
 
@@ -179,13 +186,17 @@ class ForeignReader {
       if (count > 0)
         remarks->push_back(fmt::format("{} node{} {}", count, count == 1 ? "" : "s", what));
     };
-    say(counts_.descriptions,
-        "left out: they only describe (metadata, storage or batches without "
-        "a time)");
+    say(counts_.descriptions, "left out: they only describe");
+    say(counts_.untimed,
+        "not understood and left out: storage, batches or checkpoints without a time");
     say(counts_.measured, "computed as long as measured, on any device");
     say(counts_.products, "without a time: timed as products of square matrices of num_ops");
     say(counts_.empty, "without a time or a size: nothing to do");
     say(counts_.transfers, "of communication: their times are the simulation's");
+    say(counts_.rootless,
+        "that name no root (comm_src, comm_dst): taken as the group's first rank");
+    if (!noted_.empty())
+      remarks->push_back("groups of ranks are those that the traces themselves note");
     std::set<std::string> unknown;
     for (const ChakraTrace& trace : traces_.traces)
       unknown.insert(trace.contents.unknown.begin(), trace.contents.unknown.end());
@@ -209,6 +220,7 @@ class ForeignReader {
     posts_.clear();
     node_of_op_.clear();
     counts_ = Counts();
+    pairs_ = 0;
     schedule_.role_of_rank = traces_.trace_of_rank;
     for (uint32_t i = 0; i < traces_.traces.size(); ++i) {
       schedule_.roles.emplace_back().name = fmt::format("rank {}", traces_.traces[i].rank);
@@ -230,7 +242,7 @@ class ForeignReader {
       std::sort(after.begin(), after.end(), [](OpId a, OpId b) { return a.index() < b.index(); });
       after.erase(std::unique(after.begin(), after.end()), after.end());
       if (IsDescription(node)) {
-        ++counts_.descriptions;
+        ++(IsOutside(node) ? counts_.untimed : counts_.descriptions);
         done_with[place] = std::move(after);
         continue;
       }
@@ -257,6 +269,7 @@ class ForeignReader {
   void AddWork(const ChakraTrace& trace, uint32_t place, Op* op) {
     const ChakraNode& node = trace.nodes[place];
     switch (node.type) {
+      case chakra::kMetadata:  // of storage, with a time
       case chakra::kCompute:
       case chakra::kMemoryLoad:
       case chakra::kMemoryStore:
@@ -352,7 +365,7 @@ class ForeignReader {
     const std::string suffix = by_tag_ ? fmt::format(" with tag {}", tag) : "";
     const CommunicatorId communicator = CommunicatorOf("messages" + suffix, nullptr);
     const Bytes bytes = SizeOf(trace, node);
-    const PostedNode posted = {place, CollectiveKind::kBarrier, bytes.value(), tag};
+    const PostedNode posted = {place, "message", bytes.value(), tag};
     const std::pair<uint32_t, uint32_t> with = {other, by_tag_ ? tag : 0};
     if (is_send) {
       op->work = Send{communicator, other, bytes};
@@ -367,64 +380,131 @@ class ForeignReader {
     ++counts_.transfers;
   }
 
-  CollectiveKind KindOf(const ChakraTrace& trace, const ChakraNode& node) const {
+  static const CollectiveRow& RowOf(const ChakraTrace& trace, const ChakraNode& node) {
     if (!node.comm_type) FailAt(trace, node, "expected which collective it is, \"comm_type\"");
-    if (constexpr double kLast = chakra::kBarrier; *node.comm_type <= kLast) {
-      switch (static_cast<uint32_t>(*node.comm_type)) {
-        case chakra::kAllReduce:
-          return CollectiveKind::kAllReduce;
-        case chakra::kReduce:
-          return CollectiveKind::kReduce;
-        case chakra::kAllGather:
-          return CollectiveKind::kAllGather;
-        case chakra::kBroadcast:
-          return CollectiveKind::kBroadcast;
-        case chakra::kAllToAll:
-          return CollectiveKind::kAllToAll;
-        case chakra::kReduceScatter:
-        case chakra::kReduceScatterBlock:
-          return CollectiveKind::kReduceScatter;
-        case chakra::kBarrier:
-          return CollectiveKind::kBarrier;
-        default:
-          break;
-      }
+    std::string known;
+    for (const CollectiveRow& row : kCollectiveRows) {
+      if (*node.comm_type == row.type) return row;
+      known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.what, row.type);
     }
     FailAt(trace, node,
-           fmt::format("found a collective of type {}, expected all-reduce (0), reduce (1), "
-                       "all-gather (2), broadcast (5), all-to-all (6), reduce-scatter (7, 8) or a "
-                       "barrier (9)",
-                       *node.comm_type));
+           fmt::format("found a collective of type {}, expected {}", *node.comm_type, known));
+  }
+
+  // The name of the node's group in groups_, where what its trace notes is taken up.
+  std::string GroupOf(const ChakraTrace& trace, const ChakraNode& node) {
+    if (groups_.contains(node.group) && !noted_.contains(node.group)) return node.group;
+    const auto place = static_cast<uint32_t>(&trace - traces_.traces.data());
+    const auto [known, is_new] = group_of_.emplace(std::make_pair(place, node.group), "");
+    if (is_new) known->second = TakeUpNoted(trace, node);
+    return known->second;
+  }
+
+  std::string TakeUpNoted(const ChakraTrace& trace, const ChakraNode& node) {
+    const std::string shown = VisibleText(node.group);
+    for (const ChakraNote& note : trace.contents.groups) {
+      const std::string place = ChakraPlace(trace.file, trace.rank, note.node, note.offset);
+      std::vector<uint32_t> members;
+      try {
+        const NotedGroups groups = ReadNotedGroups(note, place);
+        const auto found = groups.find(node.group);
+        if (found == groups.end()) continue;
+        members = MembersOfNoted(found->second, ranks());
+      } catch (const Error& error) {
+        FailAt(trace, node,
+               fmt::format("is of group \"{}\", which the trace notes in a way that cannot be used "
+                           "({}): give the JSON of the groups as well",
+                           shown, error.what()));
+      }
+      // Ranks may give one name to different groups.
+      std::string name = node.group;
+      if (const auto other = groups_.find(name); other != groups_.end() && other->second != members)
+        name += fmt::format(" from rank {}", members.front());
+      if (const auto other = groups_.find(name);
+          other != groups_.end() && other->second != members) {
+        FailAt(trace, node,
+               fmt::format("is of group \"{}\", of which other traces note other ranks: give the "
+                           "JSON of the groups as well",
+                           shown));
+      }
+      groups_[name] = members;
+      noted_.insert(name);
+      return name;
+    }
+    FailAt(
+        trace, node,
+        fmt::format("is of group \"{}\", of which {}", shown,
+                    traces_.groups.empty() ? "nothing is known: give the JSON of the groups as well"
+                                           : traces_.groups + " says nothing"));
+  }
+
+  // Which member of the group gives or takes.
+  uint32_t RootOf(const ChakraTrace& trace, const ChakraNode& node, const CollectiveRow& row,
+                  const std::vector<uint32_t>* members) {
+    if (row.root == nullptr) return 0;
+    const std::optional<double>& rank = node.*row.root;
+    if (!rank) {
+      ++counts_.rootless;
+      return 0;
+    }
+    const uint32_t size = members == nullptr ? ranks() : static_cast<uint32_t>(members->size());
+    for (uint32_t member = 0; member < size; ++member) {
+      if (*rank == (members == nullptr ? member : (*members)[member])) return member;
+    }
+    FailAt(trace, node, fmt::format("has rank {} as its root, which is not in its group", *rank));
+  }
+
+  // A gather or a scatter, as messages between the root and each other member, posted together.
+  void SpreadFromRoot(const ChakraTrace& trace, const ChakraNode& node, bool is_gather,
+                      uint32_t size, Collective* collective) {
+    constexpr uint64_t kMostPairs = 4'000'000;  // as many values as a schedule's file may have
+    const uint64_t pairs = uint64_t{size} * size;
+    pairs_ += pairs;
+    if (pairs_ > kMostPairs) {
+      FailAt(trace, node,
+             fmt::format("is a gather or scatter of {} ranks, which with those before it have {} "
+                         "pairs, expected at most {}: write them as messages (COMM_SEND_NODE, "
+                         "COMM_RECV_NODE)",
+                         size, pairs_, kMostPairs));
+    }
+    const Bytes part = collective->bytes;
+    collective->algorithm = "direct";
+    collective->pair_bytes.resize(pairs);
+    for (uint32_t member = 0; member < size; ++member) {
+      if (member == collective->root) continue;
+      const uint32_t from = is_gather ? member : collective->root;
+      const uint32_t to = is_gather ? collective->root : member;
+      collective->pair_bytes[size_t{from} * size + to] = part;
+    }
+    collective->bytes = size == 1 ? Bytes(0) : part * (is_gather ? 1.0 : size - 1.0);
+    collective->root = 0;
   }
 
   void AddCollective(const ChakraTrace& trace, uint32_t place, Op* op) {
     const ChakraNode& node = trace.nodes[place];
     const std::vector<uint32_t>* members = nullptr;
+    std::string group;
     std::string name = "world";
     if (!node.group.empty()) {
-      const auto group = groups_.find(node.group);
-      if (group == groups_.end()) {
-        FailAt(trace, node,
-               fmt::format("is of group \"{}\", of which {}", VisibleText(node.group),
-                           traces_.groups.empty()
-                               ? "nothing is known: give the JSON of the groups as well"
-                               : traces_.groups + " says nothing"));
-      }
-      members = &group->second;
-      name = "group " + VisibleText(node.group);
+      group = GroupOf(trace, node);
+      members = &groups_.at(group);
+      name = "group " + VisibleText(group);
     }
+    const uint32_t size = members == nullptr ? ranks() : static_cast<uint32_t>(members->size());
+    const CollectiveRow& row = RowOf(trace, node);
     Collective collective;
-    collective.kind = KindOf(trace, node);
-    collective.algorithm = UsualAlgorithm(collective.kind);
+    collective.kind = row.kind;
+    collective.algorithm = UsualAlgorithm(row.kind);
     collective.communicator = CommunicatorOf(name, members);
-    if (collective.kind != CollectiveKind::kBarrier) collective.bytes = SizeOf(trace, node);
-    if (collective.kind == CollectiveKind::kAllGather) {
-      const auto size = static_cast<double>(members == nullptr ? ranks() : members->size());
-      collective.bytes = collective.bytes * size;
-    }
-    posts_.back().collectives[node.group].push_back(
-        {place, collective.kind, collective.bytes.value(), 0});
-    op->work = collective;
+    collective.root = RootOf(trace, node, row, members);
+    if (row.kind != CollectiveKind::kBarrier) collective.bytes = SizeOf(trace, node);
+    if (row.kind == CollectiveKind::kAllGather)
+      collective.bytes = collective.bytes * static_cast<double>(size);
+    posts_.back().collectives[group].push_back(
+        {place, row.what, collective.bytes.value(), 0, collective.root});
+    if (row.type == chakra::kGather || row.type == chakra::kScatter)
+      SpreadFromRoot(trace, node, row.type == chakra::kGather, size, &collective);
+    op->work = std::move(collective);
     op->stream = StreamOf(name, StreamKind::kCommunication);
     ++counts_.transfers;
   }
@@ -478,15 +558,14 @@ class ForeignReader {
       const PostedNode& found = i < b.size() ? b[i] : a[i];
       const std::vector<PostedNode>& others = i < b.size() ? a : b;
       const ChakraTrace& trace = traces_.traces[traces_.trace_of_rank[blamed]];
-      const std::string expected =
-          i < others.size()
-              ? fmt::format("{} of {} bytes by rank {} (node {})", Name(others[i].kind),
-                            others[i].bytes, beside, NodeOf(beside, others[i]).id)
-              : fmt::format("only {} by rank {}", others.size(), beside);
+      const std::string expected = i < others.size()
+                                       ? fmt::format("{} by rank {} (node {})", others[i].Text(),
+                                                     beside, NodeOf(beside, others[i]).id)
+                                       : fmt::format("only {} by rank {}", others.size(), beside);
       FailAt(trace, trace.nodes[found.node],
-             fmt::format("collective {} of {} is {} of {} bytes here, but {}", i + 1,
+             fmt::format("collective {} of {} is {} here, but {}", i + 1,
                          group.empty() ? "all ranks" : "group \"" + VisibleText(group) + "\"",
-                         Name(found.kind), found.bytes, expected),
+                         found.Text(), expected),
              blamed);
     }
   }
@@ -550,8 +629,10 @@ class ForeignReader {
   }
 
   const ChakraTraces& traces_;
-  Groups groups_;
-  std::vector<NodeOrder> orders_;  // of each trace
+  ChakraGroups groups_;
+  std::set<std::string> noted_;  // groups that a trace itself notes
+  std::map<std::pair<uint32_t, std::string>, std::string> group_of_;  // by trace and its name there
+  std::vector<NodeOrder> orders_;                                     // of each trace
   bool by_tag_ = false;
   Schedule schedule_;
   std::map<std::string, CommunicatorId> communicators_;
@@ -559,6 +640,7 @@ class ForeignReader {
   std::vector<TracePosts> posts_;                                   // of each trace
   std::vector<std::vector<uint32_t>> node_of_op_;                   // of each trace
   Counts counts_;
+  uint64_t pairs_ = 0;  // of gathers and scatters
 };
 
 }  // namespace

@@ -7,7 +7,8 @@
 // varint: one GlobalMetadata, then Nodes. Groups of ranks are in a JSON file beside it, as
 // ASTRA-sim reads it: {"0": [0, 1, ...]}, keyed by the collectives' pg_name. comm_size of a
 // collective counts what a rank puts in: for an all-gather its own part, where our bytes are the
-// whole (sim/schedule/schedule.h).
+// whole (sim/schedule/schedule.h). For a gather and a scatter it is one rank's part, too. The schema
+// has no word for a root: here it is comm_src where one rank gives, comm_dst where one takes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,15 @@ inline constexpr uint32_t kNodeType = 3;
 inline constexpr uint32_t kNodeControlDependencies = 4;
 inline constexpr uint32_t kNodeDataDependencies = 5;
 inline constexpr uint32_t kNodeDuration = 7;  // whole microseconds
+inline constexpr uint32_t kNodeInputs = 8;    // an IOInfo
 inline constexpr uint32_t kNodeAttribute = 10;
+inline constexpr uint32_t kNodeStorage = 11;  // a StorageInfo
+
+// IOInfo.
+inline constexpr uint32_t kInputValues = 1;
+
+// The name of the node in which PyTorch notes its groups of ranks.
+inline constexpr const char* kGroupsNode = "## process_group:init ##";
 
 // AttributeProto: a name and one value. Lists lie at the even numbers between these.
 inline constexpr uint32_t kAttributeName = 1;

@@ -1,8 +1,12 @@
 // Chakra execution traces. The input is several files, parted by kParting: traces by rank, and
 // where the last begins with {, the JSON of their groups.
 #include <filesystem>
+#include <iterator>
+
+#include <protozero/pbf_writer.hpp>
 
 #include "sim/base/input_file.h"
+#include "sim/interchange/chakra_format.h"
 #include "sim/interchange/chakra_read.h"
 #include "sim/interchange/chakra_write.h"
 #include "tests/fuzz/corpus.h"
@@ -29,6 +33,21 @@ void ReadTraces(std::string_view input) {
   ImportChakra(paths);
 }
 
+// The trace with one more node at its end.
+std::string NotingGroups(std::string trace) {
+  std::string inputs;
+  protozero::pbf_writer(inputs).add_string(
+      chakra::kInputValues, R"(['[{"pg_name": "0", "ranks": [0, 1], "group_size": 2}]'])");
+  std::string node;
+  protozero::pbf_writer writer(node);
+  writer.add_uint64(chakra::kNodeId, 1'000'000);
+  writer.add_string(chakra::kNodeName, chakra::kGroupsNode);
+  writer.add_uint32(chakra::kNodeType, chakra::kMetadata);
+  writer.add_message(chakra::kNodeInputs, inputs);
+  protozero::write_varint(std::back_inserter(trace), node.size());
+  return trace + node;
+}
+
 std::vector<std::string> TraceSeeds() {
   std::vector<std::string> seeds;
   const std::string folder = FuzzFolder() + "traces";
@@ -49,7 +68,9 @@ std::vector<std::string> TraceSeeds() {
     for (size_t at = foreign.find("rehearse"); at != std::string::npos;
          at = foreign.find("rehearse", at))
       foreign[at] = 'x';
-    for (std::string* text : {&seed, &foreign}) {
+    // With what PyTorch notes of its groups instead of the file.
+    std::string noted = NotingGroups(foreign.substr(0, foreign.rfind(kParting)));
+    for (std::string* text : {&seed, &foreign, &noted}) {
       if (text->size() <= kLongestInput) seeds.push_back(*text);
     }
   }
@@ -69,6 +90,9 @@ std::vector<std::string> TraceWords() {
           "tensor_size",
           "is_cpu_op",
           "{\"0\": [0, 1]}",
+          chakra::kGroupsNode,
+          "\"group_size\"",
+          "\"ranks\"",
           "0.0.4",
           "\x08\x01",
           "\x10\x07",

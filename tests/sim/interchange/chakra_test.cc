@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ namespace chakra_test {
 
 namespace fs = std::filesystem;
 using protozero::pbf_writer;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -224,6 +226,20 @@ class TraceText {
     Append(node);
     return *this;
   }
+  // What PyTorch notes of its groups.
+  TraceText& Groups(uint64_t id, const std::string& values) {
+    return Nested(id, chakra::kMetadata, chakra::kGroupsNode, 0, chakra::kNodeInputs,
+                  [&](pbf_writer& inputs) { inputs.add_string(chakra::kInputValues, values); });
+  }
+  // 4 KiB read from a file (FsOp in StorageInfo).
+  TraceText& ReadsFile(uint64_t id, uint32_t type, uint64_t microseconds) {
+    return Nested(id, type, "read", microseconds, chakra::kNodeStorage, [](pbf_writer& storage) {
+      std::string read;
+      pbf_writer(read).add_uint64(5, 4096);
+      storage.add_uint32(1, 1);
+      storage.add_message(10, read);
+    });
+  }
   TraceText& Compute(uint64_t id, const std::vector<uint64_t>& after, uint64_t microseconds) {
     return Node(id, chakra::kCompute, after, {}, microseconds);
   }
@@ -248,6 +264,22 @@ class TraceText {
   }
 
  private:
+  TraceText& Nested(uint64_t id, uint32_t type, const std::string& name, uint64_t microseconds,
+                    uint32_t field, const Add& add) {
+    std::string nested;
+    pbf_writer inner(nested);
+    add(inner);
+    std::string node;
+    pbf_writer writer(node);
+    writer.add_message(field, nested);  // in any order
+    writer.add_uint64(chakra::kNodeId, id);
+    writer.add_string(chakra::kNodeName, name);
+    writer.add_uint32(chakra::kNodeType, type);
+    if (microseconds > 0) writer.add_uint64(chakra::kNodeDuration, microseconds);
+    offsets_.push_back(text_.size());
+    Append(node);
+    return *this;
+  }
   static void Attribute(pbf_writer* node, const char* name, const Add& add) {
     std::string attribute;
     pbf_writer writer(attribute);
@@ -320,6 +352,143 @@ TEST_F(ChakraTest, CollectivesGoOverTheirGroups) {
   ExpectMistake({"groups.json: group \"7\": found 9, expected one of 4 ranks"});
 }
 
+constexpr const char* kNotedGroups =
+    R"([{"pg_name": "0", "pg_desc": "default_pg", "ranks": [], "group_size": 4},)"
+    R"( {"pg_name": "7", "pg_desc": "data \"parallel\"", "ranks": [0, 2], "group_size": 2},)"
+    R"( {"pg_name": "8", "ranks": [1, 3], "group_size": 2},)"
+    R"( {"pg_name": "9", "ranks": [3], "group_size": 64}])";
+// As Python prints a list of one text: no quote inside it is a single one.
+std::string InPython(const std::string& text) {
+  std::string quoted = "['";
+  for (const char c : text) quoted += c == '\\' ? "\\\\" : std::string(1, c);
+  return quoted + "']";
+}
+std::string InJson(const std::string& text) { return "[" + nlohmann::json(text).dump() + "]"; }
+
+TEST_F(ChakraTest, GroupsAreThoseThatPyTorchNotes) {
+  for (const std::string& values :
+       {InPython(kNotedGroups), InJson(kNotedGroups), std::string(kNotedGroups),
+        "[[" + InJson(kNotedGroups) + "]]"}) {
+    for (const uint32_t rank : {0, 1, 2, 3}) {
+      TraceText trace;
+      trace.Groups(1, values)
+          .Collective(2, {1}, chakra::kAllReduce, 64, rank % 2 == 0 ? "7" : "8")
+          .Collective(3, {2}, chakra::kAllReduce, 32, "0");
+      Write("s." + std::to_string(rank) + ".et", trace.text());
+    }
+    const Schedule schedule = Imported();
+    EXPECT_EQ(schedule.roles.size(), 2u) << values;
+    ASSERT_EQ(schedule.communicators.size(), 3u);
+    EXPECT_EQ(schedule.communicators[0].name(), "group 7");
+    EXPECT_EQ(schedule.communicators[0].Rank(0, 1), 2u);
+    EXPECT_EQ(schedule.communicators[1].size(), 4u);
+    EXPECT_EQ(schedule.communicators[2].Rank(0, 0), 1u);
+    EXPECT_THAT(Import().remarks,
+                Contains("groups of ranks are those that the traces themselves note"));
+  }
+  // A file beside them is what counts.
+  Write("groups.json", R"({"0": [3, 2, 1, 0], "7": [0, 2], "8": [1, 3]})");
+  EXPECT_EQ(Imported().communicators[1].Rank(0, 0), 3u);
+}
+
+TEST_F(ChakraTest, RanksMayGiveOneNameToDifferentGroups) {
+  for (const uint32_t rank : {0, 1, 2, 3}) {
+    const std::string ranks = rank < 2 ? "[0, 1]" : "[2, 3]";
+    TraceText trace;
+    trace.Groups(1, R"([{"pg_name": "1", "ranks": )" + ranks + "}]")
+        .Collective(2, {1}, chakra::kAllReduce, rank < 2 ? 64 : 32, "1");
+    Write("s." + std::to_string(rank) + ".et", trace.text());
+  }
+  const Schedule schedule = Imported();
+  ASSERT_EQ(schedule.communicators.size(), 2u);
+  EXPECT_EQ(schedule.communicators[1].name(), "group 1 from rank 2");
+  EXPECT_EQ(schedule.communicators[1].Rank(0, 1), 3u);
+}
+
+TEST_F(ChakraTest, GroupsThatAreNotWholeAreRefused) {
+  const auto expect = [&](const std::string& noted, const std::string& group,
+                          const std::vector<std::string>& parts) {
+    const TraceText trace =
+        TraceText().Groups(1, noted).Collective(2, {1}, chakra::kAllReduce, 64, group);
+    Write("s.0.et", trace.text());
+    Write("s.1.et", trace.text());
+    std::vector<std::string> all = {"s.0.et: rank 0, " + trace.Place(2, 1), "give the JSON"};
+    all.insert(all.end(), parts.begin(), parts.end());
+    ExpectMistake(all);
+  };
+  expect(kNotedGroups, "6", {"group \"6\", of which nothing is known"});
+  expect(kNotedGroups, "7", {"has rank 2, but there are 2 ranks"});
+  expect(kNotedGroups, "9", {"lists 1 of its 64 ranks"});
+  expect(kNotedGroups, "0", {"lists 0 of its 4 ranks, and there are traces of 2"});
+  expect(R"([{"pg_name": "1", "ranks": [1, 1]}])", "1", {"has a rank twice"});
+  expect(R"([{"pg_name": "1", "ranks": [-1]}])", "1", {"a rank that is no number"});
+  expect(std::string(kNotedGroups).substr(0, 150) + "}", "7", {"cannot be used"});
+  // Cut off wherever: read, or refused.
+  const std::string whole = InPython(kNotedGroups);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const TraceText trace = TraceText()
+                                .Groups(1, whole.substr(0, size))
+                                .Collective(2, {1}, chakra::kAllReduce, 64, "9");
+    Write("s.0.et", trace.text());
+    EXPECT_FALSE(IsRead()) << size;
+  }
+}
+
+TEST_F(ChakraTest, GathersAndScattersAreMessagesOfTheRoot) {
+  const auto with_root = [](uint32_t type, int64_t size, const char* key, int64_t root) {
+    return TraceText().Node(1, chakra::kCollective, {},
+                            {{chakra::kCommType, type}, {chakra::kCommSize, size}, {key, root}});
+  };
+  const auto write = [&](const TraceText& trace) {
+    for (const uint32_t rank : {0, 1, 2}) Write("s." + std::to_string(rank) + ".et", trace.text());
+  };
+  const Bytes none(0);
+  write(with_root(chakra::kGather, 64, chakra::kCommTarget, 1));
+  auto collective = std::get<Collective>(Imported().roles[0].ops[0].work);
+  EXPECT_EQ(collective.kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(collective.bytes, Bytes(64));
+  const Bytes part(64);
+  EXPECT_THAT(collective.pair_bytes,
+              ElementsAre(none, part, none, none, none, none, none, part, none));
+  write(with_root(chakra::kScatter, 64, chakra::kCommSource, 1));
+  collective = std::get<Collective>(Imported().roles[0].ops[0].work);
+  EXPECT_EQ(collective.bytes, Bytes(128));
+  EXPECT_THAT(collective.pair_bytes,
+              ElementsAre(none, none, none, part, none, part, none, none, none));
+  write(with_root(chakra::kBroadcast, 64, chakra::kCommSource, 2));
+  EXPECT_EQ(std::get<Collective>(Imported().roles[0].ops[0].work).root, 2u);
+  write(with_root(chakra::kReduce, 64, chakra::kCommTarget, 2));
+  EXPECT_EQ(std::get<Collective>(Imported().roles[0].ops[0].work).root, 2u);
+  // Ranks have to agree on the root, which is one of them.
+  Write("s.1.et", with_root(chakra::kReduce, 64, chakra::kCommTarget, 1).text());
+  ExpectMistake({"rank 1, node 1", "reduce of 64 bytes with member 1 as its root here",
+                 "reduce of 64 bytes with member 2 as its root by rank 0"});
+  write(with_root(chakra::kGather, 64, chakra::kCommTarget, 7));
+  ExpectMistake({"rank 0, node 1", "has rank 7 as its root, which is not in its group"});
+  // Who names none means the first.
+  write(TraceText().Collective(1, {}, chakra::kScatter, 64));
+  EXPECT_THAT(std::get<Collective>(Imported().roles[0].ops[0].work).pair_bytes,
+              ElementsAre(none, part, part, none, none, none, none, none, none));
+  EXPECT_THAT(Import().remarks, Contains(HasSubstr("1 node that name no root")));
+}
+
+TEST_F(ChakraTest, StorageTakesTheTimeThatItTook) {
+  TraceText trace;
+  trace.ReadsFile(1, chakra::kStorage, 7)
+      .ReadsFile(2, chakra::kMetadata, 8)
+      .ReadsFile(3, chakra::kStorage, 0)
+      .ReadsFile(4, chakra::kCheckpoint, 0);
+  Write("s.0.et", trace.text());
+  const Schedule schedule = Imported();
+  ASSERT_EQ(schedule.roles[0].ops.size(), 2u);
+  const auto& read = std::get<Compute>(schedule.roles[0].ops[0].work);
+  EXPECT_EQ(read.duration, Seconds(7e-6));
+  EXPECT_TRUE(IsWait(read));
+  EXPECT_EQ(schedule.roles[0].ops[1].stream, schedule.roles[0].ops[0].stream);
+  EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[1].work).duration, Seconds(8e-6));
+  EXPECT_THAT(Import().remarks, Contains(HasSubstr("2 nodes not understood and left out")));
+}
+
 TEST_F(ChakraTest, MessagesThatOvertakeOthersFindTheirTag) {
   Write("s.0.et", TraceText().Send(1, 1, 5, 100).Send(2, 1, 6, 200).text());
   Write("s.1.et", TraceText().Receive(1, 0, 6, 200).Receive(2, 0, 5, 100).text());
@@ -353,8 +522,8 @@ TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
   expect(trace, trace.Place(1, 1), "a second node with this number");
   trace = TraceText().Compute(1, {17}, 5);
   expect(trace, trace.Place(1, 0), "depends on node 17, which does not exist");
-  trace = TraceText().Collective(2, {}, chakra::kGather, 64);
-  expect(trace, trace.Place(2, 0), "a collective of type 3");
+  trace = TraceText().Collective(2, {}, 10, 64);
+  expect(trace, trace.Place(2, 0), "a collective of type 10, expected all-reduce (0), reduce (1)");
   trace = TraceText().Collective(2, {}, chakra::kAllReduce, -64);
   expect(trace, trace.Place(2, 0), "\"comm_size\"");
   trace = TraceText().Collective(7, {}, chakra::kAllReduce, 65);
