@@ -144,6 +144,7 @@ int ImportCommand(const std::vector<std::string>& arguments) {
     throw Error(fmt::format("--as goes with a profile ({})", KindsWith(ImportKind::kAs)));
   const std::string output = values["output"].as<std::string>();
   CheckWritable(output);
+  request.output = output;
   const Imported imported = kind.read(request);
   WriteFileAtomically(output, imported.text);
   PrintBeside(output, ResultText(output, request, imported));

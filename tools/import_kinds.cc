@@ -13,6 +13,8 @@
 #include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
+#include "sim/base/moved_paths.h"
+#include "sim/base/output_file.h"
 #include "sim/interchange/chakra_read.h"
 #include "sim/interchange/kineto_read.h"
 #include "tools/import_machine.h"
@@ -151,8 +153,16 @@ Imported ImportGraph(const ImportRequest& request) {
   const NcclGraphRings graph = ReadNcclGraph(ReadInputFile(request.file()), file);
   nlohmann::json cluster = ClusterObjectOf(request.cluster);
   cluster["rings"] = graph.rings;
-  Imported imported = {cluster.dump(2) + "\n", "", graph.remarks};
-  const JsonDocument document = JsonDocument::FromValue(std::move(cluster), {file, 0, ""});
+  nlohmann::json movable = cluster;
+  if (IsClusterFile(request.cluster)) {
+    constexpr const char* kPaths[] = {"calibration", "device_points"};
+    MakeAbsolute(&movable, kPaths, request.cluster);
+  }
+  // Beside the cluster's own file its paths still hold.
+  const bool stays = IsClusterFile(request.cluster) && !IsStandardOutput(request.output) &&
+                     InOneFolder(request.cluster, request.output);
+  Imported imported = {(stays ? cluster : movable).dump(2) + "\n", "", graph.remarks};
+  const JsonDocument document = JsonDocument::FromValue(std::move(movable), {file, 0, ""});
   ReadCluster(document.Root());  // refuses rings of other machines
   imported.what =
       fmt::format("{} rings of {} devices", graph.rings.size(), graph.rings.front().size());

@@ -15,6 +15,7 @@ struct ImportRequest {
   std::string node;
   std::string cluster;
   bool as_schedule = false;
+  std::string output;  // where the result is written
 
   const std::string& file() const { return files.front(); }
 };

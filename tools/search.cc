@@ -2,7 +2,6 @@
 #include "scenarios/searching/search.h"
 
 #include <cstdio>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/json_document.h"
+#include "sim/base/moved_paths.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
@@ -57,19 +57,9 @@ void SetKeys(const po::variables_map& values, JsonDocument* document) {
 
 // Paths in the scenario are relative to its folder.
 nlohmann::json Movable(nlohmann::json scenario, const std::string& from) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(from).parent_path();
-  for (const char* key : {"cluster", "calibration", "device_points"}) {
-    if (!scenario.contains(key) || !scenario[key].is_string()) continue;
-    const auto text = scenario[key].get<std::string>();
-    const size_t json = text.find(".json");
-    const std::string file =
-        json == std::string::npos ? text : text.substr(0, json + sizeof(".json") - 1);
-    std::error_code missing;
-    if (!fs::exists(folder / file, missing)) continue;
-    scenario[key] =
-        fs::absolute(folder / file).lexically_normal().string() + text.substr(file.size());
-  }
+  constexpr const char* kKeys[] = {"cluster", "calibration", "device_points"};
+  MakeAbsolute(&scenario, kKeys, from);
+  if (scenario.contains("cluster")) MakeAbsolute(&scenario["cluster"], kKeys, from);
   return scenario;
 }
 

@@ -407,6 +407,37 @@ TEST_F(ImportTest, RingsOfNcclGoOverTheMachineThatIsNamed) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x.json"));
 }
 
+TEST_F(ImportTest, WhatIsWrittenIntoAnotherFolderStillFindsItsFiles) {
+  std::filesystem::create_directories(folder_ / "machine");
+  std::filesystem::create_directories(folder_ / "graphs");
+  std::filesystem::create_directories(folder_ / "out");
+  Write("graphs/graph.xml", R"(<graphs version="1"><graph id="0" pattern="4" speedintra="20">
+    <channel><gpu dev="0"/><gpu dev="2"/><gpu dev="1"/><gpu dev="3"/></channel></graph></graphs>)");
+  Write("machine/own.calibration.json",
+        R"({"schema": "rehearse.calibration.v1", "collective_overhead": "1ms"})");
+  Write("machine/box.json", R"({"preset": "perlmutter",
+    "nodes": 1, "calibration": "own.calibration.json"})");
+  const auto seconds = [&](const std::string& cluster) {
+    const Outcome sum =
+        Execute("collective all-reduce -b 8 -e 8 --format json --cluster " + cluster);
+    EXPECT_EQ(sum.code, 0) << sum.err;
+    return sum.code != 0 ? 0 : nlohmann::json::parse(sum.out)["rows"][0]["seconds"].get<double>();
+  };
+  const auto calibration_in = [&](const std::string& file) {
+    return nlohmann::json::parse(ReadFile(folder_ / file))["calibration"].get<std::string>();
+  };
+  for (const std::string output : {"out/box.json", "machine/rings.json", "box.json"}) {
+    const Outcome outcome =
+        Execute("import nccl-graph graphs/graph.xml --cluster machine/box.json -o " + output);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_GE(seconds("./" + output), 1e-3);
+  }
+  // Where nothing has to change, nothing does.
+  EXPECT_EQ(calibration_in("machine/rings.json"), "own.calibration.json");
+  EXPECT_EQ(calibration_in("out/box.json"),
+            std::filesystem::canonical(folder_ / "machine/own.calibration.json").string());
+}
+
 TEST_F(ImportTest, MistakesAreSaidInOneMessage) {
   Write("no.xml", "<html/>");
   Write("smi.txt", kTwoGpus);
