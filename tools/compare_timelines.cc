@@ -42,7 +42,7 @@ JsonReader ResultIn(const JsonReader& root) {
 TimelineRecord RecordOf(const Subject& subject) {
   const JsonDocument document = JsonDocument::FromText(subject.text, subject.path);
   if (document.Root().IsObject() && document.Root().Has("schema"))
-    return ReadTimelineRecord(document.Root());
+    return ReadTimelineRecord(document.Root(), subject.spans);
   const Scenario scenario = ReadScenario(document);
   Rehearsal rehearsal = Rehearse(scenario);
   TimelineRecord record =
@@ -115,7 +115,9 @@ Subject RecogniseSubject(const std::string& path) {
   std::error_code ignored;  // what cannot be examined cannot be read either
   const bool is_folder = path != kStandardInput && std::filesystem::is_directory(path, ignored);
   subject.path = is_folder ? path + "/timeline.json" : InputName(path);
-  subject.text = ReadInputFile(is_folder ? subject.path : path);
+  TimelineFile file = ReadTimelineFile(is_folder ? subject.path : path);
+  subject.text = std::move(file.text);
+  subject.spans = std::move(file.spans);
   if (IsJson(subject.text)) {
     subject.kind = KindOfJson(JsonDocument::FromText(subject.text, subject.path).Root());
   } else if (LooksLikeNcclLog(subject.text)) {

@@ -7,6 +7,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "sim/report/timeline_file.h"
 #include "tools/output_format.h"
 
 namespace rehearse {
@@ -22,6 +23,7 @@ struct Subject {
   SubjectKind kind = SubjectKind::kNothing;
   std::string path;
   std::string text;
+  std::optional<StepSpans> spans;  // of a large timeline: they are not in the text
 };
 
 // A file, or the folder that `run --out` wrote. Throws Error for anything unknown.

@@ -1,5 +1,7 @@
 // rehearse report INPUT...: one HTML file that shows steps and studies in a browser.
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,6 +24,7 @@
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/svg.h"
+#include "sim/report/timeline_file.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
 #include "tools/page_file.h"
@@ -87,7 +90,8 @@ enum class InputKind : uint8_t { kScenario, kTimeline, kStudy, kTable };
 struct Input {
   InputKind kind = InputKind::kScenario;
   std::string path;
-  JsonDocument document;  // except for tables
+  JsonDocument document;           // except for tables
+  std::optional<StepSpans> spans;  // of a large timeline
 };
 
 InputKind KindOfDocument(const JsonDocument& document) {
@@ -115,7 +119,9 @@ Input ReadInput(const std::string& asked) {
     input.kind = InputKind::kTable;
     return input;
   }
-  input.document = JsonDocument::FromFile(input.path);
+  TimelineFile file = ReadTimelineFile(input.path);
+  input.document = JsonDocument::FromText(file.text, file.name);
+  input.spans = std::move(file.spans);
   input.kind = KindOfDocument(input.document);
   return input;
 }
@@ -136,8 +142,8 @@ ReportedRun PlayedRun(const Input& input, const Scenario& scenario, const po::va
   return run;
 }
 
-ReportedRun RecordedRun(const Input& input) {
-  TimelineRecord record = ReadTimelineRecord(input.document.Root());
+ReportedRun RecordedRun(Input& input) {
+  TimelineRecord record = ReadTimelineRecord(input.document.Root(), std::move(input.spans));
   if (record.Median().spans.empty())
     input.document.Root().At("steps").Fail("the step has no span: there is nothing to show");
   ReportedRun run = ReportRecord(std::move(record));
@@ -283,7 +289,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   ProgressLine progress(ProgressWanted());
   Report report;
   std::optional<std::string> live;  // for a page that simulates
-  for (const Input& input : inputs) {
+  for (Input& input : inputs) {
     switch (input.kind) {
       case InputKind::kScenario: {
         // Both are read before the first is played, so that a mistake costs no time.

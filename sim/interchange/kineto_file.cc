@@ -11,7 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/visible_text.h"
-#include "sim/interchange/text_stream.h"
+#include "sim/base/text_stream.h"
 #include "sim/report/timeline_shapes.h"
 
 namespace rehearse {

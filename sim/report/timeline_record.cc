@@ -134,8 +134,30 @@ Span ReadSpan(const JsonReader& reader, const TimelineRecord& record) {
   return span;
 }
 
+// What is wrong with a span that was not read as JSON: its numbers are whole, but nothing more is
+// known of them; "" for nothing.
+std::string MistakeIn(const Span& span, const TimelineRecord& record) {
+  if (span.rank >= record.ranks())
+    return fmt::format("found rank {}, expected one of {}", span.rank, record.ranks());
+  const uint32_t ops = record.roles[record.role_of_rank[span.rank]].OpCount();
+  if (span.op >= ops) return fmt::format("found op {}, expected one of {}", span.op, ops);
+  return span.begin < span.ready || span.end < span.begin
+             ? "found a span that begins before it is ready, or ends before it begins"
+             : "";
+}
+
+// What is wrong with a span after those before it; "" for nothing.
+const char* MistakeAfter(const Timeline& timeline, const Span& span) {
+  if (span.end > timeline.step) return "the span ends after the step";
+  if (timeline.spans.empty()) return "";
+  const Span& before = timeline.spans.back();
+  return std::pair(before.rank, before.op) < std::pair(span.rank, span.op)
+             ? ""
+             : "spans must be sorted by rank, then op";
+}
+
 RecordedStep ReadStep(const JsonReader& object, const TimelineRecord& record,
-                      const std::vector<uint32_t>& representative) {
+                      const std::vector<uint32_t>& representative, std::vector<Span>* spans) {
   const JsonReader reader = object.As(RecordedStepShape());
   RecordedStep step;
   step.is_warm_up = reader.At("warm_up").Bool();
@@ -144,15 +166,26 @@ RecordedStep ReadStep(const JsonReader& object, const TimelineRecord& record,
   timeline.ranks = record.ranks();
   timeline.representative = representative;
   timeline.step = ReadTime(reader.At("step_picoseconds"), Time());
-  for (const JsonReader& span : reader.At("spans").Elements()) {
-    timeline.spans.push_back(ReadSpan(span, record));
-    const Span& last = timeline.spans.back();
-    if (last.end > timeline.step) span.Fail("the span ends after the step");
-    if (timeline.spans.size() < 2) continue;
-    const Span& before = timeline.spans[timeline.spans.size() - 2];
-    if (std::pair(before.rank, before.op) >= std::pair(last.rank, last.op))
-      span.Fail("spans must be sorted by rank, then op");
+  const JsonReader in_text = reader.At("spans");
+  for (const JsonReader& entry : in_text.Elements()) {
+    const Span span = ReadSpan(entry, record);
+    if (const std::string mistake = MistakeAfter(timeline, span); !mistake.empty())
+      entry.Fail(mistake);
+    timeline.spans.push_back(span);
   }
+  if (spans == nullptr || spans->empty()) return step;
+  timeline.spans.reserve(spans->size());
+  for (const Span& span : *spans) {
+    std::string mistake = MistakeIn(span, record);
+    if (mistake.empty()) mistake = MistakeAfter(timeline, span);
+    if (!mistake.empty()) {
+      const Place list = in_text.place();
+      throw Error({list.file, 0, fmt::format("{}/{}", list.pointer, timeline.spans.size())},
+                  mistake);
+    }
+    timeline.spans.push_back(span);
+  }
+  std::vector<Span>().swap(*spans);  // its memory too
   return step;
 }
 
@@ -276,7 +309,7 @@ std::string ToJsonText(const TimelineRecord& record) {
   return text;
 }
 
-TimelineRecord ReadTimelineRecord(const JsonReader& object) {
+TimelineRecord ReadTimelineRecord(const JsonReader& object, std::optional<StepSpans> spans) {
   CheckVersion(object.At("schema"), kTimelineSchema);
   const JsonReader reader = object.As(TimelineShape());
   TimelineRecord record;
@@ -311,7 +344,9 @@ TimelineRecord ReadTimelineRecord(const JsonReader& object) {
     }
   }
   for (const JsonReader& step : reader.At("steps").Elements()) {
-    record.steps.push_back(ReadStep(step, record, representative));
+    const size_t index = record.steps.size();
+    record.steps.push_back(ReadStep(step, record, representative,
+                                    spans && index < spans->size() ? &(*spans)[index] : nullptr));
   }
   if (record.steps.empty()) reader.At("steps").Expected("at least one step");
   return record;

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@
 
 #include "sim/base/json_reader.h"
 #include "sim/engine/timeline.h"
+#include "sim/report/timeline_file.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -97,7 +99,9 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
 
 // The JSON object as text: as JSON values, a step of a million spans would take gigabytes.
 std::string ToJsonText(const TimelineRecord& record);
-// Throws Error if anything does not fit together.
-TimelineRecord ReadTimelineRecord(const JsonReader& object);
+// Throws Error if anything does not fit together. `spans` are those that are not in the object, but
+// stand in its file (sim/report/timeline_file.h).
+TimelineRecord ReadTimelineRecord(const JsonReader& object,
+                                  std::optional<StepSpans> spans = std::nullopt);
 
 }  // namespace rehearse

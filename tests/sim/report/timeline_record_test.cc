@@ -1,15 +1,22 @@
 #include "sim/report/timeline_record.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/base/error.h"
+#include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
+#include "sim/report/timeline_file.h"
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
 namespace timeline_record_test {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TimelineRecord ReadBack(const nlohmann::ordered_json& json) {
@@ -137,6 +144,109 @@ TEST(TimelineRecordTest, WhatDoesNotFitTogetherIsRefusedWhereItStands) {
   json = SampleJson();
   json["ranks"] = 3;
   EXPECT_THAT(MessageOfReading(json), HasSubstr("/ranks"));
+}
+
+// ---- Large files --------------------------------------------------------------------------------
+
+class TimelineFileTest : public ::testing::Test {
+ protected:
+  TimelineFileTest() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    path_ = (std::filesystem::temp_directory_path() /
+             (std::string("timeline-") + info->name() + "-" + std::to_string(getpid()) + ".json"))
+                .string();
+  }
+  ~TimelineFileTest() override { std::filesystem::remove(path_); }
+
+  // As if it were large.
+  TimelineRecord ReadLarge(const std::string& text) const {
+    std::ofstream(path_, std::ios::binary) << text;
+    TimelineFile file = ReadTimelineFile(path_, 0);
+    EXPECT_TRUE(file.spans.has_value());
+    const JsonDocument document = JsonDocument::FromText(file.text, file.name);
+    return ReadTimelineRecord(document.Root(), std::move(file.spans));
+  }
+  std::string Mistake(const std::string& text) const {
+    try {
+      ReadLarge(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::string path_;
+};
+
+TEST_F(TimelineFileTest, SpansOutOfTheStreamAreThoseOfTheText) {
+  nlohmann::ordered_json json = SampleJson();
+  json["steps"].push_back(json["steps"][0]);
+  json["steps"].insert(json["steps"].begin() + 1, json["steps"][0]);
+  json["steps"][1]["spans"] = nlohmann::ordered_json::array();
+  // Nothing else is taken for spans.
+  json["title"] = "\"steps\": [{\"spans\": [[";
+  json["given"] = {{"steps", {{{"spans", {{9, 9, 9}}}}}}, {"spans", {1}}};
+  for (const int indent : {-1, 0, 3}) {
+    const std::string text = "// with a \"comment\n/* [ */" + json.dump(indent);
+    const TimelineRecord record = ReadLarge(text);
+    ASSERT_EQ(record.steps.size(), 3u);
+    EXPECT_EQ(nlohmann::json::parse(ToJsonText(record)), nlohmann::json::parse(json.dump()));
+    const TwoRankStep step;
+    EXPECT_EQ(HashOf(record.steps[2].timeline), HashOf(step.timeline));
+  }
+}
+
+TEST_F(TimelineFileTest, MistakesInLargeFilesNameTheSpan) {
+  const auto with = [](const char* span) {
+    nlohmann::ordered_json json = SampleJson();
+    json["steps"][0]["spans"][1] = nlohmann::ordered_json::parse(span);
+    return json.dump();
+  };
+  EXPECT_THAT(Mistake(with("[2, 1, 0, 0, 0]")),
+              AllOf(HasSubstr("/steps/0/spans/1"), HasSubstr("found rank 2, expected one of 2")));
+  EXPECT_THAT(Mistake(with("[0, 99, 0, 0, 0]")), HasSubstr("found op 99"));
+  EXPECT_THAT(Mistake(with("[0, 1, 5, 4, 9]")), HasSubstr("begins before it is ready"));
+  EXPECT_THAT(Mistake(with("[0, 0, 0, 0, 0]")), HasSubstr("sorted by rank, then op"));
+  EXPECT_THAT(Mistake(with("[0, 1, 0, 0, 9000000000000000000]")), HasSubstr("ends after the step"));
+  EXPECT_THAT(Mistake(with("[0, 1, 0, 0, 9900000000000000000]")), HasSubstr("a number beyond"));
+  EXPECT_THAT(Mistake(with("[0, 1, 0, -1, 0]")),
+              AllOf(HasSubstr("/steps/0/spans/1"), HasSubstr("as whole numbers")));
+  EXPECT_THAT(Mistake(with("[0, 1, 0]")), HasSubstr("expected ','"));
+  EXPECT_THAT(Mistake(with("{}")), HasSubstr("expected '['"));
+}
+
+TEST_F(TimelineFileTest, ALargeFileThatEndsAnywhereIsRefused) {
+  const std::string whole = SampleJson().dump();
+  for (size_t size = 1; size < whole.size(); ++size)
+    EXPECT_NE(Mistake(whole.substr(0, size)), "no error") << size;
+  EXPECT_THAT(Mistake(whole.substr(0, whole.size() - 10)),
+              HasSubstr("the file ends in a list of spans"));
+}
+
+// 100 MB, which no document may have.
+TEST_F(TimelineFileTest, WhatWeWriteWeReadWhateverItsSize) {
+  constexpr uint32_t kSpans = 2'000'000;
+  TimelineRecord record;
+  record.title = "large";
+  RecordedOp op;
+  op.name = "op";
+  op.kind = "gemm";
+  record.roles = {{"all", {op}, {Repeat{.begin = 0, .end = 1, .times = kSpans - 1}}}};
+  record.role_of_rank = {0};
+  Timeline timeline;
+  timeline.ranks = 1;
+  constexpr int64_t kStart = 1'000'000'000'000;
+  for (uint32_t i = 0; i < kSpans; ++i)
+    timeline.spans.push_back({0, i, Time(kStart + i), Time(kStart + i), Time(kStart + i + 1)});
+  timeline.step = timeline.spans.back().end;
+  record.steps.push_back({false, std::move(timeline)});
+  std::ofstream(path_, std::ios::binary) << ToJsonText(record);
+  ASSERT_GT(std::filesystem::file_size(path_), kLargestInput);
+  TimelineFile file = ReadTimelineFile(path_);
+  EXPECT_LT(file.text.size(), 1000u);
+  const JsonDocument document = JsonDocument::FromText(file.text, file.name);
+  const TimelineRecord again = ReadTimelineRecord(document.Root(), std::move(file.spans));
+  EXPECT_EQ(HashOf(again.steps[0].timeline), HashOf(record.steps[0].timeline));
 }
 
 }  // namespace timeline_record_test

@@ -1,4 +1,4 @@
-#include "sim/interchange/text_stream.h"
+#include "sim/base/text_stream.h"
 
 #include <cerrno>
 #include <cstring>
