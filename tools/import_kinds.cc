@@ -73,19 +73,19 @@ std::string RanksText(uint32_t ranks) {
 }
 
 Imported ImportTraces(const ImportRequest& request) {
-  const ImportedChakra traces = ImportChakra(request.files);
-  return {traces.text, "a schedule of " + RanksText(traces.ranks), traces.remarks};
+  ImportedChakra traces = ImportChakra(request.files);
+  return {std::move(traces.text), "a schedule of " + RanksText(traces.ranks), traces.remarks};
 }
 
 Imported ProfileOf(const ImportRequest& request,
                    ImportedKineto (*import)(const std::vector<std::string>&, KinetoResult)) {
-  const ImportedKineto traces = import(
+  ImportedKineto traces = import(
       request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline);
   const std::string what =
       request.as_schedule
           ? "a schedule"
           : fmt::format("a timeline of {} step{}", traces.steps, traces.steps == 1 ? "" : "s");
-  return {traces.text, what + " of " + RanksText(traces.ranks), traces.remarks};
+  return {std::move(traces.text), what + " of " + RanksText(traces.ranks), traces.remarks};
 }
 
 Imported ImportProfile(const ImportRequest& request) { return ProfileOf(request, ImportKineto); }

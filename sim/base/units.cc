@@ -1,8 +1,10 @@
 #include "sim/base/units.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <system_error>
@@ -260,8 +262,25 @@ std::string Print(FlopsPerSecond rate) {
   return PrintIn(kUnits, "FLOP/s", rate.value());
 }
 
-std::string PrintExactly(Seconds duration) { return ExactlyIn(DurationKind(), duration.value()); }
-std::string PrintExactly(Bytes size) { return ExactlyIn(SizeKind(), size.value()); }
-std::string PrintExactly(Flops flops) { return ExactlyIn(FlopsKind(), flops.value()); }
+// A schedule has few sizes and times, each of them very often.
+const std::string& Remembered(const Kind& kind, double value) {
+  struct Entry {
+    const Kind* kind = nullptr;
+    uint64_t bits = 0;
+    std::string text;
+  };
+  constexpr size_t kEntries = 256;
+  constexpr uint64_t kMixer = 0x9e3779b97f4a7c15;
+  constexpr int kToByte = 56;
+  thread_local std::array<Entry, kEntries> entries;
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  Entry& entry = entries[(bits * kMixer) >> kToByte];
+  if (entry.kind != &kind || entry.bits != bits) entry = {&kind, bits, ExactlyIn(kind, value)};
+  return entry.text;
+}
+std::string PrintExactly(Seconds duration) { return Remembered(DurationKind(), duration.value()); }
+std::string PrintExactly(Bytes size) { return Remembered(SizeKind(), size.value()); }
+std::string PrintExactly(Flops flops) { return Remembered(FlopsKind(), flops.value()); }
 
 }  // namespace rehearse

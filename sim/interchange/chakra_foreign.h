@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct ChakraTrace {
   std::string file;
   uint32_t rank = 0;  // the first that has it
   ChakraContents contents;
-  std::vector<ChakraNode> nodes;  // of traces that others wrote
+  std::deque<ChakraNode> nodes;  // of traces that others wrote; there may be millions
   std::string ops;  // of those that Rehearse wrote: once per role, from its first trace
 };
 

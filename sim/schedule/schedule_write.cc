@@ -13,7 +13,12 @@
 namespace rehearse {
 namespace {
 
-std::string Quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string Quoted(const std::string& text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+  });
+  return is_plain ? '"' + text + '"' : nlohmann::json(text).dump();
+}
 
 template <typename Items, typename Print>
 std::string ListOf(const Items& items, Print print) {
@@ -38,10 +43,15 @@ class ObjectText {
   bool IsEmpty() const { return members_.empty(); }
 
   std::string OnOneLine() const {
-    std::string text;
-    for (const auto& [key, value] : members_)
-      text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", key, value);
-    return "{" + text + "}";
+    std::string text = "{";
+    for (const auto& [key, value] : members_) {
+      text += text.size() == 1 ? "\"" : ", \"";
+      text += key;
+      text += "\": ";
+      text += value;
+    }
+    text += '}';
+    return text;
   }
   std::string OnLines(const std::string& indent) const {
     std::string text;
