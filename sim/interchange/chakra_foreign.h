@@ -5,9 +5,9 @@
 // collectives, and one for each peer and direction of messages. What was measured keeps its time;
 // compute without a time becomes a product of square matrices with as many operations. Collectives
 // and messages take the time that the simulation gives them; gathers and scatters are all-to-alls
-// in which only the root gives or takes. Storage, batches and checkpoints take as long as they took.
-// Those without a time, and nodes that only describe, are left out: whatever waits for them waits
-// for what they wait for.
+// in which only the root gives or takes. Storage, batches and checkpoints take as long as they
+// took. Those without a time, and nodes that only describe, are left out: whatever waits for them
+// waits for what they wait for.
 #pragma once
 
 #include <cstdint>

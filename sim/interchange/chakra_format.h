@@ -7,8 +7,9 @@
 // varint: one GlobalMetadata, then Nodes. Groups of ranks are in a JSON file beside it, as
 // ASTRA-sim reads it: {"0": [0, 1, ...]}, keyed by the collectives' pg_name. comm_size of a
 // collective counts what a rank puts in: for an all-gather its own part, where our bytes are the
-// whole (sim/schedule/schedule.h). For a gather and a scatter it is one rank's part, too. The schema
-// has no word for a root: here it is comm_src where one rank gives, comm_dst where one takes.
+// whole (sim/schedule/schedule.h). For a gather and a scatter it is one rank's part, too. The
+// schema has no word for a root: here it is comm_src where one rank gives, comm_dst where one
+// takes.
 #pragma once
 
 #include <cstdint>

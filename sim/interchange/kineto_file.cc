@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
-#include "sim/base/visible_text.h"
 #include "sim/base/text_stream.h"
+#include "sim/base/visible_text.h"
 #include "sim/report/timeline_shapes.h"
 
 namespace rehearse {

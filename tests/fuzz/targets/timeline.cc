@@ -1,5 +1,5 @@
-// A timeline's file, compared with itself; what was read and is written again reads the same, and so
-// it does as a large file, whose spans are read from the stream.
+// A timeline's file, compared with itself; what was read and is written again reads the same, and
+// so it does as a large file, whose spans are read from the stream.
 #include <optional>
 #include <utility>
 
