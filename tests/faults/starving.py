@@ -64,7 +64,8 @@ def _limit(kind, value):
 LIMITS = [("RLIMIT_AS", resource.RLIMIT_AS, [m << 20 for m in range(150, 1500, 50)]),
           ("RLIMIT_NOFILE", resource.RLIMIT_NOFILE, list(range(4, 24))),
           ("RLIMIT_FSIZE", resource.RLIMIT_FSIZE, [0, 1, 100, 4096, 10000, 50000, 200000]),
-          ("RLIMIT_NPROC", resource.RLIMIT_NPROC, list(range(1, 8)))]
+          # OpenBLAS has a thread for each core when it is loaded, and ends the program if it gets none.
+          ("RLIMIT_NPROC", resource.RLIMIT_NPROC, [os.cpu_count() + more for more in range(7)])]
 
 
 def limit_resources(commands, program, folder, report):
