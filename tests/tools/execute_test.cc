@@ -222,7 +222,8 @@ TEST_F(ExecuteProgramTest, MoreRanksThanThereIsRoomForAreAMistake) {
 TEST_F(ExecuteProgramTest, WhereAddressesAreLimitedACalibrationEnds) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
   const int code = Shell(
-      "ulimit -v 819200; timeout 50 \"$rehearse\" calibrate --ranks 2 --kept 1 --patience "
+      "ulimit -v 819200; export OPENBLAS_NUM_THREADS=1; timeout 50 \"$rehearse\" calibrate --ranks "
+      "2 --kept 1 --patience "
       "0.02 --networks 1 --largest 1 > out.txt 2> err.txt");
   EXPECT_THAT(code, ::testing::AnyOf(0, 1)) << ReadFile(folder_ / "err.txt");
 }
@@ -231,8 +232,9 @@ TEST_F(ExecuteProgramTest, WhereAddressesAreLimitedACalibrationEnds) {
 TEST_F(ExecuteProgramTest, WhereAddressesAreFewItEndsInOneLine) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
   for (const int kilobytes : {220'000, 240'000, 256'000}) {
-    EXPECT_EQ(Shell("ulimit -v " + std::to_string(kilobytes) + "; \"$rehearse\" execute '" +
-                    Shipped("cpu-4d") + "' > out.txt 2> err.txt"),
+    EXPECT_EQ(Shell("ulimit -v " + std::to_string(kilobytes) +
+                    "; OPENBLAS_NUM_THREADS=1 \"$rehearse\" execute '" + Shipped("cpu-4d") +
+                    "' > out.txt 2> err.txt"),
               1);
     const std::string said = ReadFile(folder_ / "err.txt");
     EXPECT_THAT(said, ::testing::ContainsRegex("out of memory|no room|cannot allocate"));
