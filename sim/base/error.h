@@ -87,7 +87,7 @@ std::string DidYouMean(const std::string& word, const Range& candidates) {
 
 }  // namespace rehearse
 
-// A conditional expression, so that gcc without optimisation sees that CHECK(false) ends a function.
+// An expression: so gcc sees without optimisation, too, that CHECK(false) ends a function.
 #define CHECK(condition) \
   ((condition) ? void() : ::rehearse::internal::FailCheck(__FILE__, __LINE__, #condition))
 

@@ -77,8 +77,8 @@ TEST(ValidatedStepsTest, AreWhatValidateFinds) {
       << found;
 }
 
-// Error and bias as scenarios/STUDIES.md prints them below the name of the table's file; playing these
-// rows takes minutes.
+// Error and bias as scenarios/STUDIES.md prints them below the name of the table's file; playing
+// these rows takes minutes.
 std::string RowsOfStudies(const std::string& file, const char* name) {
   std::map<std::pair<std::string, std::string>, Sums> groups;
   const ValidationTable table =

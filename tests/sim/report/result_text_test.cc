@@ -79,6 +79,36 @@ TEST(ResultTextTest, NamesThePeakThatUtilisationRefersTo) {
               HasSubstr("HFU 61.2 % / MFU 46.1 % of 312 TFLOP/s (bf16 peak of one device)"));
 }
 
+TEST(ResultTextTest, SaysHowCloseSuchPredictionsWere) {
+  Result result = Sample();
+  EXPECT_THAT(ToText(result, false), Not(HasSubstr("Validated")));
+  result.trust = Trust{};
+  EXPECT_THAT(ToText(result, false), HasSubstr("Validated   against no published step"));
+  result.trust->like = "a100 with axonn";
+  result.trust->rows = 17;
+  result.trust->fewest = 4;
+  result.trust->most = 64;
+  result.trust->mean_error = 0.08;
+  result.trust->bias = -0.05;
+  EXPECT_THAT(ToText(result, false),
+              HasSubstr("Validated   a100 with axonn: 17 published steps, on 4 to 64 devices, "
+                        "8.0 % off in the mean (-5.0 % bias)"));
+}
+
+TEST(ResultTextTest, LeavesOutRolesInTheMiddle) {
+  Result result = Sample();
+  for (int i = 0; i < 16; ++i)
+    result.roles.push_back({"stage " + std::to_string(i), 1, result.breakdown});
+  std::string text = ToText(result, false);
+  EXPECT_THAT(text, HasSubstr("stage 8 "));
+  EXPECT_THAT(text, Not(HasSubstr("more\n  stage")));
+  result.roles.push_back({"stage 16", 1, result.breakdown});
+  text = ToText(result, false);
+  EXPECT_THAT(text, HasSubstr("  … and 1 more\n  stage 9 "));
+  EXPECT_THAT(text, HasSubstr("stage 7 "));
+  EXPECT_THAT(text, HasSubstr("stage 16 "));
+}
+
 // 5 + 5 + 15 + 4 + 1 = 30 of 40 GiB.
 TEST(ResultTextTest, ShowsMemoryBesideTheCapacity) {
   EXPECT_THAT(ToText(Sample(), false),
