@@ -17,8 +17,7 @@
 
 #ifdef REHEARSE_HAS_JEMALLOC
 // jemalloc reads this before main. A plan is millions of small blocks, which it allocates and frees
-// much more quickly than glibc's malloc: planning and simulating DeepSeek-V3 on 2,048 GPUs takes
-// half the time.
+// more quickly than glibc's malloc: sim/SPEED.md has what that saves.
 extern "C" {
 // NOLINTNEXTLINE(readability-identifier-naming): its name is jemalloc's
 [[gnu::visibility("default")]] const char* malloc_conf = "dirty_decay_ms:-1,muzzy_decay_ms:-1";
