@@ -14,8 +14,10 @@
 #ifndef REHEARSE_NO_OPENBLAS
 // OpenBLAS exports these, though its headers do not have them.
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming)
 __attribute__((weak)) void* blas_memory_alloc(int unused);
 __attribute__((weak)) void blas_memory_free(void* buffer);
+// NOLINTEND(readability-identifier-naming)
 }
 #endif
 

@@ -97,7 +97,7 @@ struct RollCall::Shared {
 };
 
 RollCall::RollCall(const std::string& job, uint32_t local_rank, uint32_t local_ranks, uint32_t rank,
-                   double patience, std::function<bool()> is_stopped)
+                   double patience, const std::function<bool()>& is_stopped)
     : name_("/rehearse-" + std::to_string(getuid()) + "-" + job),
       local_rank_(local_rank),
       local_ranks_(local_ranks) {

@@ -28,7 +28,7 @@ class RollCall {
   // digits, - and .). Local ranks count from 0. Waits until all have signed on, at most `patience`
   // seconds and not longer than until `is_stopped`; throws Error that names those that have not.
   RollCall(const std::string& job, uint32_t local_rank, uint32_t local_ranks, uint32_t rank,
-           double patience, std::function<bool()> is_stopped = nullptr);
+           double patience, const std::function<bool()>& is_stopped = nullptr);
   ~RollCall();  // signs off
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
