@@ -1,6 +1,7 @@
 #include "scenarios/readers/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 
 namespace rehearse {
 namespace {
+
+constexpr std::array<std::string_view, 3> kWords = {"block", "round-robin", "even"};
 
 // The number, or `devices` if it is none (which is also out of range).
 uint32_t ParseDevice(std::string_view text, uint32_t devices) {
@@ -30,8 +33,8 @@ void AddRanges(const JsonReader& reader, uint32_t devices, std::vector<uint32_t>
     const uint32_t last =
         dash == std::string_view::npos ? first : ParseDevice(part.substr(dash + 1), devices);
     if (first >= devices || last >= devices || first > last) {
-      reader.Expected(fmt::format(
-          "block, round-robin, even, or devices from 0 to {} such as \"0-7,16-23\"", devices - 1));
+      reader.Expected(fmt::format("{}, or devices from 0 to {} such as \"0-7,16-23\"",
+                                  fmt::join(kWords, ", "), devices - 1));
     }
     for (uint32_t device = first; device <= last; ++device) listed->push_back(device);
     begin = comma + 1;
@@ -93,14 +96,13 @@ std::vector<uint32_t> InEqualShares(const std::vector<uint32_t>& devices, const 
 
 JsonShape PlacementShape() {
   const JsonShape ranges = AText("ranges of devices such as \"0-7,16-23\"");
-  return Either({OneOf({"block", "round-robin", "even"}), ranges,
+  return Either({OneOf({kWords.begin(), kWords.end()}), ranges,
                  ListOf(Either({AWhole(0, int64_t{1} << 24), ranges}))});
 }
 
 bool ListsDevices(const JsonReader& reader) {
   if (!reader.IsString()) return true;
-  const std::string word = reader.String();
-  return word != "block" && word != "round-robin" && word != "even";
+  return std::find(kWords.begin(), kWords.end(), reader.String()) == kWords.end();
 }
 
 std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& cluster,

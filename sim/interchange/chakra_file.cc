@@ -246,24 +246,26 @@ class NodeReader {
 };
 
 // Tells files apart, and only in this process: eight bytes at a time, since traces have gigabytes.
-// Each step is one-to-one, so files that differ in one place never have the same.
+// Each step is one-to-one, so files that differ in one place never have the same. The last bytes
+// are filled up with zeros, so their number counts, too.
 class Fingerprint {
  public:
   void Add(std::string_view bytes) {
-    while (bytes.size() >= sizeof(uint64_t)) {
-      AddWord(bytes.substr(0, sizeof(uint64_t)));
-      bytes.remove_prefix(sizeof(uint64_t));
+    AddWord(bytes.size());
+    while (!bytes.empty()) {
+      const std::string_view part = bytes.substr(0, sizeof(uint64_t));
+      uint64_t word = 0;
+      std::memcpy(&word, part.data(), part.size());
+      AddWord(word);
+      bytes.remove_prefix(part.size());
     }
-    if (!bytes.empty()) AddWord(bytes);
   }
   uint64_t hash() const { return hash_; }
 
  private:
-  void AddWord(std::string_view bytes) {
+  void AddWord(uint64_t word) {
     constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
     constexpr int kHalf = 32;
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), bytes.size());
     hash_ = (hash_ ^ word) * kOdd;
     hash_ ^= hash_ >> kHalf;
   }
