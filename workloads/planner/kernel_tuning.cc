@@ -29,6 +29,7 @@ void TuneKernels(const DeviceSpec& device, Schedule* schedule) {
     for (Op& op : role.ops) {
       auto* compute = std::get_if<Compute>(&op.work);
       if (compute == nullptr || compute->kind != ComputeKind::kGemm) continue;
+      if (SizeOf(compute->dtype) < Bytes(2)) continue;  // there is one order for these
       const Gemm& gemm = compute->gemm;
       const auto [it, is_new] = known.try_emplace(
           {gemm.m, gemm.n, gemm.k, gemm.batch, gemm.mode, compute->dtype}, gemm.mode);

@@ -4,7 +4,8 @@
 //
 // Assumption: bringing operands into the other order costs nothing (weights are stored that way
 // from the start, the op before writes activations that way). This only affects the times in the
-// simulation: buffers stay as they are, and backends multiply operands as they lie.
+// simulation: buffers stay as they are, and backends multiply operands as they lie. Products of 8
+// and 4 bits are left alone: their operands lie along k in any mode (workloads/planner/casts.h).
 #pragma once
 
 #include "sim/schedule/schedule.h"
