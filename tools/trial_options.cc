@@ -111,6 +111,7 @@ void AddTrialOptions(CommandSyntax* syntax) {
                                                "none: bare links; auto: as the library chooses")(
       "nccl", text(Name(kNewestNccl), "2.18|2.28"),
       "the release of NCCL whose model chooses where the algorithm or protocol is auto")(
+      "no-nvls", "without NVLS and NVLSTree, as NCCL_NVLS_ENABLE=0 would have it")(
       "channels", Whole("N", "0", 0u, kMostOfGroup),
       "use at most N channels; 0 leaves it to the search")(
       "fidelity", text("fluid", "formula|fluid|step"),
@@ -188,7 +189,7 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   }
   trial.algorithm = ParseAlgorithm(TextOf(values, "algorithm"), kind);
   trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
-  trial.nccl = ParseRelease(TextOf(values, "nccl"));
+  trial.nccl = {ParseRelease(TextOf(values, "nccl")), values.count("no-nvls") == 0};
   trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
   trial.routing = ReadRoutingOptions(values, cluster);

@@ -27,12 +27,12 @@ struct GoalMessage {
 
 class GoalWriter {
  public:
-  GoalWriter(const Schedule& schedule, Router& router, uint32_t channels, NcclVersion version,
+  GoalWriter(const Schedule& schedule, Router& router, uint32_t channels, const NcclSettings& nccl,
              const ComputeTimes& time)
       : schedule_(schedule),
         ways_(router.ways()),
         time_(time),
-        table_(MakeTransfers(schedule, router, Fidelity::kStep, channels, version)) {
+        table_(MakeTransfers(schedule, router, Fidelity::kStep, channels, nccl)) {
     transfers_of_rank_.resize(table_.sites.size());
   }
 
@@ -246,9 +246,9 @@ class GoalWriter {
 
 }  // namespace
 
-GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels, NcclVersion version,
-                   const ComputeTimes& time) {
-  return GoalWriter(schedule, router, channels, version, time).Write();
+GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels,
+                   const NcclSettings& nccl, const ComputeTimes& time) {
+  return GoalWriter(schedule, router, channels, nccl, time).Write();
 }
 
 }  // namespace rehearse

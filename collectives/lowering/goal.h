@@ -40,7 +40,7 @@ inline constexpr size_t kLargestGoal = size_t{1} << 30;  // bytes
 
 // The schedule must have passed CheckSchedule. Throws Error for switches that add (NVLS, SHARP),
 // for which GOAL has no word, and for a text of more than kLargestGoal.
-GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels, NcclVersion version,
-                   const ComputeTimes& time);
+GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels,
+                   const NcclSettings& nccl, const ComputeTimes& time);
 
 }  // namespace rehearse

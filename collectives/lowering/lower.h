@@ -36,8 +36,8 @@ namespace rehearse {
 
 struct LowerOptions {
   Fidelity fidelity = Fidelity::kFluid;
-  uint32_t channels = 0;           // > 0 caps the channels of every collective
-  NcclVersion nccl = kNewestNccl;  // which chooses
+  uint32_t channels = 0;   // > 0 caps the channels of every collective
+  NcclSettings nccl = {};  // which chooses
   bool fold = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)

@@ -37,11 +37,11 @@ bool IsPlainRing(const Collective& collective) {
 class Maker {
  public:
   Maker(const Schedule& schedule, Router& router, Fidelity fidelity, uint32_t channels,
-        NcclVersion version)
+        const NcclSettings& nccl)
       : schedule_(schedule),
         router_(router),
         finder_(router),
-        tuner_(router, finder_, version),
+        tuner_(router, finder_, nccl),
         fidelity_(fidelity),
         channels_(channels) {
     plain_.step_overhead = router.cluster().step_overhead();
@@ -601,8 +601,8 @@ const char* LeftOutBy(Fidelity fidelity) {
 }
 
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
-                            uint32_t channels, NcclVersion version) {
-  return Maker(schedule, router, fidelity, channels, version).Run();
+                            uint32_t channels, const NcclSettings& nccl) {
+  return Maker(schedule, router, fidelity, channels, nccl).Run();
 }
 
 }  // namespace rehearse

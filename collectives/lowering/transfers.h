@@ -88,8 +88,8 @@ struct TransferTable {
 
 // The schedule must have passed CheckSchedule. Throws Error for algorithms and protocols that are
 // not known, or do not suit their kind or group. `channels` > 0 caps the channels of every group;
-// `version` is that of NCCL, which chooses.
+// `nccl` is the library that chooses.
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
-                            uint32_t channels, NcclVersion version = kNewestNccl);
+                            uint32_t channels, const NcclSettings& nccl = {});
 
 }  // namespace rehearse

@@ -17,8 +17,8 @@ struct Trial {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<std::vector<uint32_t>> groups;  // disjoint, equally large; they run at the same time
   Fidelity fidelity = Fidelity::kFluid;
-  uint32_t channels = 0;           // > 0 caps them
-  NcclVersion nccl = kNewestNccl;  // which chooses
+  uint32_t channels = 0;   // > 0 caps them
+  NcclSettings nccl = {};  // which chooses
   // As in sim/schedule/schedule.h, "auto" among them.
   std::string algorithm = "ring";
   std::string protocol = "none";

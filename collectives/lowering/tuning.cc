@@ -162,10 +162,10 @@ void SearchSwitch(const Cluster& cluster, const Channel& channel, NcclGroup* gro
 }
 
 NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector<uint32_t>& ranks,
-                        NcclGeneration generation, NcclVersion version) {
+                        NcclGeneration generation, const NcclSettings& settings) {
   const Cluster& cluster = router.cluster();
   NcclGroup group;
-  group.version = version;
+  group.version = settings.version;
   group.generation = generation;
   group.ranks = static_cast<uint32_t>(ranks.size());
   const Spread spread = SpreadOf(cluster, ranks);
@@ -184,7 +184,8 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
   group.has_ll128 =
       passed.is_nvlink && !passed.is_host && OrdersStores(LeastCapability(cluster, ranks));
   const bool is_switched = passed.has_inside && passed.is_nvlink && passed.is_nvswitch;
-  group.has_nvls = is_switched && spread.is_even && NcclNvlsEfficiency(generation) > 0;
+  group.has_nvls =
+      settings.nvls && is_switched && spread.is_even && NcclNvlsEfficiency(generation) > 0;
 
   if (group.nodes == 1) {
     group.inside_reached = group.reached;
@@ -247,11 +248,11 @@ RcclGroup SurveyForRccl(Router& router, ChannelFinder& finder, const std::vector
 }
 
 LibraryGroup Survey(Router& router, ChannelFinder& finder, const std::vector<uint32_t>& ranks,
-                    NcclVersion version) {
+                    const NcclSettings& settings) {
   const Cluster& cluster = router.cluster();
   LibraryGroup group;
   if (const auto generation = GenerationOf(LeastCapability(cluster, ranks)))
-    group.nccl = SurveyForNccl(router, finder, ranks, *generation, version);
+    group.nccl = SurveyForNccl(router, finder, ranks, *generation, settings);
   else if (const auto architecture = RcclArchitectureOf(CommonGfx(cluster, ranks)))
     group.rccl = SurveyForRccl(router, finder, ranks, *architecture);
   return group;
@@ -275,12 +276,12 @@ std::unique_ptr<Router> Sprayed(const Router& router) {
 
 }  // namespace
 
-Tuner::Tuner(Router& router, ChannelFinder& finder, NcclVersion version)
+Tuner::Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings)
     : sprayed_(Sprayed(router)),
       sprayed_finder_(sprayed_ ? std::make_unique<ChannelFinder>(*sprayed_) : nullptr),
       router_(sprayed_ ? *sprayed_ : router),
       finder_(sprayed_finder_ ? *sprayed_finder_ : finder),
-      version_(version),
+      settings_(settings),
       shapes_(router_) {}
 
 const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
@@ -290,7 +291,7 @@ const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
 const LibraryGroup& Tuner::GroupOf(uint32_t shape, const std::vector<uint32_t>& ranks) {
   const auto it = groups_.find(shape);
   if (it != groups_.end()) return it->second;
-  return groups_.emplace(shape, Survey(router_, finder_, ranks, version_)).first->second;
+  return groups_.emplace(shape, Survey(router_, finder_, ranks, settings_)).first->second;
 }
 
 std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
@@ -303,7 +304,7 @@ std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, Collect
 
 std::string Tuner::LibraryOf(const std::vector<uint32_t>& ranks) {
   const LibraryGroup& group = GroupOf(ranks);
-  if (group.nccl) return fmt::format("NCCL {}", Name(version_));
+  if (group.nccl) return fmt::format("NCCL {}", Name(settings_.version));
   return group.rccl ? "RCCL" : "";
 }
 

@@ -62,7 +62,7 @@ struct LibraryGroup {
 // rates of rings and trees are taken from sprayed ones.
 class Tuner {
  public:
-  Tuner(Router& router, ChannelFinder& finder, NcclVersion version = kNewestNccl);
+  Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings = {});
 
   // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol
   // where none can be used. Whether the group suits a pinned algorithm is checked when its steps
@@ -108,7 +108,7 @@ class Tuner {
   std::unique_ptr<ChannelFinder> sprayed_finder_;
   Router& router_;
   ChannelFinder& finder_;
-  const NcclVersion version_;
+  const NcclSettings settings_;
   GroupShapes shapes_;
   std::map<uint32_t, LibraryGroup> groups_;  // by shape
   std::map<std::tuple<uint32_t, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>, BytesPerSecond>

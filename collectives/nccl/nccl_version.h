@@ -15,6 +15,14 @@ enum class NcclVersion : uint8_t {
 inline constexpr std::array kNcclVersions = {NcclVersion::kRelease218, NcclVersion::kRelease228};
 inline constexpr NcclVersion kNewestNccl = NcclVersion::kRelease228;
 
+// The library that chooses, and what its environment allows it.
+struct NcclSettings {
+  NcclVersion version = kNewestNccl;
+  bool nvls = true;  // NCCL_NVLS_ENABLE: NVLS and NVLSTree may be chosen
+
+  friend bool operator==(const NcclSettings&, const NcclSettings&) = default;
+};
+
 const char* Name(NcclVersion version);  // "2.28"
 // Throws Error for others.
 NcclVersion ParseNcclVersion(std::string_view name);

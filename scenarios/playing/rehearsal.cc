@@ -26,9 +26,9 @@ namespace {
 
 // Notes that an older NCCL chose.
 void NoteRelease(const Scenario& scenario, Result* result) {
-  if (scenario.lowering.nccl == kNewestNccl || result->chosen.empty()) return;
-  result->notes.push_back(
-      fmt::format("collectives are chosen as NCCL {} does", Name(scenario.lowering.nccl)));
+  const NcclVersion version = scenario.lowering.nccl.version;
+  if (version == kNewestNccl || result->chosen.empty()) return;
+  result->notes.push_back(fmt::format("collectives are chosen as NCCL {} does", Name(version)));
 }
 
 // Notes what experts have no room for.

@@ -9,9 +9,10 @@
 // "ll128", "simple", "none" (bare links) or "auto" (collectives/lowering/tuning.h says how these
 // are chosen); both are "auto" unless given. "protocol": "none" alone means rings on bare links,
 // and something equally plain for the other kinds. Schedules read from a file run as they say.
-// "nccl" is the release of NCCL that chooses (collectives/nccl/nccl_version.h). Entries of
-// "collectives" are for one kind, one axis of the mesh (the name of a communicator), or both, and
-// override what stands above them: of several that fit, the last counts.
+// "nccl" is the release of NCCL that chooses, "nvls" whether it may sum in switches
+// (collectives/nccl/nccl_version.h). Entries of "collectives" are for one kind, one axis of the
+// mesh (the name of a communicator), or both, and override what stands above them: of several that
+// fit, the last counts.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,7 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
   LowerOptions options;
   options.fidelity = static_cast<Fidelity>(reader.At("fidelity").Choice());
   options.channels = reader.At("channels").Whole<uint32_t>();
-  options.nccl = kNcclVersions[reader.At("nccl").Choice()];
+  options.nccl = {kNcclVersions[reader.At("nccl").Choice()], reader.At("nvls").Bool()};
   if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
   if (reader.Has("perturbation")) {
     options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);

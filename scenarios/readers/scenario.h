@@ -39,7 +39,7 @@
 //                   "channels": 0,
 //                   "algorithm": "auto",            how collectives run: as NCCL or RCCL chooses;
 //                   "protocol": "auto",             "none": rings on bare links
-//                   "nccl": "2.28",                 which release of NCCL chooses
+//                   "nccl": "2.28", "nvls": true,   which release of NCCL chooses, from what
 //                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
 //                                                   scenarios/readers/collective_pins.h
 //                   "routing": "ecmp", "queue_pairs": 4, "routing_seed": 0,

@@ -64,6 +64,8 @@ const ObjectShape& SimulatorShape() {
        PinnedAlgorithm(),
        PinnedProtocol(),
        NcclRelease(),
+       {"nvls", TrueFalse(), Default("true"),
+        "whether NCCL may sum in NVLink switches, as NCCL_NVLS_ENABLE would set it"},
        {"collectives", PinsShape(), Default("[]"), "algorithm and protocol of some collectives",
         R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
        {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own, or their family's"),

@@ -109,7 +109,9 @@ void ApplySoftware(JsonDocument* scenario, uint32_t capability) {
   std::vector<std::string> assignments;
   for (const auto& [part, switches] : AppliedTo(given, stack, capability)) {
     const json& written = PartOf(given, part.c_str());
-    if (!written.is_object()) continue;
+    // A scenario need not say how it is simulated.
+    const bool is_left_out = part == "simulator" && !given.contains(part);
+    if (!written.is_object() && !is_left_out) continue;
     for (const Applied& one : switches) {
       if (!written.contains(one.key))
         assignments.push_back(fmt::format("{}.{}={}", part, one.key, one.value.dump()));

@@ -96,6 +96,8 @@ Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
         "NVIDIA/Megatron-LM, arguments.py: --cp-comm-type p2p"}});
 }
 
+Switches WithoutNvls(const std::string& source) { return {{"simulator.nvls", kFalse, "", source}}; }
+
 // Megatron-LM's 1F1B waits for its messages.
 Switches WaitsForMessages(const char* source) {
   return {{"pipeline.overlap_messages", kFalse, "1f1b", source}};
@@ -130,6 +132,14 @@ constexpr const char* kTransformerEngine =
 constexpr const char* kNemo =
     "NVIDIA/NeMo 24.07 to 25.x recipes: MegatronCommOverlapConfig(overlap_grad_reduce, "
     "overlap_param_gather), distributed optimizer, GPTConfig.cross_entropy_loss_fusion";
+constexpr const char* kNemoNvls =
+    "NVIDIA/NeMo scripts/performance/executors.py, NVIDIA-NeMo/Megatron-Bridge likewise: "
+    "NCCL_NVLS_ENABLE=0, to save memory";
+constexpr const char* kNemoLauncher =
+    "NVIDIA/NeMo-Framework-Launcher 01d077386, conf/config.yaml (24.03 to 24.07): "
+    "NVTE_FUSED_ATTN=0, "
+    "\"disable cudnn FA until we've tested it more\" (until its #422 of August 2024), "
+    "NCCL_NVLS_ENABLE=0";
 constexpr const char* kBuckets =
     "docs.nvidia.com/megatron-core, DistributedDataParallelConfig: bucket_size "
     "max(40000000, 1000000 x data-parallel ranks), overlap_param_gather False";
@@ -162,6 +172,10 @@ std::vector<SoftwareStack> Stacks() {
       Joined(Attention("\"flash-2\"", kSdpa),
              Kernels("\"compiled\"", "\"foreach\"", "\"fused\"", "\"separate\"", kAdamW));
   const Switches transformer_engine = Attention("\"flash-2\"", kTransformerEngine, "\"cudnn\"");
+  const Switches nemo =
+      Joined(Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo),
+             Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
+                    Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))));
   const Switches gradients_16 = {{"training.gradients", "\"bf16\"", "", kMegatron2021}};
   return {
       {"axonn", "AxoNN with Megatron-LM's kernels (2023)",
@@ -227,11 +241,10 @@ std::vector<SoftwareStack> Stacks() {
            Joined(Joined(gradients_16, Megatron(kFalse, kFalse, kFalse, kMegatron2021)),
                   Joined(WaitsForMessages(kPipeline2021),
                          {{"pipeline.scatter", "[\"tensor\"]", "megatron", kPipeline2021}})))},
-      {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (2024 on)",
-       Joined(Joined(transformer_engine,
-                     Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo)),
-              Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
-                     Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))))},
+      {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (autumn of 2024 on)",
+       Joined(Joined(transformer_engine, nemo), WithoutNvls(kNemoNvls))},
+      {"nemo-launcher", "The same by NeMo's launcher, with FlashAttention-2 (to summer of 2024)",
+       Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo), WithoutNvls(kNemoLauncher))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)), DTensor())},
   };

@@ -138,8 +138,7 @@ double PlayGoal(const GoalRanks& ranks, double per_byte) {
 
 GoalText GoalOf(const Schedule& schedule, const Cluster& cluster) {
   Router router(cluster);
-  return WriteGoal(schedule, router, 1, kNewestNccl,
-                   [](uint32_t, const Op&) { return Seconds(1e-6); });
+  return WriteGoal(schedule, router, 1, {}, [](uint32_t, const Op&) { return Seconds(1e-6); });
 }
 
 std::vector<uint32_t> AllOf(uint32_t count) {

@@ -241,7 +241,8 @@ TEST_F(TunerTest, OlderNcclChoosesOtherwise) {
   ranks_.clear();
   for (uint32_t node = 0; node < 16; ++node) ranks_.push_back(node * 8);
   EXPECT_EQ(Words(kAllGather, 1e6), "pat simple");
-  tuner_ = std::make_unique<Tuner>(*router_, *finder_, NcclVersion::kRelease218);
+  tuner_ =
+      std::make_unique<Tuner>(*router_, *finder_, NcclSettings{NcclVersion::kRelease218, true});
   EXPECT_EQ(Words(kAllGather, 1e6), "ring ll128");
   EXPECT_EQ(tuner_->LibraryOf(ranks_), "NCCL 2.18");
 }
