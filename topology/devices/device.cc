@@ -59,8 +59,10 @@ uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 double WavesBeside(const Waves& waves, const Gemm& gemm) {
   const uint64_t blocks =
       CeilDivide(gemm.m, waves.tile_rows) * CeilDivide(gemm.n, waves.tile_columns) * gemm.batch;
-  const auto alone = static_cast<double>(CeilDivide(blocks, waves.multiprocessors));
   const uint32_t left = waves.multiprocessors - waves.taken;
+  if (waves.is_persistent)
+    return static_cast<double>(CeilDivide(std::min<uint64_t>(blocks, waves.multiprocessors), left));
+  const auto alone = static_cast<double>(CeilDivide(blocks, waves.multiprocessors));
   return static_cast<double>(CeilDivide(blocks, left)) / alone;
 }
 

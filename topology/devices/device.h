@@ -62,12 +62,15 @@ struct GemmPoint {
 
 // How products share a GPU's multiprocessors with collectives: a product whose result is cut into
 // `blocks` tiles runs in ⌈blocks/multiprocessors⌉ waves alone, and in ⌈blocks/(multiprocessors −
-// taken)⌉ while its device communicates.
+// taken)⌉ while its device communicates. A persistent kernel launches a block for each
+// multiprocessor, at most, and gives each its tiles beforehand: while some multiprocessors are
+// taken, blocks wait for others to end, and it takes twice as long.
 struct Waves {
   uint32_t multiprocessors = 1;
   uint32_t taken = 0;  // by communication; fewer than there are
   uint32_t tile_rows = 128;
   uint32_t tile_columns = 128;
+  bool is_persistent = false;
 
   friend bool operator==(const Waves&, const Waves&) = default;
 };

@@ -12,6 +12,7 @@ struct Family {
   uint32_t blocks_across = 0;  // of one over several machines
   double bus_bandwidth = 0;    // of a large all-reduce within a machine, B/s
   const char* source = "";
+  bool is_persistent = false;  // the library's products, with tiles of 128 x 256
 };
 
 // 8 NICs of 200 Gb/s take 16 blocks according to issue 689; those of 400 Gb/s as many with NVLS.
@@ -21,7 +22,9 @@ constexpr Family kFamilies[] = {
      "VIA-Research/vTrain f8dda847"},
     {90, 132, 24, 16, 360e9,
      "NCCL's own log on 8 H100 (24 coll channels, 16 nvls channels), NVIDIA/nccl issue 689; busbw: "
-     "ai-dynamo/aiconfigurator 095f58a51c4c"},
+     "ai-dynamo/aiconfigurator 095f58a51c4c; persistent products take twice as long beside NCCL: "
+     "pytorch/pytorch issue 143988, NVIDIA/cutlass issue 2471",
+     true},
     {100, 148, 24, 32, 690e9,
      "NVIDIA/nccl src/transport/nvls.cc (NVLS_NCHANNELS_SM100_NVL 24, SM100 32); busbw: "
      "ai-dynamo/aiconfigurator 095f58a51c4c"},
@@ -39,7 +42,12 @@ std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosse
   const uint32_t taken = crosses_machines ? family->blocks_across : family->blocks_inside;
   OverlapCosts costs;
   costs.source = family->source;
-  costs.slowdown.waves = Waves{family->multiprocessors, taken};
+  Waves waves;
+  waves.multiprocessors = family->multiprocessors;
+  waves.taken = taken;
+  waves.is_persistent = family->is_persistent;
+  if (waves.is_persistent) waves.tile_columns = 256;
+  costs.slowdown.waves = waves;
   costs.slowdown.attention =
       static_cast<double>(taken) / static_cast<double>(family->multiprocessors - taken);
   if (!crosses_machines && device.memory_bandwidth > BytesPerSecond(0)) {

@@ -261,7 +261,8 @@ nlohmann::ordered_json ToJson(const Slowdown& slowdown) {
   if (const auto& waves = slowdown.waves) {
     json["waves"] = {{"multiprocessors", waves->multiprocessors},
                      {"taken", waves->taken},
-                     {"tile", {waves->tile_rows, waves->tile_columns}}};
+                     {"tile", {waves->tile_rows, waves->tile_columns}},
+                     {"persistent", waves->is_persistent}};
   }
   return json;
 }

@@ -176,7 +176,9 @@ const ObjectShape& WavesShape() {
       {{"multiprocessors", AWhole(1, kMost), Required(), "multiprocessors of the device", "132"},
        {"taken", AWhole(0, kMost), Required(), "multiprocessors that communication takes", "24"},
        {"tile", Tuple({AWhole(1, kMost), AWhole(1, kMost)}), Required(),
-        "[rows, columns] of a thread block", "[128, 256]"}}};
+        "[rows, columns] of a thread block", "[128, 256]"},
+       {"persistent", TrueFalse(), Default("false"),
+        "at most a block for each multiprocessor, with tiles that are dealt beforehand", "true"}}};
   return shape;
 }
 

@@ -104,6 +104,7 @@ Waves ReadWaves(const JsonReader& object) {
   if (tile.size() != 2) reader.At("tile").Expected("[rows, columns]");
   waves.tile_rows = tile[0].Whole<uint32_t>();
   waves.tile_columns = tile[1].Whole<uint32_t>();
+  waves.is_persistent = reader.At("persistent").Bool();
   return waves;
 }
 

@@ -23,6 +23,25 @@ TEST(OverlapCostsTest, NcclsBlocksTakeMultiprocessorsFromWhatRunsBesideThem) {
   EXPECT_EQ(SlowdownOf(inside->slowdown, product), 1);
 }
 
+TEST(OverlapCostsTest, HoppersProductsWaitForTheirOwnBlocks) {
+  // 132 multiprocessors less 24: 108 tiles of 128 x 256 have room, and take as long as alone. With
+  // more, some blocks start only when others have ended, however many tiles each has.
+  const auto inside = OverlapCostsOf(FindDevice("h100"), false);
+  ASSERT_TRUE(inside && inside->slowdown.waves);
+  Compute product;
+  product.kind = ComputeKind::kGemm;
+  product.gemm = {.m = 128, .n = 108 * 256, .k = 128};
+  EXPECT_EQ(SlowdownOf(inside->slowdown, product), 0);
+  product.gemm.n = 109 * 256;
+  EXPECT_EQ(SlowdownOf(inside->slowdown, product), 1);
+  product.gemm.n = 13200 * 256;
+  EXPECT_EQ(SlowdownOf(inside->slowdown, product), 1);
+  // Blackwell's do not: 13,200 tiles of 128 x 128 are 90 waves on 148, and 107 on 124.
+  product.gemm = {.m = 128, .n = 13200 * 128, .k = 128};
+  EXPECT_NEAR(SlowdownOf(OverlapCostsOf(FindDevice("b200"), false)->slowdown, product),
+              107.0 / 90 - 1, 1e-12);
+}
+
 TEST(OverlapCostsTest, ARingTakesTwiceItsBandwidthOfTheMemory) {
   // 2·230 of 1,555 GB/s are taken: 0.704 is left.
   const auto inside = OverlapCostsOf(FindDevice("a100-40g"), false);
