@@ -158,7 +158,7 @@ class Lowering {
   }
 
   void SetParties(TaskId flow, const std::vector<uint32_t>& ranks) {
-    if (processors_.empty()) return;
+    if (processors_.empty() || !interferes_) return;
     std::vector<uint32_t> parties;
     for (const uint32_t rank : ranks) parties.push_back(processors_[folding_.ranks.of[rank]]);
     std::sort(parties.begin(), parties.end());
@@ -268,6 +268,7 @@ class Lowering {
     const GroupPlan* plan = table_.PlanOf(site);
     const Bytes bytes = CommunicationBytes(op.work);
     if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
+    interferes_ = !IsCopied(op.work);
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
     meeting.move = meeting.begin;
@@ -293,6 +294,15 @@ class Lowering {
       AddMessageFlows(site, *plan, bytes, sink_, &meeting);
     }
     return meeting;
+  }
+
+  // Whether copy engines move it.
+  bool IsCopied(const Work& work) const {
+    const auto* collective = std::get_if<Collective>(&work);
+    if (collective == nullptr || options_.copy_engines.empty()) return false;
+    const std::string& name = schedule_.communicators[collective->communicator.index()].name();
+    return std::find(options_.copy_engines.begin(), options_.copy_engines.end(), name) !=
+           options_.copy_engines.end();
   }
 
   void NoteChoice(const Collective& collective, const GroupPlan& plan) {
@@ -433,6 +443,7 @@ class Lowering {
   std::vector<Time> durations_;       // [device spec][op]
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
+  bool interferes_ = true;  // what is being laid out, with the kernels beside it
   std::set<ChosenCollective> chosen_;
   ProgramBuilder builder_;
   const FlowSink sink_{

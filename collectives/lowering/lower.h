@@ -38,6 +38,9 @@ struct LowerOptions {
   Fidelity fidelity = Fidelity::kFluid;
   uint32_t channels = 0;   // > 0 caps the channels of every collective
   NcclSettings nccl = {};  // which chooses
+  // Communicators whose transfers are moved by copy engines, not by kernels on multiprocessors:
+  // nothing beside them is slowed down. Names that the schedule has not are ignored.
+  std::vector<std::string> copy_engines = {};
   bool fold = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)

@@ -22,6 +22,10 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
   options.fidelity = static_cast<Fidelity>(reader.At("fidelity").Choice());
   options.channels = reader.At("channels").Whole<uint32_t>();
   options.nccl = {kNcclVersions[reader.At("nccl").Choice()], reader.At("nvls").Bool()};
+  if (reader.Has("copy_engines")) {
+    for (const JsonReader& axis : reader.At("copy_engines").Elements())
+      options.copy_engines.push_back(axis.String());
+  }
   if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
   if (reader.Has("perturbation")) {
     options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);

@@ -40,6 +40,7 @@
 //                   "algorithm": "auto",            how collectives run: as NCCL or RCCL chooses;
 //                   "protocol": "auto",             "none": rings on bare links
 //                   "nccl": "2.28", "nvls": true,   which release of NCCL chooses, from what
+//                   "copy_engines": ["tensor"],     axes that slow no kernel down
 //                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
 //                                                   scenarios/readers/collective_pins.h
 //                   "routing": "ecmp", "queue_pairs": 4, "routing_seed": 0,

@@ -96,6 +96,13 @@ Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
         "NVIDIA/Megatron-LM, arguments.py: --cp-comm-type p2p"}});
 }
 
+// Tensor-parallel transfers by Transformer Engine's user buffers.
+Switches UserBuffers() {
+  return {{"simulator.copy_engines", "[\"tensor\"]", "",
+           "NVIDIA/NeMo recipes: tp_comm_overlap; NVIDIA/TransformerEngine, module/base.py "
+           "(initialize_ub): ring_exchange by copy engines (use_ce), else set_sm_margin"}};
+}
+
 Switches WithoutNvls(const std::string& source) { return {{"simulator.nvls", kFalse, "", source}}; }
 
 // Megatron-LM's 1F1B waits for its messages.
@@ -242,9 +249,10 @@ std::vector<SoftwareStack> Stacks() {
                   Joined(WaitsForMessages(kPipeline2021),
                          {{"pipeline.scatter", "[\"tensor\"]", "megatron", kPipeline2021}})))},
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (autumn of 2024 on)",
-       Joined(Joined(transformer_engine, nemo), WithoutNvls(kNemoNvls))},
+       Joined(Joined(transformer_engine, nemo), Joined(UserBuffers(), WithoutNvls(kNemoNvls)))},
       {"nemo-launcher", "The same by NeMo's launcher, with FlashAttention-2 (to summer of 2024)",
-       Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo), WithoutNvls(kNemoLauncher))},
+       Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
+              Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)), DTensor())},
   };

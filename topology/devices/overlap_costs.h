@@ -3,9 +3,10 @@
 //
 //   SMs      A collective runs as so many thread blocks, each of which keeps a multiprocessor to
 //            itself (NVIDIA/nccl issue 689). Products and attention cores run on what is left:
-//            whole waves of tiles for products, the share of the multiprocessors for cores. Hopper's
-//            products are persistent kernels whose tiles are dealt before they start, so they take
-//            twice as long, however few blocks NCCL has (Blackwell deals tiles as they run).
+//            whole waves of tiles for products, the share of the multiprocessors for cores.
+//            Hopper's products are persistent kernels whose tiles are dealt before they start:
+//            they take twice as long, however few blocks NCCL has (Blackwell deals tiles as it
+//            goes).
 //   memory   A ring reads and writes what it moves: kernels that are bound by memory have the rest
 //            of the bandwidth.
 //
