@@ -3,7 +3,8 @@
 // A torus or mesh is laid out as a grid (a ring as a circle, three dimensions as planes behind each
 // other). Everything else lies in tiers: in each node NVSwitches at the bottom, then devices, PCIe
 // switches, sockets and NICs, each above what it is joined to; above the nodes the fabric's
-// switches, by their distance from the nodes. A cluster of more than kMostInDetail devices shows
+// switches, by their distance from the nodes; where several leaves share the same nodes (rails),
+// each is a bar over its nodes, above each other. A cluster of more than kMostInDetail devices shows
 // nodes as blocks with a dot for each device, and of many equal things only the first few, with a
 // caption that says how many there are. Deterministic; a pure function.
 #pragma once
@@ -52,9 +53,13 @@ struct PlacedLink {  // one or more equal links between the same two boxes, both
   BytesPerSecond bandwidth;
   uint32_t count = 1;
   bool one_way = false;
-  bool around = false;  // a torus's link from the last to the first
+  bool around = false;    // a torus's link from the last to the first
+  double count_at = 0.5;  // how far along the line its count stands
   std::string title;
 };
+
+// Where the line says how many links it is.
+Point PlaceOfCount(const PlacedLink& link);
 
 struct Caption {
   Point at;  // the middle of its baseline

@@ -135,7 +135,7 @@ class GridLayout {
       PlacedLink& placed = links[{low, high, link.kind, link.bandwidth.value()}];
       placed.kind = link.kind;
       placed.bandwidth = link.bandwidth;
-      placed.title = fmt::format("{} - {}", low, high);
+      placed.title = fmt::format("{} - {}", cluster_.DeviceName(low), cluster_.DeviceName(high));
     }
     for (auto& [key, link] : links) Place(std::get<0>(key), std::get<1>(key), link);
   }
