@@ -6,7 +6,9 @@ namespace rehearse {
 
 ClusterLayout LayOutCluster(const Cluster& cluster) {
   const std::optional<Grid> grid = FindGrid(cluster);
-  return grid ? LayOutGrid(cluster, *grid) : LayOutTiers(cluster);
+  if (grid) return LayOutGrid(cluster, *grid);
+  const std::optional<GridOfNodes> nodes = FindGridOfNodes(cluster);
+  return nodes ? LayOutGrid(cluster, *nodes) : LayOutTiers(cluster);
 }
 
 void Frame::Include(double x, double y) {

@@ -159,8 +159,10 @@ std::string DrawBox(const PlacedBox& box) {
           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"3\" rx=\"1.5\" fill=\"{}\"/>",
                       Pixels(left + 5), Pixels(top + box.height - 6), Pixels(box.width - 10),
                       ColorOf(LinkKind::kNvLink));
-    out += fmt::format("<text class=\"c\" x=\"{}\" y=\"{}\" style=\"font-size:10px\">{}</text>",
-                       Pixels(box.center.x), Pixels(top + box.height + 12), Escape(box.label));
+    out += fmt::format(
+        "<text class=\"c\" x=\"{}\" y=\"{}\" "
+        "style=\"font-size:10px;stroke:#fff;stroke-width:3;paint-order:stroke\">{}</text>",
+        Pixels(box.center.x), Pixels(top + box.height + 12), Escape(box.label));
   }
   return out + "</g>\n";
 }

@@ -316,12 +316,15 @@ class TierLayout {
   // "32 x spine" for spine0 to spine31.
   void NameTwins(const std::vector<size_t>& twins) {
     PlacedBox& box = items_[twins.front()].box;
+    const std::string first = box.title;
     const std::string last = items_[twins.back()].box.title;
     std::string name = box.title;
     name.erase(0, name.find_last_of('/') + 1);
     while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
     box.label = fmt::format("{} × {}", twins.size(), name.empty() ? "switch" : name);
     box.title = fmt::format("{} to {}, joined alike", box.title, last);
+    for (const size_t twin : twins)
+      layout_.shown_by[twin == twins.front() ? first : items_[twin].box.title] = box.title;
   }
 
   void DrawAsOne(const std::vector<size_t>& box_of) {
