@@ -1,12 +1,13 @@
 // Where the parts of a cluster lie in a picture, in pixels; y grows downwards.
 //
-// A torus or mesh, of devices or of nodes, is laid out as a grid (a ring as a circle, three dimensions as planes behind each
-// other). Everything else lies in tiers: in each node NVSwitches at the bottom, then devices, PCIe
-// switches, sockets and NICs, each above what it is joined to; above the nodes the fabric's
-// switches, by their distance from the nodes; where several leaves share the same nodes (rails),
-// each is a bar over its nodes, above each other. A cluster of more than kMostInDetail devices shows
-// nodes as blocks with a dot for each device, and of many equal things only the first few, with a
-// caption that says how many there are. Deterministic; a pure function.
+// A torus or mesh, of devices or of nodes, is laid out as a grid (a ring as a circle, three
+// dimensions as planes behind each other). Everything else lies in tiers: in each node NVSwitches
+// at the bottom, then devices, PCIe switches, sockets and NICs, each above what it is joined to;
+// above the nodes the fabric's switches, by their distance from the nodes; where several leaves
+// share the same nodes (rails), each is a bar over its nodes, above each other. A cluster of more
+// than kMostInDetail devices shows nodes as blocks with a dot for each device, and of many equal
+// things only the first few, with a caption that says how many there are. Deterministic; a pure
+// function.
 #pragma once
 
 #include <map>

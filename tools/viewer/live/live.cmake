@@ -1,7 +1,8 @@
 # The simulator as WebAssembly, for the pages of `rehearse report --live` and `rehearse lessons`:
 # engine, cluster, planner, readers and what a page needs. tools/viewer/build runs this with
 # Debian's emscripten; the result is in the repository, so that nobody else needs emscripten.
-# Left out: real runs, gzip, XML, protobuf, other programs' traces, threads (absent.cc stands in for them).
+# Left out: real runs, gzip, XML, protobuf, other programs' traces, threads (absent.cc stands in
+# for them).
 set(live ${PROJECT_SOURCE_DIR}/tools/viewer/live)
 
 # Headers of other projects that need no library, and nothing from this machine's C library.
