@@ -20,12 +20,14 @@ using Ends = std::pair<std::string, std::string>;
 // The box that shows a vertex: its own, or that of its machine or group.
 class Boxes {
  public:
-  explicit Boxes(const ClusterLayout& layout) {
+  explicit Boxes(const ClusterLayout& layout) : shown_by_(layout.shown_by) {
     for (const PlacedBox& box : layout.boxes) titles_.insert(box.title);
   }
 
   // "" if none does.
   std::string Of(const std::string& vertex) const {
+    const auto known = shown_by_.find(vertex);
+    if (known != shown_by_.end()) return known->second;
     for (std::string name = vertex;;) {
       if (titles_.count(name) > 0) return name;
       const size_t slash = name.rfind('/');
@@ -36,6 +38,7 @@ class Boxes {
 
  private:
   std::set<std::string> titles_;
+  const std::map<std::string, std::string>& shown_by_;
 };
 
 Ends Sorted(std::string a, std::string b) {
@@ -110,6 +113,8 @@ Json DrawCluster(const Cluster& cluster, const std::vector<uint32_t>& record_of_
         {"path", PathOf(link)},
         {"kind", Name(link.kind)},
         {"count", link.count},
+        {"count_at", {PlaceOfCount(link).x, PlaceOfCount(link).y}},
+        {"together", Print(link.count * link.bandwidth)},
         {"title", fmt::format("{}{}: {} {}", link.count > 1 ? fmt::format("{} x ", link.count) : "",
                               link.title, Name(link.kind), Print(link.bandwidth))},
         {"records", Json::array()}};

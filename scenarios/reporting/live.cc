@@ -85,6 +85,8 @@ std::string LiveSession::PlayOrThrow(std::string_view text) {
   const std::string edited = TextAt(request, "edited");
   request.erase("changes");
   request.erase("edited");
+  const std::string known = TextAt(request, "known");
+  request.erase("known");
   const std::string name = TextAt(request, "name");
   const std::string written = TextAt(request, "text");
   const std::string first = request.dump();
@@ -107,7 +109,7 @@ std::string LiveSession::PlayOrThrow(std::string_view text) {
     for (const std::string& change : changes) source += " " + change;
     report_.runs.push_back(Played(scenario, std::move(source)));
   }
-  return PageBytes(report_);
+  return PageBytes(report_, known);
 }
 
 std::string LiveSession::Play(std::string_view request) {

@@ -10,7 +10,9 @@
 //     "fidelity": "step", "allow_oom": true, "no_fold": true     as the options say; may be missing
 //     "files": {"cluster.json": "{...}"},   what the document names; may be missing
 //     "changes": ["c.d=2", ...],    what has been changed since: the step beside the first
-//     "edited": "{...}" }           likewise, the whole text, to which changes apply
+//     "edited": "{...}",            likewise, the whole text, to which changes apply
+//     "known": "3bd748e75c320ee3" } the timeline of the step before changes that the page already
+//                                   has; may be missing
 // Without changes there is one run, otherwise two: the original above the changed one.
 #pragma once
 

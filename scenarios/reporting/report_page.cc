@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ class Strings {
   const std::vector<std::string>& all() const { return all_; }
 
  private:
-  std::map<std::string, int64_t> position_;
+  std::unordered_map<std::string, int64_t> position_;
   std::vector<std::string> all_;
 };
 
@@ -95,30 +95,40 @@ class RunWriter {
       json["streams"].push_back({stream.name, stream.communicates});
     for (const Repeat& repeat : recorded.repeats)
       json["repeats"].push_back({repeat.begin, repeat.end, repeat.times, repeat.micro_batches});
-    std::map<std::string, Numbers> columns;
-    Numbers after_counts;
-    Numbers after;
+    // In the order of their names.
+    Numbers after, after_count, bus_factor, bytes, span_class, detail, kind, layer, micro_batch,
+        name, phase, stream, waits;
     for (size_t i = 0; i < role.ops.size(); ++i) {
       const RecordedOp& op = recorded.ops[i];
       const ReportedOp& own = role.ops[i];
-      columns["name"].push_back(strings_.Of(op.name));
-      columns["kind"].push_back(strings_.Of(op.kind));
-      columns["detail"].push_back(strings_.Of(own.detail));
-      columns["class"].push_back(static_cast<int64_t>(own.span_class));
-      columns["stream"].push_back(own.stream);
-      columns["phase"].push_back(static_cast<int64_t>(op.phase));
-      columns["layer"].push_back(op.layer);
-      columns["micro_batch"].push_back(op.micro_batch);
-      columns["waits"].push_back(own.waits ? 1 : 0);
-      columns["bytes"].push_back(std::llround(own.bytes));
+      name.push_back(strings_.Of(op.name));
+      kind.push_back(strings_.Of(op.kind));
+      detail.push_back(strings_.Of(own.detail));
+      span_class.push_back(static_cast<int64_t>(own.span_class));
+      stream.push_back(own.stream);
+      phase.push_back(static_cast<int64_t>(op.phase));
+      layer.push_back(op.layer);
+      micro_batch.push_back(op.micro_batch);
+      waits.push_back(own.waits ? 1 : 0);
+      bytes.push_back(std::llround(own.bytes));
       constexpr double kMillionths = 1e6;
-      columns["bus_factor"].push_back(std::llround(own.bus_factor * kMillionths));
-      columns["after_count"].push_back(static_cast<int64_t>(own.after.size()));
-      for (const uint32_t distance : own.after) after.push_back(distance);
+      bus_factor.push_back(std::llround(own.bus_factor * kMillionths));
+      after_count.push_back(static_cast<int64_t>(own.after.size()));
+      after.insert(after.end(), own.after.begin(), own.after.end());
     }
-    columns["after"] = std::move(after);
-    json["ops"] = Json::object();
-    for (const auto& [name, values] : columns) json["ops"][name] = columns_.Add(values);
+    json["ops"] = {{"after", columns_.Add(after)},
+                   {"after_count", columns_.Add(after_count)},
+                   {"bus_factor", columns_.Add(bus_factor)},
+                   {"bytes", columns_.Add(bytes)},
+                   {"class", columns_.Add(span_class)},
+                   {"detail", columns_.Add(detail)},
+                   {"kind", columns_.Add(kind)},
+                   {"layer", columns_.Add(layer)},
+                   {"micro_batch", columns_.Add(micro_batch)},
+                   {"name", columns_.Add(name)},
+                   {"phase", columns_.Add(phase)},
+                   {"stream", columns_.Add(stream)},
+                   {"waits", columns_.Add(waits)}};
     return json;
   }
 
@@ -253,14 +263,17 @@ const char* NameOfDots(DotsKind kind) {
 
 }  // namespace
 
-std::string PageBytes(const Report& report) {
+std::string PageBytes(const Report& report, const std::string& known) {
   PageColumns columns;
   Json header;
   header["schema"] = kPageSchema;
   header["made_by"] = fmt::format("rehearse {}", Version());
   header["runs"] = Json::array();
-  for (const ReportedRun& run : report.runs)
-    header["runs"].push_back(RunWriter(run, &columns).Write());
+  for (const ReportedRun& run : report.runs) {
+    const bool is_known = !known.empty() && &run == &report.runs.front() && !run.result.is_null() &&
+                          run.result.value("timeline_hash", "") == known;
+    header["runs"].push_back(is_known ? Json() : RunWriter(run, &columns).Write());
+  }
   if (report.runs.size() == 2) {
     constexpr size_t kMostRows = 400;
     const TimelineRecord& a = report.runs.front().record;

@@ -43,8 +43,9 @@ struct Report {
   std::vector<ReportedTable> tables;
 };
 
-// What the page unpacks (scenarios/reporting/page_columns.h).
-std::string PageBytes(const Report& report);
+// What the page unpacks (scenarios/reporting/page_columns.h). `known`: the hash of the timeline
+// that it already has as its first run; where that is the first one here, too, null stands for it.
+std::string PageBytes(const Report& report, const std::string& known = "");
 // The same, packed as in the file: base64 only.
 std::string PageData(const Report& report);
 

@@ -205,8 +205,12 @@ struct PrintUnit {
 std::string PrintIn(std::span<const PrintUnit> units, const char* zero, double value) {
   if (value == 0) return std::string("0 ") + zero;
   std::string text;
+  const auto in = [&](const PrintUnit& unit) { return value * unit.denominator / unit.numerator; };
   for (const PrintUnit& unit : units) {
-    const std::string digits = FourDigits(value * unit.denominator / unit.numerator);
+    // What is at least 1 in the next unit is not printed in this one.
+    const bool is_last = &unit == &units.back();
+    if (!is_last && std::abs(in(*(&unit + 1))) >= 1) continue;
+    const std::string digits = FourDigits(in(unit));
     // Judge the rounded number, so that 999.96 GB/s becomes 1 TB/s and not 1000 GB/s.
     double printed = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), printed);

@@ -2,84 +2,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/report/numbered_spans.h"
 
 namespace rehearse {
 namespace {
 
 // ---- Ops of one timeline, by what they are ------------------------------------------------------
 
-struct OpKey {
-  std::string name;
-  std::string kind;
-  std::string axis;
-  Phase phase;
-  int32_t layer;
-  int32_t micro_batch;
-  uint32_t occurrence;
-
-  auto operator<=>(const OpKey&) const = default;
-};
-
 struct OpMean {
-  size_t position = 0;  // in order of first appearance
-  RecordedOp op;
   double ranks = 0;
   Seconds time;  // sums over ranks
   Seconds waiting;
 };
 
-using OpMeans = std::map<OpKey, OpMean>;
-
-OpKey KeyOf(const RecordedOp& op, int32_t micro_batch) {
-  return {op.name, op.kind, op.axis, op.phase, op.layer, micro_batch, 0};
-}
-
-// The spans of a rank with their keys, in list order.
-struct KeyedSpan {
-  OpKey key;
-  const Span* span;
-};
-std::vector<KeyedSpan> KeyedSpans(const TimelineRecord& record, const Timeline& timeline,
-                                  uint32_t rank) {
-  std::vector<KeyedSpan> keyed;
-  std::map<OpKey, uint32_t> occurrences;
-  const auto [first, last] = timeline.SpansOf(rank);
-  for (size_t i = first; i < last; ++i) {
-    const Span& span = timeline.spans[i];
-    KeyedSpan one{KeyOf(record.OpOf(span), record.MicroBatchOf(span)), &span};
-    one.key.occurrence = occurrences[one.key]++;
-    keyed.push_back(std::move(one));
-  }
-  return keyed;
-}
-
-// How many ranks share each representative's spans.
-std::map<uint32_t, double> RanksOfRepresentatives(const Timeline& timeline) {
-  std::map<uint32_t, double> ranks;
-  for (uint32_t rank = 0; rank < timeline.ranks; ++rank) ++ranks[timeline.RepresentativeOf(rank)];
-  return ranks;
-}
-
-OpMeans MeansOf(const TimelineRecord& record, const Timeline& timeline) {
-  OpMeans means;
-  for (const auto& [rank, weight] : RanksOfRepresentatives(timeline)) {
-    for (const auto& [key, span] : KeyedSpans(record, timeline, rank)) {
-      const auto [it, is_new] = means.try_emplace(key);
-      OpMean& mean = it->second;
-      if (is_new) {
-        mean.position = means.size() - 1;
-        mean.op = record.OpOf(*span);
-        mean.op.micro_batch = key.micro_batch;
-      }
-      mean.ranks += weight;
-      mean.time += weight * ToSeconds(span->end - span->begin);
-      mean.waiting += weight * ToSeconds(span->begin - span->ready);
+// By number; of no rank where the timeline lacks the op.
+std::vector<OpMean> MeansOf(const std::vector<NumberedRank>& ranks, size_t numbers) {
+  std::vector<OpMean> means(numbers);
+  for (const NumberedRank& rank : ranks) {
+    for (const auto& [number, span] : rank.spans) {
+      OpMean& mean = means[number];
+      mean.ranks += rank.like_it;
+      mean.time += rank.like_it * ToSeconds(span->end - span->begin);
+      mean.waiting += rank.like_it * ToSeconds(span->begin - span->ready);
     }
   }
   return means;
@@ -132,11 +83,12 @@ StepShares SharesOfRank(const TimelineRecord& record, const Timeline& timeline, 
   return shares;
 }
 
-StepShares MeanShares(const TimelineRecord& record, const Timeline& timeline) {
+StepShares MeanShares(const TimelineRecord& record, const Timeline& timeline,
+                      const std::vector<NumberedRank>& ranks) {
   StepShares mean;
-  for (const auto& [rank, weight] : RanksOfRepresentatives(timeline)) {
-    const StepShares own = SharesOfRank(record, timeline, rank);
-    const double share = weight / timeline.ranks;
+  for (const NumberedRank& rank : ranks) {
+    const StepShares own = SharesOfRank(record, timeline, rank.rank);
+    const double share = rank.like_it / timeline.ranks;
     mean.compute += share * own.compute;
     mean.communication += share * own.communication;
     mean.waiting += share * own.waiting;
@@ -167,37 +119,52 @@ uint64_t CountInversions(std::vector<uint32_t>* values, size_t first, size_t las
   return count;
 }
 
-std::vector<KeyedSpan> InOrder(std::vector<KeyedSpan> spans) {
-  std::stable_sort(spans.begin(), spans.end(), [](const KeyedSpan& x, const KeyedSpan& y) {
+// Numbers of a rank's spans, by when they begin.
+std::vector<uint32_t> InOrder(std::vector<NumberedSpan> spans) {
+  std::stable_sort(spans.begin(), spans.end(), [](const NumberedSpan& x, const NumberedSpan& y) {
     return x.span->begin < y.span->begin;
   });
-  return spans;
+  std::vector<uint32_t> numbers;
+  numbers.reserve(spans.size());
+  for (const NumberedSpan& one : spans) numbers.push_back(one.number);
+  return numbers;
 }
 
-void CompareOrder(const TimelineRecord& a, const Timeline& a_timeline, const TimelineRecord& b,
-                  const Timeline& b_timeline, Comparison* comparison) {
+std::map<uint32_t, std::vector<uint32_t>> OrdersOf(const std::vector<NumberedRank>& ranks) {
+  std::map<uint32_t, std::vector<uint32_t>> orders;
+  for (const NumberedRank& rank : ranks) orders.emplace(rank.rank, InOrder(rank.spans));
+  return orders;
+}
+
+void CompareOrder(const Timeline& a_timeline, const std::vector<NumberedRank>& a_ranks,
+                  const Timeline& b_timeline, const std::vector<NumberedRank>& b_ranks,
+                  const std::vector<SpanMeaning>& meanings, Comparison* comparison) {
   if (a_timeline.ranks != b_timeline.ranks) return;
   std::map<std::pair<uint32_t, uint32_t>, double> pairs;  // of representatives -> ranks
   for (uint32_t rank = 0; rank < a_timeline.ranks; ++rank)
     ++pairs[{a_timeline.RepresentativeOf(rank), b_timeline.RepresentativeOf(rank)}];
+  const auto a_orders = OrdersOf(a_ranks);
+  const auto b_orders = OrdersOf(b_ranks);
   double inversions = 0;
   double possible = 0;
+  constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
+  std::vector<uint32_t> place_in_b(meanings.size(), kNowhere);
   for (const auto& [ranks, weight] : pairs) {
-    const auto a_spans = InOrder(KeyedSpans(a, a_timeline, ranks.first));
-    std::map<OpKey, uint32_t> place_in_b;
-    for (const KeyedSpan& one : InOrder(KeyedSpans(b, b_timeline, ranks.second)))
-      place_in_b.emplace(one.key, static_cast<uint32_t>(place_in_b.size()));
+    const std::vector<uint32_t>& b_order = b_orders.at(ranks.second);
+    for (uint32_t place = 0; place < b_order.size(); ++place) place_in_b[b_order[place]] = place;
     std::vector<uint32_t> places;
-    for (const KeyedSpan& one : a_spans) {
-      const auto it = place_in_b.find(one.key);
-      if (it == place_in_b.end()) continue;
-      const bool is_first = !places.empty() && it->second < places.back();
+    for (const uint32_t number : a_orders.at(ranks.first)) {
+      const uint32_t place = place_in_b[number];
+      if (place == kNowhere) continue;
+      const bool is_first = !places.empty() && place < places.back();
       if (is_first && comparison->first_out_of_order.empty()) {
+        const RecordedOp& op = *meanings[number].op;
         comparison->first_out_of_order =
-            fmt::format("\"{}\" of layer {} on rank {}", one.key.name, one.key.layer, ranks.first);
+            fmt::format("\"{}\" of layer {} on rank {}", op.name, op.layer, ranks.first);
       }
-      places.push_back(it->second);
+      places.push_back(place);
     }
+    for (const uint32_t number : b_order) place_in_b[number] = kNowhere;
     const auto n = static_cast<double>(places.size());
     possible += weight * n * (n - 1) / 2;
     inversions += weight * static_cast<double>(CountInversions(&places, 0, places.size()));
@@ -272,33 +239,34 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b) {
   comparison.a_left_out = a.left_out.size();
   comparison.b_left_out = b.left_out.size();
   comparison.step = {ToSeconds(a_timeline.step), ToSeconds(b_timeline.step)};
-  comparison.a_shares = MeanShares(a, a_timeline);
-  comparison.b_shares = MeanShares(b, b_timeline);
 
-  const OpMeans a_means = MeansOf(a, a_timeline);
-  const OpMeans b_means = MeansOf(b, b_timeline);
-  std::vector<std::pair<size_t, ComparedOp>> matched;
-  for (const auto& [key, own] : a_means) {
-    const auto other = b_means.find(key);
-    if (other == b_means.end()) continue;
-    const OpMean& theirs = other->second;
-    ComparedOp op{own.op, key.occurrence, {}, {}};
-    op.time = {own.time / own.ranks, theirs.time / theirs.ranks};
-    op.waiting = {own.waiting / own.ranks, theirs.waiting / theirs.ranks};
-    matched.emplace_back(own.position, std::move(op));
+  SpanNumbers numbers;
+  const std::vector<NumberedRank> a_ranks = numbers.Number(a, a_timeline);
+  const std::vector<NumberedRank> b_ranks = numbers.Number(b, b_timeline);
+  const std::vector<SpanMeaning>& meanings = numbers.meanings();
+  comparison.a_shares = MeanShares(a, a_timeline, a_ranks);
+  comparison.b_shares = MeanShares(b, b_timeline, b_ranks);
+  const std::vector<OpMean> a_means = MeansOf(a_ranks, meanings.size());
+  const std::vector<OpMean> b_means = MeansOf(b_ranks, meanings.size());
+  for (size_t number = 0; number < meanings.size(); ++number) {
+    const OpMean& ours = a_means[number];
+    const OpMean& theirs = b_means[number];
+    comparison.only_in_a += ours.ranks > 0 && theirs.ranks == 0 ? 1 : 0;
+    comparison.only_in_b += ours.ranks == 0 && theirs.ranks > 0 ? 1 : 0;
+    if (ours.ranks == 0 || theirs.ranks == 0) continue;
+    ComparedOp op{*meanings[number].op, meanings[number].occurrence, {}, {}};
+    op.op.micro_batch = meanings[number].micro_batch;
+    op.time = {ours.time / ours.ranks, theirs.time / theirs.ranks};
+    op.waiting = {ours.waiting / ours.ranks, theirs.waiting / theirs.ranks};
+    comparison.ops.push_back(std::move(op));
   }
-  std::sort(matched.begin(), matched.end(),
-            [](const auto& x, const auto& y) { return x.first < y.first; });
-  for (auto& [position, op] : matched) comparison.ops.push_back(std::move(op));
-  comparison.only_in_a = a_means.size() - comparison.ops.size();
-  comparison.only_in_b = b_means.size() - comparison.ops.size();
 
   comparison.kinds = GroupBy(comparison.ops, [](const RecordedOp& op) { return op.kind; });
   comparison.axes = GroupBy(comparison.ops, [](const RecordedOp& op) { return op.axis; });
   comparison.layers = GroupBy(comparison.ops, [](const RecordedOp& op) {
     return op.layer < 0 ? "outside layers" : fmt::format("layer {}", op.layer);
   });
-  CompareOrder(a, a_timeline, b, b_timeline, &comparison);
+  CompareOrder(a_timeline, a_ranks, b_timeline, b_ranks, meanings, &comparison);
   return comparison;
 }
 

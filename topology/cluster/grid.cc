@@ -1,6 +1,8 @@
 #include "topology/cluster/grid.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -104,6 +106,55 @@ std::optional<Grid> FindGrid(const Cluster& cluster) {
     if (*from != *to) neighbours.insert(std::minmax(*from, *to));
   }
   return GridFinder(cluster.device_count(), std::move(neighbours)).Find();
+}
+
+std::optional<GridOfNodes> FindGridOfNodes(const Cluster& cluster) {
+  constexpr size_t kFewest = 4;
+  constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+  constexpr uint32_t kMostLooks = 1u << 20;  // names are made on demand
+  if (cluster.node_count() < kFewest || cluster.vertex_count() > kMostLooks) return std::nullopt;
+  GridOfNodes found;
+  found.place_of.assign(cluster.vertex_count(), kNone);
+  std::map<std::string, uint32_t> places;
+  for (VertexId id = 0; id < cluster.vertex_count(); ++id) {
+    const std::string node = cluster.VertexAt(id).node;
+    if (node.empty()) continue;
+    const auto [entry, is_new] =
+        places.try_emplace(node, static_cast<uint32_t>(found.nodes.size()));
+    if (is_new) found.nodes.push_back(node);
+    found.place_of[id] = entry->second;
+  }
+  if (found.nodes.size() < kFewest) return std::nullopt;
+  found.devices_of.assign(found.nodes.size(), 0);
+  for (const VertexId device : cluster.devices()) {
+    if (found.place_of[device] == kNone) return std::nullopt;
+    ++found.devices_of[found.place_of[device]];
+  }
+  // Switches outside nodes: each has to touch one node.
+  std::vector<uint32_t> owner = found.place_of;
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const VertexId ends[] = {cluster.SourceOf(i), cluster.TargetOf(i)};
+    for (const int side : {0, 1}) {
+      const uint32_t node = found.place_of[ends[side]];
+      uint32_t& other = owner[ends[1 - side]];
+      if (node == kNone || found.place_of[ends[1 - side]] != kNone) continue;
+      if (other != kNone && other != node) return std::nullopt;
+      other = node;
+    }
+  }
+  std::set<std::pair<uint32_t, uint32_t>> neighbours;
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const uint32_t from = owner[cluster.SourceOf(i)];
+    const uint32_t to = owner[cluster.TargetOf(i)];
+    if (from == kNone || to == kNone) return std::nullopt;
+    if (from != to) neighbours.insert(std::minmax(from, to));
+  }
+  std::optional<Grid> grid =
+      GridFinder(static_cast<uint32_t>(found.nodes.size()), std::move(neighbours)).Find();
+  if (!grid) return std::nullopt;
+  found.grid = std::move(*grid);
+  found.place_of = std::move(owner);
+  return found;
 }
 
 }  // namespace rehearse

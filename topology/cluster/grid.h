@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "topology/cluster/cluster.h"
@@ -25,5 +26,15 @@ std::vector<std::optional<uint32_t>> RouterOwners(const Cluster& cluster);
 // The grid of four devices or more that the cluster is, if it is nothing else: each device,
 // together with its own router, has links to its neighbours only.
 std::optional<Grid> FindGrid(const Cluster& cluster);
+
+// A grid whose places are machines: what belongs to a node, together with the switch that touches
+// it and no other node.
+struct GridOfNodes {
+  Grid grid;
+  std::vector<std::string> nodes;    // by place
+  std::vector<uint32_t> place_of;    // by vertex
+  std::vector<uint32_t> devices_of;  // by place: how many
+};
+std::optional<GridOfNodes> FindGridOfNodes(const Cluster& cluster);
 
 }  // namespace rehearse

@@ -6,7 +6,9 @@ namespace rehearse {
 
 ClusterLayout LayOutCluster(const Cluster& cluster) {
   const std::optional<Grid> grid = FindGrid(cluster);
-  return grid ? LayOutGrid(cluster, *grid) : LayOutTiers(cluster);
+  if (grid) return LayOutGrid(cluster, *grid);
+  const std::optional<GridOfNodes> nodes = FindGridOfNodes(cluster);
+  return nodes ? LayOutGrid(cluster, *nodes) : LayOutTiers(cluster);
 }
 
 void Frame::Include(double x, double y) {
@@ -32,6 +34,17 @@ Frame FrameOf(const ClusterLayout& layout) {
     frame.Include(link.to.x + kSwing * link.to_pull.x, link.to.y + kSwing * link.to_pull.y);
   }
   return frame;
+}
+
+Point PlaceOfCount(const PlacedLink& link) {
+  // Along the cubic curve with the points (from, from + from_pull, to + to_pull, to).
+  const double t = link.count_at;
+  const double pull = 3 * t * (1 - t);
+  const auto along = [&](double from, double from_pull, double to, double to_pull) {
+    return from + t * (to - from) + pull * ((1 - t) * from_pull + t * to_pull);
+  };
+  return {along(link.from.x, link.from_pull.x, link.to.x, link.to_pull.x),
+          along(link.from.y, link.from_pull.y, link.to.y, link.to_pull.y)};
 }
 
 void MoveIntoView(const Frame& frame, double margin, ClusterLayout* layout) {

@@ -1,13 +1,16 @@
 // Where the parts of a cluster lie in a picture, in pixels; y grows downwards.
 //
-// A torus or mesh is laid out as a grid (a ring as a circle, three dimensions as planes behind each
-// other). Everything else lies in tiers: in each node NVSwitches at the bottom, then devices, PCIe
-// switches, sockets and NICs, each above what it is joined to; above the nodes the fabric's
-// switches, by their distance from the nodes. A cluster of more than kMostInDetail devices shows
-// nodes as blocks with a dot for each device, and of many equal things only the first few, with a
-// caption that says how many there are. Deterministic; a pure function.
+// A torus or mesh, of devices or of nodes, is laid out as a grid (a ring as a circle, three
+// dimensions as planes behind each other). Everything else lies in tiers: in each node NVSwitches
+// at the bottom, then devices, PCIe switches, sockets and NICs, each above what it is joined to;
+// above the nodes the fabric's switches, by their distance from the nodes; where several leaves
+// share the same nodes (rails), each is a bar over its nodes, above each other. A cluster of more
+// than kMostInDetail devices shows nodes as blocks with a dot for each device, and of many equal
+// things only the first few, with a caption that says how many there are. Deterministic; a pure
+// function.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,9 +55,13 @@ struct PlacedLink {  // one or more equal links between the same two boxes, both
   BytesPerSecond bandwidth;
   uint32_t count = 1;
   bool one_way = false;
-  bool around = false;  // a torus's link from the last to the first
+  bool around = false;    // a torus's link from the last to the first
+  double count_at = 0.5;  // how far along the line its count stands
   std::string title;
 };
+
+// Where the line says how many links it is.
+Point PlaceOfCount(const PlacedLink& link);
 
 struct Caption {
   Point at;  // the middle of its baseline
@@ -68,6 +75,8 @@ struct ClusterLayout {
   std::vector<PlacedLink> links;
   std::vector<PlacedBox> boxes;
   std::vector<Caption> captions;
+  // Vertices that another one's box shows, by name: routers of a grid, switches joined alike.
+  std::map<std::string, std::string> shown_by;
 };
 
 ClusterLayout LayOutCluster(const Cluster& cluster);
@@ -83,8 +92,9 @@ Frame FrameOf(const ClusterLayout& layout);
 // Moves everything so that the frame with its margin begins at 0, 0 and is the whole picture.
 void MoveIntoView(const Frame& frame, double margin, ClusterLayout* layout);
 
-// The two kinds of layout. `grid` is what FindGrid found.
+// The kinds of layout: a grid of devices, of nodes, and everything else. `grid` is what was found.
 ClusterLayout LayOutGrid(const Cluster& cluster, const Grid& grid);
+ClusterLayout LayOutGrid(const Cluster& cluster, const GridOfNodes& grid);
 ClusterLayout LayOutTiers(const Cluster& cluster);
 
 }  // namespace rehearse

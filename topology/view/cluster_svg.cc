@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,12 +79,14 @@ const char* ColorOf(LinkKind kind) {
   CHECK(false);
 }
 
-// 1 pixel at 10 GB/s, and 0.7 more for each doubling.
-double StrokeOf(BytesPerSecond bandwidth) {
+// 1 pixel at 10 GB/s, and 0.7 more for each doubling, whether links are faster or more.
+double StrokeOf(BytesPerSecond bandwidth, uint32_t count) {
   constexpr double kThinnest = 1;
   constexpr double kThickest = 5;
-  const double doublings = std::log2(bandwidth.value() / 1e10);
-  return std::clamp(kThinnest + 0.7 * doublings, kThinnest, kThickest);
+  constexpr double kThickestOfSeveral = 9;
+  const double doublings = std::log2(count * bandwidth.value() / 1e10);
+  return std::clamp(kThinnest + 0.7 * doublings, kThinnest,
+                    count > 1 ? kThickestOfSeveral : kThickest);
 }
 
 std::string Path(const PlacedLink& link) {
@@ -98,25 +101,22 @@ std::string Path(const PlacedLink& link) {
 }
 
 std::string DrawLink(const PlacedLink& link, const char* opacity) {
-  const double several = std::min(1.0 + 0.25 * (link.count - 1), 1.75);
   const std::string count = link.count > 1 ? fmt::format("{} x ", link.count) : "";
   return fmt::format(
       "<path d=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}{}{}><title>{}: {}{} "
       "{}</title></path>\n",
-      Path(link), ColorOf(link.kind), Pixels(StrokeOf(link.bandwidth) * several),
+      Path(link), ColorOf(link.kind), Pixels(StrokeOf(link.bandwidth, link.count)),
       link.around ? " stroke-dasharray=\"5 4\"" : "", opacity,
       link.one_way ? " marker-end=\"url(#a)\"" : "", Escape(link.title), count, Name(link.kind),
       Print(link.bandwidth));
 }
 
-// How many links a line stands for, beside its middle.
+// How many links a line stands for.
 std::string DrawCount(const PlacedLink& link) {
   if (link.count < 2) return "";
-  // Half way along the cubic curve with the points (from, from + from_pull, to + to_pull, to).
-  const double x = (link.from.x + link.to.x) / 2 + 3 * (link.from_pull.x + link.to_pull.x) / 8;
-  const double y = (link.from.y + link.to.y) / 2 + 3 * (link.from_pull.y + link.to_pull.y) / 8;
-  return fmt::format("<text class=\"m\" x=\"{}\" y=\"{}\">×{}</text>\n", Pixels(x), Pixels(y + 4),
-                     link.count);
+  const Point at = PlaceOfCount(link);
+  return fmt::format("<text class=\"m\" x=\"{}\" y=\"{}\">×{}</text>\n", Pixels(at.x),
+                     Pixels(at.y + 4), link.count);
 }
 
 std::string DrawBox(const PlacedBox& box) {
@@ -159,8 +159,10 @@ std::string DrawBox(const PlacedBox& box) {
           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"3\" rx=\"1.5\" fill=\"{}\"/>",
                       Pixels(left + 5), Pixels(top + box.height - 6), Pixels(box.width - 10),
                       ColorOf(LinkKind::kNvLink));
-    out += fmt::format("<text class=\"c\" x=\"{}\" y=\"{}\" style=\"font-size:10px\">{}</text>",
-                       Pixels(box.center.x), Pixels(top + box.height + 12), Escape(box.label));
+    out += fmt::format(
+        "<text class=\"c\" x=\"{}\" y=\"{}\" "
+        "style=\"font-size:10px;stroke:#fff;stroke-width:3;paint-order:stroke\">{}</text>",
+        Pixels(box.center.x), Pixels(top + box.height + 12), Escape(box.label));
   }
   return out + "</g>\n";
 }
@@ -168,24 +170,23 @@ std::string DrawBox(const PlacedBox& box) {
 struct LegendEntry {
   LinkKind kind;
   BytesPerSecond bandwidth;
+  uint32_t count;
   std::string text;
 };
 
 std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
   constexpr size_t kMostEntries = 12;
-  // Fast ones first, each with the most links that a line stands for.
-  std::map<std::pair<LinkKind, double>, uint32_t> known;
-  for (const PlacedLink& link : layout.links) {
-    uint32_t& most = known[{link.kind, -link.bandwidth.value()}];
-    most = std::max(most, link.count);
-  }
+  // Fast ones first, then by how many links a line stands for.
+  std::set<std::tuple<LinkKind, double, uint32_t>> known;
+  for (const PlacedLink& link : layout.links)
+    known.emplace(link.kind, -link.bandwidth.value(), link.count);
   std::vector<LegendEntry> entries;
-  for (const auto& [key, most] : known) {
+  for (const auto& [kind, minus_bandwidth, count] : known) {
     if (entries.size() == kMostEntries) break;
-    const BytesPerSecond bandwidth(-key.second);
-    std::string text = fmt::format("{} {}", Name(key.first), Print(bandwidth));
-    if (most > 1) text += fmt::format(", ×{} together {}", most, Print(most * bandwidth));
-    entries.push_back({key.first, bandwidth, std::move(text)});
+    const BytesPerSecond bandwidth(-minus_bandwidth);
+    std::string text = fmt::format("{} {}", Name(kind), Print(bandwidth));
+    if (count > 1) text += fmt::format(" ×{} = {}", count, Print(count * bandwidth));
+    entries.push_back({kind, bandwidth, count, std::move(text)});
   }
   return entries;
 }
@@ -217,7 +218,7 @@ std::string ClusterSvg(const Cluster& cluster) {
         "<path d=\"M{} {}h{}\" stroke=\"{}\" stroke-width=\"{}\"/><text class=\"k\" x=\"{}\" "
         "y=\"{}\">{}</text>\n",
         Pixels(x), Pixels(y - 4), Pixels(kLegendSample), ColorOf(entry.kind),
-        Pixels(StrokeOf(entry.bandwidth)), Pixels(x + kLegendSample + 8), Pixels(y),
+        Pixels(StrokeOf(entry.bandwidth, entry.count)), Pixels(x + kLegendSample + 8), Pixels(y),
         Escape(entry.text));
     x += needed + kLegendGap;
   }

@@ -19,6 +19,7 @@ constexpr double kBox = 42;
 constexpr double kDeepPitch = 122;  // when there are more than two dimensions
 constexpr double kSmallBox = 24;
 constexpr double kSmallestBox = 8;
+constexpr double kNodeWidth = 54;
 constexpr double kLabelRoom = 18;  // a smaller box has no label
 constexpr double kArc = 46;        // how far links around swing out
 constexpr double kPast = 34;
@@ -30,18 +31,39 @@ constexpr uint32_t kMostAlong = 8;  // per dimension, when there are more in all
 class GridLayout {
  public:
   GridLayout(const Cluster& cluster, const Grid& grid) : cluster_(cluster), grid_(grid) {
-    for (const uint32_t size : grid.sizes)
-      shown_.push_back(cluster.device_count() > kMostInAll ? std::min(size, kMostAlong) : size);
+    for (uint32_t rank = 0; rank < cluster.device_count(); ++rank)
+      names_.push_back(cluster.DeviceName(rank));
+    place_of_ = RouterOwners(cluster);
+    ChooseShown();
+  }
+  GridLayout(const Cluster& cluster, const GridOfNodes& nodes)
+      : cluster_(cluster),
+        grid_(nodes.grid),
+        names_(nodes.nodes),
+        place_of_(nodes.place_of.begin(), nodes.place_of.end()),
+        devices_of_(nodes.devices_of) {
+    ChooseShown();
   }
 
   ClusterLayout Run() {
     PlaceDevices();
     PlaceLinks();
     PlaceCaption();
+    for (VertexId id = 0; id < place_of_.size(); ++id) {
+      if (!place_of_[id] || !IsShown(*place_of_[id])) continue;
+      const Vertex& vertex = cluster_.VertexAt(id);
+      if (vertex.kind == VertexKind::kSwitch)
+        layout_.shown_by[vertex.name] = names_[*place_of_[id]];
+    }
     return std::move(layout_);
   }
 
  private:
+  void ChooseShown() {
+    for (const uint32_t size : grid_.sizes)
+      shown_.push_back(names_.size() > kMostInAll ? std::min(size, kMostAlong) : size);
+  }
+  uint32_t Count() const { return static_cast<uint32_t>(names_.size()); }
   bool IsCircle() const {
     constexpr uint32_t kMostOnCircle = 64;
     return grid_.sizes.size() == 1 && grid_.wraps[0] && grid_.sizes[0] <= kMostOnCircle;
@@ -96,7 +118,7 @@ class GridLayout {
   void PlaceDevices() {
     // Far ones first, so that near ones lie over them.
     std::vector<uint32_t> ranks;
-    for (uint32_t rank = 0; rank < cluster_.device_count(); ++rank)
+    for (uint32_t rank = 0; rank < Count(); ++rank)
       if (IsShown(rank)) ranks.push_back(rank);
     if (!IsFlat())
       std::stable_sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
@@ -108,11 +130,18 @@ class GridLayout {
       box.width = box.height = BoxSize();
       box.kind = VertexKind::kDevice;
       if (box.width >= kLabelRoom) box.label = fmt::format("{}", rank);
-      box.title = cluster_.DeviceName(rank);
+      box.title = names_[rank];
+      if (!devices_of_.empty() && IsFlat()) {
+        constexpr uint32_t kDotsAcross = 4;
+        box.dots = devices_of_[rank];
+        box.dots_across = std::clamp(box.dots, 1u, kDotsAcross);
+        box.width = kNodeWidth;
+        box.label = box.title;
+      }
       layout_.boxes.push_back(box);
     }
     std::string text;
-    if (ranks.size() < cluster_.device_count()) {
+    if (ranks.size() < Count()) {
       for (size_t d = 0; d < shown_.size(); ++d)
         text += fmt::format("{}{}", d ? " x " : "", shown_[d]);
       text += " of";
@@ -124,18 +153,17 @@ class GridLayout {
   }
 
   void PlaceLinks() {
-    const auto owners = RouterOwners(cluster_);
     std::map<std::tuple<uint32_t, uint32_t, LinkKind, double>, PlacedLink> links;
     for (uint32_t i = 0; i < cluster_.link_count(); ++i) {
-      const uint32_t from = *owners[cluster_.SourceOf(i)];
-      const uint32_t to = *owners[cluster_.TargetOf(i)];
+      const uint32_t from = *place_of_[cluster_.SourceOf(i)];
+      const uint32_t to = *place_of_[cluster_.TargetOf(i)];
       if (from == to) continue;
       const ClusterLink& link = cluster_.Link(i);
       const auto [low, high] = std::minmax(from, to);
       PlacedLink& placed = links[{low, high, link.kind, link.bandwidth.value()}];
       placed.kind = link.kind;
       placed.bandwidth = link.bandwidth;
-      placed.title = fmt::format("{} - {}", low, high);
+      placed.title = fmt::format("{} - {}", names_[low], names_[high]);
     }
     for (auto& [key, link] : links) Place(std::get<0>(key), std::get<1>(key), link);
   }
@@ -204,7 +232,10 @@ class GridLayout {
 
   const Cluster& cluster_;
   const Grid& grid_;
-  std::vector<uint32_t> shown_;  // of each dimension
+  std::vector<std::string> names_;                 // by place: of devices, or of nodes
+  std::vector<std::optional<uint32_t>> place_of_;  // by vertex
+  std::vector<uint32_t> devices_of_;               // by place, where places are nodes
+  std::vector<uint32_t> shown_;                    // of each dimension
   std::string caption_;
   ClusterLayout layout_;
 };
@@ -212,6 +243,10 @@ class GridLayout {
 }  // namespace
 
 ClusterLayout LayOutGrid(const Cluster& cluster, const Grid& grid) {
+  return GridLayout(cluster, grid).Run();
+}
+
+ClusterLayout LayOutGrid(const Cluster& cluster, const GridOfNodes& grid) {
   return GridLayout(cluster, grid).Run();
 }
 

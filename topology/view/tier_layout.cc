@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/report/svg.h"
 #include "topology/view/cluster_layout.h"
 
 namespace rehearse {
@@ -29,6 +30,9 @@ constexpr uint32_t kDotRows = 4;
 constexpr uint32_t kMostAcross = 32;
 constexpr double kLeastSwitchPitch = 44;
 constexpr double kWidestSwitch = 110;
+constexpr double kRailGap = 34;  // between nodes and the lowest of several rails
+constexpr double kRailPitch = 30;
+constexpr double kUplinkPitch = 26;
 constexpr double kBesideEachOther = 6;  // links between the same two
 constexpr double kFar = 1e9;
 constexpr double kCaptionRoom = 50;
@@ -312,12 +316,15 @@ class TierLayout {
   // "32 x spine" for spine0 to spine31.
   void NameTwins(const std::vector<size_t>& twins) {
     PlacedBox& box = items_[twins.front()].box;
+    const std::string first = box.title;
     const std::string last = items_[twins.back()].box.title;
     std::string name = box.title;
     name.erase(0, name.find_last_of('/') + 1);
     while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
     box.label = fmt::format("{} × {}", twins.size(), name.empty() ? "switch" : name);
     box.title = fmt::format("{} to {}, joined alike", box.title, last);
+    for (const size_t twin : twins)
+      layout_.shown_by[twin == twins.front() ? first : items_[twin].box.title] = box.title;
   }
 
   void DrawAsOne(const std::vector<size_t>& box_of) {
@@ -538,36 +545,116 @@ class TierLayout {
   // ---- Fabric -----------------------------------------------------------------------------------
 
   void PlaceFabric() {
+    FindRails();
     // Above a few nodes there may be many switches.
     double width = right_;
     for (const auto& [tier, row] : fabric_)
-      if (row.size() > 1)
+      if (row.size() > 1 && (tier != 1 || rails_ == 0))
         width = std::max(width, kLeastSwitchPitch * static_cast<double>(row.size()));
     const double left = (right_ - width) / 2;
     const double right = left + width;
     for (auto& [tier, row] : fabric_) {
       if (row.empty()) continue;
+      if (tier == 1 && rails_ > 0) {
+        PlaceRails(row, right);
+        continue;
+      }
       std::vector<std::pair<double, size_t>> order;
       for (const size_t item : row) order.emplace_back(MeanOfNeighbours(item, right_ / 2), item);
       std::stable_sort(order.begin(), order.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first - 1e-6; });
       for (size_t i = 0; i < row.size(); ++i) row[i] = order[i].second;
-      const double y =
-          tier < 0 ? nodes_bottom_ + kTierHeight : nodes_top_ - kFabricHeight * (tier - 0.25);
+      const double y = tier < 0 ? nodes_bottom_ + kTierHeight
+                                : nodes_top_ - kFabricHeight * (tier - 0.25) -
+                                      kRailPitch * std::max(rails_ - 1, 0);
       PlaceBars(row, left, right, y);
       for (const size_t item : row) {
         PlacedBox& box = items_[item].box;
         if (row.size() > 1) box.width = std::min(box.width, kWidestSwitch);
-        const auto fits = [&] {
-          return 10 + 6.4 * static_cast<double>(box.label.size()) <= box.width;
-        };
-        if (!fits()) box.label.erase(0, box.label.find_last_of('/') + 1);
-        if (!fits()) box.label.clear();
+        ShortenLabel(&box);
       }
       if (more_switches_[tier] > 0)
         layout_.captions.push_back(
             {{right + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
     }
+  }
+
+  static void ShortenLabel(PlacedBox* box) {
+    const auto fits = [&] {
+      return 10 + 6.4 * static_cast<double>(box->label.size()) <= box->width;
+    };
+    if (!fits()) box->label.erase(0, box->label.find_last_of('/') + 1);
+    if (!fits()) box->label.clear();
+  }
+
+  // The left and right ends of the nodes that a switch is joined to.
+  std::pair<double, double> ReachOf(size_t item) const {
+    std::pair<double, double> reach = {kFar, -kFar};
+    for (const size_t other : neighbours_[item]) {
+      if (is_dropped_[other] || items_[other].is_fabric) continue;
+      const PlacedBox& box = items_[other].box;
+      reach.first = std::min(reach.first, box.center.x - box.width / 2);
+      reach.second = std::max(reach.second, box.center.x + box.width / 2);
+    }
+    return reach;
+  }
+
+  // Where leaves above blocks share nodes, as many rows as it takes that no two overlap. Not where
+  // leaves are joined to each other, as in a dragonfly.
+  void FindRails() {
+    rail_of_.assign(items_.size(), -1);
+    const auto leaves = fabric_.find(1);
+    if (in_detail_ || leaves == fabric_.end()) return;
+    constexpr int kMostRails = 16;
+    constexpr size_t kFewLinks = 24;
+    size_t links = 0;
+    std::vector<double> ends;  // of the last bar of each rail
+    for (const size_t item : leaves->second) {
+      for (const size_t other : neighbours_[item]) {
+        if (items_[other].is_fabric && items_[other].tier == 1) return;
+        links += is_dropped_[other] || items_[other].is_fabric ? 0 : 1;
+      }
+      const auto [left, right] = ReachOf(item);
+      size_t rail = 0;
+      while (rail < ends.size() && ends[rail] > left) ++rail;
+      if (rail == ends.size()) ends.push_back(0);
+      ends[rail] = right;
+      rail_of_[item] = static_cast<int>(rail);
+    }
+    if (ends.size() > 1 && ends.size() <= kMostRails && links > kFewLinks) {
+      rails_ = static_cast<int>(ends.size());
+    } else {
+      rail_of_.assign(items_.size(), -1);
+    }
+  }
+
+  void PlaceRails(const std::vector<size_t>& row, double right) {
+    for (const size_t item : row) {
+      const auto [from, to] = ReachOf(item);
+      PlacedBox& box = items_[item].box;
+      box.width = to - from;
+      box.center = {(from + to) / 2, nodes_top_ - kRailGap - kRailPitch * rail_of_[item]};
+      is_placed_[item] = true;
+      ShortenLabel(&box);
+    }
+    if (more_switches_[1] > 0)
+      layout_.captions.push_back(
+          {{right + kCaptionRoom, nodes_top_ - kRailGap - kRailPitch * (rails_ - 1) / 2.0 + 4},
+           fmt::format("and {} more", more_switches_[1])});
+  }
+
+  // Upright, each rail at its own place: over a node from the left, up from a rail at its end.
+  void PlaceOnRail(size_t low, size_t high, PlacedLink* link) const {
+    const PlacedBox& box = items_[low].box;
+    if (rail_of_[high] >= 0) {
+      const double pitch = (box.width - 8) / rails_;
+      link->from.x = box.center.x + (rail_of_[high] + 0.5 - rails_ / 2.0) * pitch;
+    } else {
+      const double pitch = std::min(kUplinkPitch, (box.width - 16) / rails_);
+      link->from.x = box.center.x + box.width / 2 - 8 - (rails_ - rail_of_[low] - 0.5) * pitch;
+      link->count_at = 1 - kRailPitch / std::max(link->from.y - link->to.y, kRailPitch);
+    }
+    link->to.x = link->from.x;
   }
 
   // ---- Links ------------------------------------------------------------------------------------
@@ -602,6 +689,10 @@ class TierLayout {
         const double right = std::min(Clamped(kFar, low), Clamped(kFar, high));
         const PlacedBox& narrow = high.width > low.width ? low : high;
         if (left <= right) link.from.x = link.to.x = std::clamp(narrow.center.x, left, right);
+        const size_t low_item = a_is_lower ? bundle.a : bundle.b;
+        const size_t high_item = a_is_lower ? bundle.b : bundle.a;
+        if (rail_of_[low_item] >= 0 || rail_of_[high_item] >= 0)
+          PlaceOnRail(low_item, high_item, &link);
         const size_t before = drawn[{bundle.a, bundle.b}]++;
         link.from.x += kBesideEachOther * static_cast<double>(before);
         link.to.x += kBesideEachOther * static_cast<double>(before);
@@ -658,8 +749,9 @@ class TierLayout {
   void FitIntoPicture() {
     Frame frame = FrameOf(layout_);
     for (const Caption& caption : layout_.captions) {
-      frame.Include(caption.at.x - kCaptionRoom, caption.at.y - 12);
-      frame.Include(caption.at.x + kCaptionRoom, caption.at.y + 6);
+      const double half = std::max(kCaptionRoom, svg::TextWidth(caption.text, 12) / 2);
+      frame.Include(caption.at.x - half, caption.at.y - 12);
+      frame.Include(caption.at.x + half, caption.at.y + 6);
     }
     MoveIntoView(frame, kMargin, &layout_);
   }
@@ -675,6 +767,8 @@ class TierLayout {
   std::vector<std::vector<size_t>> neighbours_;
   std::map<int, std::vector<size_t>> fabric_;  // tier -> items
   std::map<int, size_t> more_switches_;
+  std::vector<int> rail_of_;  // item -> row from the nodes, or -1
+  int rails_ = 0;             // rows
   size_t more_nodes_ = 0;
   std::vector<bool> is_dropped_;
   std::vector<bool> is_placed_;

@@ -59,6 +59,23 @@ TEST(LiveSessionTest, WithoutChangesItIsTheStepOfTheCommand) {
   EXPECT_EQ(page["runs"][0]["result"]["timeline_hash"], ToJson(rehearsal.result)["timeline_hash"]);
 }
 
+TEST(LiveSessionTest, AStepThatThePageAlreadyHasIsNotSentAgain) {
+  LiveSession session;
+  Json request = RequestOf("scenarios/lessons/ring.json");
+  const Json first = Answer(session, request)["runs"][0];
+  request["known"] = first["result"]["timeline_hash"];
+  request["changes"] = {"cluster.devices=8", "jobs.0.schedule.ranks=8"};
+  Json page = Answer(session, request);
+  ASSERT_EQ(page["runs"].size(), 2u);
+  EXPECT_TRUE(page["runs"][0].is_null());
+  EXPECT_EQ(StepOf(page["runs"][1]), 7.028e9);
+  EXPECT_FALSE(page["comparison"].is_null());
+  // A page of another version may hold another step.
+  request["known"] = "0123456789abcdef";
+  page = Answer(session, request);
+  EXPECT_EQ(StepOf(page["runs"][0]), StepOf(first));
+}
+
 TEST(LiveSessionTest, AChangeStandsBelowTheStepAsItWas) {
   LiveSession session;
   Json request = RequestOf("scenarios/lessons/ring.json");

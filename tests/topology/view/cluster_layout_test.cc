@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
+#include "topology/files/cluster_file.h"
 #include "topology/presets/presets.h"
 #include "topology/view/cluster_svg.h"
 
@@ -117,6 +119,52 @@ TEST(ClusterLayoutTest, SwitchesThatAreJoinedToTheSameOnesBelowAreOneBox) {
   }
   EXPECT_EQ(up, 8u);
   EXPECT_EQ(layout.links.size(), 8u + 8 * 16);
+}
+
+// The 8 leaves of those rails share all nodes: bars over them, above each other, and a node's
+// cables go straight up, each to its own.
+TEST(ClusterLayoutTest, LeavesThatShareNodesAreRailsAboveEachOther) {
+  const ClusterLayout layout = LayOutCluster(*Build("dgx-h100", {{"nodes", 16}}));
+  const PlacedBox& first = BoxOf(layout, "node0");
+  const PlacedBox& last = BoxOf(layout, "node15");
+  for (int rail = 0; rail < 8; ++rail) {
+    const PlacedBox& leaf = BoxOf(layout, "rail" + std::to_string(rail) + "/leaf0");
+    EXPECT_NEAR(leaf.center.x - leaf.width / 2, first.center.x - first.width / 2, 0.01);
+    EXPECT_NEAR(leaf.center.x + leaf.width / 2, last.center.x + last.width / 2, 0.01);
+    if (rail == 0) continue;
+    EXPECT_LT(leaf.center.y, BoxOf(layout, "rail" + std::to_string(rail - 1) + "/leaf0").center.y);
+  }
+  for (const PlacedLink& link : layout.links) EXPECT_EQ(link.from.x, link.to.x) << link.title;
+}
+
+TEST(ClusterLayoutTest, ATorusOfNodesIsAGridOfThem) {
+  const std::string link = R"({"bandwidth": "50GBps", "latency": "1us"})";
+  const std::string row = R"({"size": 4, "link": )" + link + "}";
+  const auto cluster = ReadCluster(
+      JsonDocument::FromText(
+          R"({"name": "torus", "nodes": 16, "node": {"kind": "nvswitch", "devices": 4,
+                "device": "h100", "nics": 1, "nvlink": )" +
+              link + R"(, "pcie": )" + link + R"(, "cable": )" + link +
+              R"(}, "fabric": {"kind": "torus", "dimensions": [)" + row + ", " + row + "]}}",
+          "torus.json")
+          .Root());
+  const ClusterLayout layout = LayOutCluster(*cluster);
+  ExpectTidy(layout, "torus of nodes");
+  ASSERT_EQ(layout.boxes.size(), 16u);
+  EXPECT_EQ(layout.boxes[6].center.x, layout.boxes[2].center.x);
+  EXPECT_EQ(layout.boxes[6].center.y, layout.boxes[4].center.y);
+  EXPECT_EQ(layout.boxes[6].title, "node6");
+  EXPECT_EQ(layout.boxes[6].dots, 4u);
+  EXPECT_EQ(layout.links.size(), 32u);
+  // What the routers carry is what the nodes' boxes show.
+  EXPECT_EQ(layout.shown_by.size(), 16u);
+}
+
+TEST(ClusterSvgTest, TheLegendListsEachNumberOfCables) {
+  // 288 NICs on leaves of 32 ports down: a rack of 72 has 32, 32 and 8 of them, and so on.
+  const std::string svg = ClusterSvg(*Build("gb200-nvl72", {{"racks", 4}}));
+  for (const char* entry : {"×8 = 400 GB/s", "×16 = 800 GB/s", "×24 = 1.2 TB/s", "×32 = 1.6 TB/s"})
+    EXPECT_THAT(svg, ::testing::HasSubstr(entry));
 }
 
 // Three levels: the spines of each pod are one box, and so are the cores above all of them.

@@ -1,7 +1,8 @@
 # The simulator as WebAssembly, for the pages of `rehearse report --live` and `rehearse lessons`:
 # engine, cluster, planner, readers and what a page needs. tools/viewer/build runs this with
 # Debian's emscripten; the result is in the repository, so that nobody else needs emscripten.
-# Left out: real runs, gzip, XML, protobuf, threads (absent.cc stands in for them).
+# Left out: real runs, gzip, XML, protobuf, other programs' traces, threads (absent.cc stands in
+# for them).
 set(live ${PROJECT_SOURCE_DIR}/tools/viewer/live)
 
 # Headers of other projects that need no library, and nothing from this machine's C library.
@@ -16,7 +17,7 @@ foreach(folder sim topology collectives workloads scenarios/readers scenarios/pl
   file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc ${PROJECT_SOURCE_DIR}/${folder}/*/*.cc)
   list(APPEND sources ${found})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/(sim/base/gzip|sim/base/progress_line|sim/report/perfetto_trace|sim/report/timeline_svg|sim/report/timeline_gantt|topology/import/[^/]*|topology/view/cluster_(dot|json|summary|table|text)|scenarios/playing/(execution|calibrated|first_scenario)|scenarios/reporting/stacked_picture)\\.cc$")
+list(FILTER sources EXCLUDE REGEX "/(sim/interchange/[^/]*|sim/base/gzip|sim/base/progress_line|sim/base/text_stream|sim/report/perfetto_trace|sim/report/timeline_svg|sim/report/timeline_gantt|topology/import/[^/]*|topology/view/cluster_(dot|json|summary|table|text)|scenarios/playing/(execution|calibrated|first_scenario)|scenarios/reporting/stacked_picture)\\.cc$")
 rehearse_join(sources)
 list(APPEND sources ${live}/entry.cc ${live}/absent.cc)
 

@@ -1,25 +1,33 @@
 // What follows from the spans of a run: lanes, levels of detail, what is exposed, shares of a step.
 //
 // As in the result of `rehearse run`: a moment of a rank is compute if any kernel runs, exposed if
-// only transfers are under way, waiting if it has only arrived at a collective, and otherwise bubble (it waits for
-// another stage or does nothing). Where several ops are exposed at once, axes share the moment equally, and the ops of an axis its share.
+// only transfers are under way, waiting if it has only arrived at a collective, and otherwise
+// bubble (it waits for another stage or does nothing). Where several ops are exposed at once, axes
+// share the moment equally, and the ops of an axis its share.
 import { Run, type ShownRank } from './data';
 
 // Disjoint intervals, ascending, with the sum of all before each.
 export class Intervals {
   readonly sum: Float64Array;
-  constructor(readonly begin: Float64Array, readonly end: Float64Array) {
+  constructor(
+    readonly begin: Float64Array,
+    readonly end: Float64Array,
+  ) {
     this.sum = new Float64Array(begin.length + 1);
     for (let i = 0; i < begin.length; ++i) this.sum[i + 1] = this.sum[i] + end[i] - begin[i];
   }
-  get total(): number { return this.sum[this.begin.length]; }
+  get total(): number {
+    return this.sum[this.begin.length];
+  }
   // How much of them is before `at`.
   before(at: number): number {
     const i = upper(this.begin, at);
     if (i === 0) return 0;
     return this.sum[i - 1] + Math.min(at, this.end[i - 1]) - this.begin[i - 1];
   }
-  within(from: number, to: number): number { return this.before(to) - this.before(from); }
+  within(from: number, to: number): number {
+    return this.before(to) - this.before(from);
+  }
   // The first that ends after `at`.
   from(at: number): number {
     const i = upper(this.begin, at);
@@ -82,11 +90,11 @@ function minus(a: Intervals, b: Intervals): Intervals {
 
 // Spans, or neighbours merged where they are too small to see.
 export interface Level {
-  shortest: number;  // pieces up to this long were merged, ns
+  shortest: number; // pieces up to this long were merged, ns
   begin: Float64Array;
   end: Float64Array;
-  cls: Uint16Array;     // that most of the time belongs to
-  busy: Float32Array;   // share of the time
+  cls: Uint16Array; // that most of the time belongs to
+  busy: Float32Array; // share of the time
   count: Uint32Array;
 }
 
@@ -94,8 +102,12 @@ export class Lane {
   readonly begin: Float64Array;
   readonly end: Float64Array;
   private readonly levels: Level[] = [];
-  constructor(readonly run: Run, readonly name: string, readonly communicates: boolean,
-              readonly spans: Uint32Array) {
+  constructor(
+    readonly run: Run,
+    readonly name: string,
+    readonly communicates: boolean,
+    readonly spans: Uint32Array,
+  ) {
     this.begin = new Float64Array(spans.length);
     this.end = new Float64Array(spans.length);
     for (let i = 0; i < spans.length; ++i) {
@@ -126,7 +138,8 @@ export class Lane {
     let size = 0;
     const sums = new Float64Array(this.run.classes.length);
     const touched: number[] = [];
-    const classOf = (i: number) => finer ? finer.cls[i] : this.run.ops.cls[this.run.op[this.spans[i]]];
+    const classOf = (i: number) =>
+      finer ? finer.cls[i] : this.run.ops.cls[this.run.op[this.spans[i]]];
     for (let i = 0; i < n;) {
       let j = i;
       let last = to[i];
@@ -153,8 +166,14 @@ export class Lane {
       count[size++] = pieces;
       i = j;
     }
-    return { shortest, begin: begin.slice(0, size), end: end.slice(0, size), cls: cls.slice(0, size),
-      busy: busy.slice(0, size), count: count.slice(0, size) };
+    return {
+      shortest,
+      begin: begin.slice(0, size),
+      end: end.slice(0, size),
+      cls: cls.slice(0, size),
+      busy: busy.slice(0, size),
+      count: count.slice(0, size),
+    };
   }
 
   // The index in the lane of the span at a time, or of the nearest within `near`; or -1.
@@ -168,9 +187,20 @@ export class Lane {
   }
 }
 
-export interface Block { begin: number; end: number; microBatch: number; backward: boolean }
+export interface Block {
+  begin: number;
+  end: number;
+  microBatch: number;
+  backward: boolean;
+}
 
-export interface Shares { compute: number; exposed: number; waiting: number; bubble: number; hidden: number }
+export interface Shares {
+  compute: number;
+  exposed: number;
+  waiting: number;
+  bubble: number;
+  hidden: number;
+}
 
 // A shown rank of a run, worked out when somebody looks.
 export class RankView {
@@ -182,7 +212,10 @@ export class RankView {
   private exposedOf: Float64Array | null = null;
   private microBlocks: Block[] | null = null;
 
-  constructor(readonly run: Run, readonly shown: ShownRank) {
+  constructor(
+    readonly run: Run,
+    readonly shown: ShownRank,
+  ) {
     const role = run.roles[shown.role];
     const counts = new Uint32Array(role.streams.length);
     for (let i = shown.first; i < shown.end; ++i) ++counts[run.ops.stream[run.op[i]]];
@@ -215,14 +248,27 @@ export class RankView {
         lanes[lane].push(span);
         ends[lane] = Math.max(ends[lane] ?? 0, run.end[span]);
       }
-      for (const spans of lanes) this.lanes.push(new Lane(run, name, communicates, Uint32Array.from(spans)));
+      for (const spans of lanes)
+        this.lanes.push(new Lane(run, name, communicates, Uint32Array.from(spans)));
     });
     this.lanes.sort((a, b) => Number(a.communicates) - Number(b.communicates));
   }
 
-  private unionOf(communicates: boolean, begin = this.run.begin, end = this.run.end, of = (_span: number) => true): Intervals {
-    const lists = this.lanes.filter((lane) => lane.communicates === communicates)
-        .map((lane) => begin === this.run.begin ? (this.hasWaits ? lane.spans.filter((span) => !this.run.ops.waits[this.run.op[span]]) : lane.spans) : lane.spans.filter((span) => end[span] > begin[span] && of(span)));
+  private unionOf(
+    communicates: boolean,
+    begin = this.run.begin,
+    end = this.run.end,
+    of = (_span: number) => true,
+  ): Intervals {
+    const lists = this.lanes
+      .filter((lane) => lane.communicates === communicates)
+      .map((lane) =>
+        begin === this.run.begin
+          ? this.hasWaits
+            ? lane.spans.filter((span) => !this.run.ops.waits[this.run.op[span]])
+            : lane.spans
+          : lane.spans.filter((span) => end[span] > begin[span] && of(span)),
+      );
     const all = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
     let at = 0;
     for (const list of lists) {
@@ -233,22 +279,39 @@ export class RankView {
     return union({ begin, end, order: all });
   }
 
-  private get hasWaits(): boolean { return this.run.ops.waits.includes(1); }
-  get compute(): Intervals { return this.computeUnion ??= this.unionOf(false); }
-  get active(): Intervals { return this.activeUnion ??= this.unionOf(true); }
-  get exposed(): Intervals { return this.exposedParts ??= minus(this.active, this.compute); }
+  private get hasWaits(): boolean {
+    return this.run.ops.waits.includes(1);
+  }
+  get compute(): Intervals {
+    return (this.computeUnion ??= this.unionOf(false));
+  }
+  get active(): Intervals {
+    return (this.activeUnion ??= this.unionOf(true));
+  }
+  get exposed(): Intervals {
+    return (this.exposedParts ??= minus(this.active, this.compute));
+  }
 
   shares(from = 0, to = this.run.step): Shares {
     // Waiting for another stage is the pipeline's bubble.
     const { ops, op } = this.run;
-    const ofCollectives = (span: number) => ops.kind[op[span]] !== 'send' && ops.kind[op[span]] !== 'receive';
-    this.waitParts ??= minus(minus(this.unionOf(true, this.run.ready, this.run.begin, ofCollectives), this.compute), this.active);
+    const ofCollectives = (span: number) =>
+      ops.kind[op[span]] !== 'send' && ops.kind[op[span]] !== 'receive';
+    this.waitParts ??= minus(
+      minus(this.unionOf(true, this.run.ready, this.run.begin, ofCollectives), this.compute),
+      this.active,
+    );
     const waits = this.waitParts;
     const compute = this.compute.within(from, to);
     const exposed = this.exposed.within(from, to);
     const waiting = waits.within(from, to);
-    return { compute, exposed, waiting, bubble: Math.max(to - from - compute - exposed - waiting, 0),
-      hidden: this.active.within(from, to) - exposed };
+    return {
+      compute,
+      exposed,
+      waiting,
+      bubble: Math.max(to - from - compute - exposed - waiting, 0),
+      hidden: this.active.within(from, to) - exposed,
+    };
   }
 
   // By span of the rank, from its first.
@@ -260,19 +323,24 @@ export class RankView {
     for (const lane of this.lanes) {
       if (!lane.communicates) continue;
       for (const span of lane.spans) {
-        if (run.end[span] <= run.begin[span] || this.exposed.within(run.begin[span], run.end[span]) <= 0) continue;
+        if (
+          run.end[span] <= run.begin[span] ||
+          this.exposed.within(run.begin[span], run.end[span]) <= 0
+        )
+          continue;
         edges.push({ at: run.begin[span], span }, { at: run.end[span], span: -span - 1 });
       }
     }
     edges.sort((a, b) => a.at - b.at || a.span - b.span);
-    const active = new Map<number, Set<number>>();  // by class
+    const active = new Map<number, Set<number>>(); // by class
     let now = 0;
     for (const { at, span } of edges) {
       if (active.size > 0 && at > now) {
         const exposed = this.exposed.within(now, at);
         if (exposed > 0)
           for (const spans of active.values())
-            for (const one of spans) result[one - shown.first] += exposed / active.size / spans.size;
+            for (const one of spans)
+              result[one - shown.first] += exposed / active.size / spans.size;
       }
       now = at;
       const one = span < 0 ? -span - 1 : span;
@@ -286,7 +354,7 @@ export class RankView {
         if (set.size === 0) active.delete(cls);
       }
     }
-    return this.exposedOf = result;
+    return (this.exposedOf = result);
   }
 
   // Compute of one micro-batch and direction, as a block; none if there is only one micro-batch.
@@ -304,20 +372,21 @@ export class RankView {
         const backward = phase > 0;
         seen.add(microBatch);
         const last = blocks[blocks.length - 1];
-        if (last && last.microBatch === microBatch && last.backward === backward) last.end = run.end[span];
+        if (last && last.microBatch === microBatch && last.backward === backward)
+          last.end = run.end[span];
         else blocks.push({ begin: run.begin[span], end: run.end[span], microBatch, backward });
       }
     }
-    return this.microBlocks = seen.size > 1 ? blocks : [];
+    return (this.microBlocks = seen.size > 1 ? blocks : []);
   }
 }
 
 const views = new WeakMap<Run, Map<number, RankView>>();
 export function viewOf(run: Run, shown: ShownRank): RankView {
   let known = views.get(run);
-  if (!known) views.set(run, known = new Map());
+  if (!known) views.set(run, (known = new Map()));
   let view = known.get(shown.rank);
-  if (!view) known.set(shown.rank, view = new RankView(run, shown));
+  if (!view) known.set(shown.rank, (view = new RankView(run, shown)));
   return view;
 }
 
@@ -331,8 +400,13 @@ export interface Group {
   exposed: number;
   bytes: number;
 }
-export function groups(run: Run, ranks: ShownRank[], from: number, to: number,
-                       key: (span: number) => string): Group[] {
+export function groups(
+  run: Run,
+  ranks: ShownRank[],
+  from: number,
+  to: number,
+  key: (span: number) => string,
+): Group[] {
   const found = new Map<string, Group>();
   for (const shown of ranks) {
     const exposed = viewOf(run, shown).exposedOfSpans();
@@ -343,14 +417,23 @@ export function groups(run: Run, ranks: ShownRank[], from: number, to: number,
       const name = key(i);
       let group = found.get(name);
       if (!group) {
-        group = { name, cls: run.ops.cls[run.op[i]], spans: 0, took: 0, waited: 0, exposed: 0, bytes: 0 };
+        group = {
+          name,
+          cls: run.ops.cls[run.op[i]],
+          spans: 0,
+          took: 0,
+          waited: 0,
+          exposed: 0,
+          bytes: 0,
+        };
         found.set(name, group);
       }
       const took = run.end[i] - run.begin[i];
       const share = took > 0 ? (end - begin) / took : 1;
       ++group.spans;
       group.took += end - begin;
-      group.waited += run.ready[i] >= from ? Math.max(Math.min(run.begin[i], to) - run.ready[i], 0) : 0;
+      group.waited +=
+        run.ready[i] >= from ? Math.max(Math.min(run.begin[i], to) - run.ready[i], 0) : 0;
       group.exposed += exposed[i - shown.first] * share;
       group.bytes += run.bytesOf(i) * share;
     }

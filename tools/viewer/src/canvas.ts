@@ -8,7 +8,14 @@ export class Sheet {
   height = 0;
   private asked = false;
 
-  constructor(label: string, private readonly paint: (context: CanvasRenderingContext2D, width: number, height: number) => void) {
+  constructor(
+    label: string,
+    private readonly paint: (
+      context: CanvasRenderingContext2D,
+      width: number,
+      height: number,
+    ) => void,
+  ) {
     this.canvas = h('canvas', { role: 'img', 'aria-label': label });
     this.element = h('div', { class: 'sheet' }, this.canvas);
     new ResizeObserver(() => this.drawNow()).observe(this.element);
@@ -38,11 +45,19 @@ export class Sheet {
 }
 
 // From nothing to full, for the colour-blind too: dark blue over grey to yellow.
-const kScale: [number, number, number][] =
-    [[0, 42, 102], [52, 74, 110], [98, 105, 112], [140, 136, 116], [190, 174, 102], [234, 208, 74], [255, 234, 70]];
+const kScale: [number, number, number][] = [
+  [0, 42, 102],
+  [52, 74, 110],
+  [98, 105, 112],
+  [140, 136, 116],
+  [190, 174, 102],
+  [234, 208, 74],
+  [255, 234, 70],
+];
 export function loadColor(share: number): string {
   const at = Math.max(0, Math.min(share, 1)) * (kScale.length - 1);
   const i = Math.min(Math.floor(at), kScale.length - 2);
-  const mix = (k: number) => Math.round(kScale[i][k] + (kScale[i + 1][k] - kScale[i][k]) * (at - i));
+  const mix = (k: number) =>
+    Math.round(kScale[i][k] + (kScale[i + 1][k] - kScale[i][k]) * (at - i));
   return `rgb(${mix(0)},${mix(1)},${mix(2)})`;
 }

@@ -2,13 +2,21 @@
 // scenarios/reporting/report_page.h says what is in the header. Times are nanoseconds.
 import type { Unpacked } from './decode';
 
-export interface SpanClass { name: string; fill: string; ink: string; communicates: boolean }
-export interface Stream { name: string; communicates: boolean }
+export interface SpanClass {
+  name: string;
+  fill: string;
+  ink: string;
+  communicates: boolean;
+}
+export interface Stream {
+  name: string;
+  communicates: boolean;
+}
 export interface Role {
   name: string;
   streams: Stream[];
-  repeats: [number, number, number, number][];  // begin, end, times, micro-batches
-  base: number;  // of its ops in Run.ops
+  repeats: [number, number, number, number][]; // begin, end, times, micro-batches
+  base: number; // of its ops in Run.ops
   count: number;
 }
 export interface ShownRank {
@@ -16,7 +24,7 @@ export interface ShownRank {
   role: number;
   standsFor: number;
   name: string;
-  first: number;  // spans [first, end)
+  first: number; // spans [first, end)
   end: number;
 }
 export interface Link {
@@ -26,8 +34,8 @@ export interface Link {
   bytes: number;
   count: number;
   use: number;
-  at: Float64Array;     // ns
-  share: Float64Array;  // thousandths of the capacity, from `at` on
+  at: Float64Array; // ns
+  share: Float64Array; // thousandths of the capacity, from `at` on
   spans: Float64Array;
 }
 export interface Memory {
@@ -35,11 +43,19 @@ export interface Memory {
   parameters: number;
   gradients: number;
   optimizer: number;
-  at: Float64Array;  // ns
-  activations: Float64Array;  // bytes
+  at: Float64Array; // ns
+  activations: Float64Array; // bytes
   buffers: Float64Array;
 }
-export interface DrawnLink { path: string; kind: string; count: number; title: string; records: number[] }
+export interface DrawnLink {
+  path: string;
+  kind: string;
+  count: number;
+  count_at: [number, number];
+  together: string; // the bandwidth of all
+  title: string;
+  records: number[];
+}
 export interface Drawing {
   name: string;
   devices: number;
@@ -50,10 +66,19 @@ export interface Drawing {
   links: DrawnLink[];
   captions: [number, number, string][];
 }
-export interface AxisUse { operations: number; bytes: number; seconds: number; exposed_seconds: number }
+export interface AxisUse {
+  operations: number;
+  bytes: number;
+  seconds: number;
+  exposed_seconds: number;
+}
 export interface Result {
   step_seconds: number;
-  breakdown: { compute_seconds: number; exposed_communication_seconds: number; idle_seconds: number };
+  breakdown: {
+    compute_seconds: number;
+    exposed_communication_seconds: number;
+    idle_seconds: number;
+  };
   communication_seconds: number;
   overlap_fraction: number;
   by_axis: Record<string, AxisUse>;
@@ -61,6 +86,7 @@ export interface Result {
   tokens_per_second?: number;
   fidelity?: string;
   memory?: Record<string, number>;
+  timeline_hash?: string;
   memory_capacity_bytes?: number;
   notes?: string[];
 }
@@ -73,7 +99,7 @@ export interface Ops {
   kind: string[];
   detail: string[];
   cls: Uint16Array;
-  waits: Uint8Array;  // kernels that only wait
+  waits: Uint8Array; // kernels that only wait
   stream: Uint16Array;
   phase: Uint8Array;
   layer: Int32Array;
@@ -85,10 +111,10 @@ export interface Ops {
 }
 
 // JSON that our own program wrote.
-type Json = Record<string, any>;  // eslint-disable-line
+type Json = Record<string, any>; // eslint-disable-line
 
 export class Run {
-  readonly letter: string;
+  letter = ''; // of two in a page; showPage says which
   readonly title: string;
   readonly source: string;
   readonly provenance: string;
@@ -100,8 +126,8 @@ export class Run {
   readonly shown: ShownRank[];
   readonly ops: Ops;
   readonly count: number;
-  readonly op: Uint32Array;        // by span: position in ops
-  readonly position: Uint32Array;  // by span: among the ops of its rank
+  readonly op: Uint32Array; // by span: position in ops
+  readonly position: Uint32Array; // by span: among the ops of its rank
   readonly microBatch: Int32Array;
   readonly begin: Float64Array;
   readonly end: Float64Array;
@@ -116,15 +142,15 @@ export class Run {
   readonly leftOut: number;
   private readonly representativeRuns: [number, number][];
   private readonly roleRuns: [number, number][];
-  private readonly released: Float64Array;
-  private readonly commOrdinal: Int32Array;  // by span: among those that communicate, or -1
+  private readonly readReleased: () => Float64Array;
+  private knownReleased: Float64Array | null = null;
+  private readonly commOrdinal: Int32Array; // by span: among those that communicate, or -1
   private readonly held = new Map<number, { link: number; share: number }>();
   private inverse: Map<number, number[]> | null = null;
 
-  constructor(json: Json, column: Unpacked['column'], letter: string) {
+  constructor(json: Json, column: Unpacked['column']) {
     const ns = json.tick / 1000;
     const strings = json.strings as string[];
-    this.letter = letter;
     this.title = json.title;
     this.source = json.source;
     this.provenance = json.provenance;
@@ -138,12 +164,22 @@ export class Run {
     this.linksLeftOut = json.links_left_out;
     this.representativeRuns = json.representative_runs;
     this.roleRuns = json.role_runs;
-    this.classes = json.classes.map((c: [string, string, string, boolean]) =>
-        ({ name: c[0], fill: c[1], ink: c[2], communicates: c[3] }));
+    this.classes = json.classes.map((c: [string, string, string, boolean]) => ({
+      name: c[0],
+      fill: c[1],
+      ink: c[2],
+      communicates: c[3],
+    }));
     this.roles = [];
     this.ops = readOps(json.roles, this.roles, strings, column);
-    this.shown = json.shown.map((s: [number, number, number, string, number, number]) =>
-        ({ rank: s[0], role: s[1], standsFor: s[2], name: s[3], first: s[4], end: s[5] }));
+    this.shown = json.shown.map((s: [number, number, number, string, number, number]) => ({
+      rank: s[0],
+      role: s[1],
+      standsFor: s[2],
+      name: s[3],
+      first: s[4],
+      end: s[5],
+    }));
 
     const spans = json.spans as Record<string, number>;
     const begin = column(spans.begin);
@@ -160,19 +196,22 @@ export class Run {
       this.end[i] = (from + took[i]) * ns;
       this.ready[i] = (from - waited[i]) * ns;
     }
-    this.position = Uint32Array.from(column(spans.op));
+    this.position = new Uint32Array(column(spans.op));
     this.op = new Uint32Array(n);
     this.microBatch = new Int32Array(n);
     this.commOrdinal = new Int32Array(n).fill(-1);
     for (const rank of this.shown) this.placeOps(rank);
-    this.released = column(spans.released_by);
+    this.readReleased = () => column(spans.released_by);
     let ordinal = 0;
-    for (let i = 0; i < n; ++i)
-      if (this.classes[this.ops.cls[this.op[i]]].communicates) this.commOrdinal[i] = ordinal++;
+    const communicates = Uint8Array.from(this.ops.cls, (cls) =>
+      Number(this.classes[cls].communicates),
+    );
+    for (let i = 0; i < n; ++i) if (communicates[this.op[i]] === 1) this.commOrdinal[i] = ordinal++;
     const held = column(spans.held);
     const by = column(spans.held_by);
     const share = column(spans.held_share);
-    for (let i = 0; i < held.length; ++i) this.held.set(held[i], { link: by[i], share: share[i] / 100 });
+    for (let i = 0; i < held.length; ++i)
+      this.held.set(held[i], { link: by[i], share: share[i] / 100 });
 
     const pathBegin = column(json.path.begin);
     const pathEnd = column(json.path.took);
@@ -195,11 +234,15 @@ export class Run {
     }));
   }
 
+  private get released(): Float64Array {
+    return (this.knownReleased ??= this.readReleased());
+  }
+
   // Positions count the copies of what a role repeats; their ops are stored once.
   private placeOps(rank: ShownRank): void {
     const role = this.roles[rank.role];
     let repeat = 0;
-    let shift = 0;  // positions that earlier copies took
+    let shift = 0; // positions that earlier copies took
     for (let i = rank.first; i < rank.end; ++i) {
       const position = this.position[i];
       let place = position - shift;
@@ -246,8 +289,10 @@ export class Run {
     };
     if (!Number.isInteger(rank) || rank < 0 || rank >= this.rankCount) return undefined;
     const by = this.representativeRuns.length ? at(this.representativeRuns) : rank;
-    return this.shown.find((one) => one.rank === by) ??
-        this.shown.find((one) => one.role === at(this.roleRuns));
+    return (
+      this.shown.find((one) => one.rank === by) ??
+      this.shown.find((one) => one.role === at(this.roleRuns))
+    );
   }
 
   spanAt(rank: ShownRank, position: number): number {
@@ -261,14 +306,24 @@ export class Run {
     return low < rank.end && this.position[low] === position ? low : -1;
   }
 
-  communicates(span: number): boolean { return this.commOrdinal[span] >= 0; }
-  classOf(span: number): SpanClass { return this.classes[this.ops.cls[this.op[span]]]; }
-  nameOf(span: number): string { return this.ops.name[this.op[span]]; }
-  layerOf(span: number): number { return this.ops.layer[this.op[span]]; }
-  bytesOf(span: number): number { return this.ops.bytes[this.op[span]]; }
+  communicates(span: number): boolean {
+    return this.commOrdinal[span] >= 0;
+  }
+  classOf(span: number): SpanClass {
+    return this.classes[this.ops.cls[this.op[span]]];
+  }
+  nameOf(span: number): string {
+    return this.ops.name[this.op[span]];
+  }
+  layerOf(span: number): number {
+    return this.ops.layer[this.op[span]];
+  }
+  bytesOf(span: number): number {
+    return this.ops.bytes[this.op[span]];
+  }
   busbwOf(span: number): number {
     const took = this.end[span] - this.begin[span];
-    return took > 0 ? this.bytesOf(span) * this.ops.busFactor[this.op[span]] / took * 1e9 : 0;
+    return took > 0 ? ((this.bytesOf(span) * this.ops.busFactor[this.op[span]]) / took) * 1e9 : 0;
   }
   bottleneckOf(span: number): { link: Link; share: number } | undefined {
     const held = this.held.get(span);
@@ -294,10 +349,14 @@ export class Run {
         break;
       }
       const ordinal = this.commOrdinal[span];
-      const release = ordinal >= 0 ? this.released[ordinal] ?? -1 : -1;
+      const release = ordinal >= 0 ? (this.released[ordinal] ?? -1) : -1;
       if (release >= 0)
-        found.set(release, release >= rank.first && release < rank.end ? 'was the last to end' :
-            'made the last member of the group ready');
+        found.set(
+          release,
+          release >= rank.first && release < rank.end
+            ? 'was the last to end'
+            : 'made the last member of the group ready',
+        );
     } else {
       let last = -1;
       for (let i = rank.first; i < rank.end; ++i) {
@@ -306,8 +365,9 @@ export class Run {
       }
       if (last >= 0) found.set(last, 'ended last before it was ready');
     }
-    return [...found].map(([other, why]) => ({ span: other, why }))
-        .sort((a, b) => this.end[b.span] - this.end[a.span]);
+    return [...found]
+      .map(([other, why]) => ({ span: other, why }))
+      .sort((a, b) => this.end[b.span] - this.end[a.span]);
   }
 
   // What waits for a span, the first to begin first.
@@ -330,7 +390,7 @@ export class Run {
       this.inverse = new Map();
       for (let i = 0; i < this.count; ++i) {
         const ordinal = this.commOrdinal[i];
-        const release = ordinal >= 0 ? this.released[ordinal] ?? -1 : -1;
+        const release = ordinal >= 0 ? (this.released[ordinal] ?? -1) : -1;
         if (release < 0) continue;
         const known = this.inverse.get(release);
         if (known) known.push(i);
@@ -339,8 +399,9 @@ export class Run {
     }
     for (const other of this.inverse.get(span) ?? [])
       if (!found.has(other)) found.set(other, 'begins when this has ended');
-    return [...found].map(([other, why]) => ({ span: other, why }))
-        .sort((a, b) => this.begin[a.span] - this.begin[b.span]);
+    return [...found]
+      .map(([other, why]) => ({ span: other, why }))
+      .sort((a, b) => this.begin[a.span] - this.begin[b.span]);
   }
 }
 
@@ -410,14 +471,15 @@ export interface Page {
   tables: Dots[];
 }
 
-export function readPage(unpacked: Unpacked): Page {
+// `known`: the run that stands where the data have null.
+export function readPage(unpacked: Unpacked, known: Run | null = null): Page {
   const header = unpacked.header as Json;
   if (header.schema !== 'rehearse.page.v1')
     throw new Error(`the data are ${header.schema}, and this page reads rehearse.page.v1`);
-  const runs = header.runs as Json[];
+  const runs = header.runs as (Json | null)[];
   return {
     madeBy: header.made_by,
-    runs: runs.map((run, i) => new Run(run, unpacked.column, runs.length > 1 ? 'AB'[i] : '')),
+    runs: runs.map((run) => (run ? new Run(run, unpacked.column) : known!)),
     comparison: header.comparison ?? null,
     tables: header.tables,
   };

@@ -16,11 +16,25 @@ function bytesOfBase64(text: string): Uint8Array {
 async function gunzip(bytes: Uint8Array): Promise<Uint8Array> {
   if (typeof DecompressionStream === 'undefined')
     throw new Error('this browser cannot unpack the data; any from 2023 or later can');
-  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const stream = new Blob([bytes as BlobPart])
+    .stream()
+    .pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Values beyond 2^31 need more than bit operations; the first four bytes do not.
+// A value of more than four bytes, whose first four are known: beyond what bit operations can.
+function longValue(bytes: Uint8Array, at: number, low: number): { value: number; at: number } {
+  let factor = 2 ** 28;
+  let byte: number;
+  do {
+    byte = bytes[at++];
+    low += (byte & 0x7f) * factor;
+    factor *= 128;
+  } while (byte > 0x7f);
+  return { value: low % 2 ? -(low + 1) / 2 : low / 2, at };
+}
+
+// Most values are of one or two bytes; there may be millions.
 function readColumn(bytes: Uint8Array, begin: number, count: number, rises: boolean): Float64Array {
   const values = new Float64Array(count);
   let at = begin;
@@ -28,32 +42,19 @@ function readColumn(bytes: Uint8Array, begin: number, count: number, rises: bool
   for (let i = 0; i < count; ++i) {
     let byte = bytes[at++];
     let low = byte & 0x7f;
-    if (byte > 0x7f) {
+    for (let shift = 7; byte > 0x7f && shift < 28; shift += 7) {
       byte = bytes[at++];
-      low |= (byte & 0x7f) << 7;
-      if (byte > 0x7f) {
-        byte = bytes[at++];
-        low |= (byte & 0x7f) << 14;
-        if (byte > 0x7f) {
-          byte = bytes[at++];
-          low |= (byte & 0x7f) << 21;
-          let factor = 2 ** 28;
-          while (byte > 0x7f) {
-            byte = bytes[at++];
-            low += (byte & 0x7f) * factor;
-            factor *= 128;
-          }
-        }
-      }
+      low |= (byte & 0x7f) << shift;
     }
-    const odd = low % 2;
-    const value = odd ? -(low + 1) / 2 : low / 2;
+    let value = (low >>> 1) ^ -(low & 1);
+    if (byte > 0x7f) ({ value, at } = longValue(bytes, at, low));
     values[i] = rises ? (before += value) : value;
   }
   return values;
 }
 
-export const unpackBytes = (text: string): Promise<Uint8Array> => gunzip(bytesOfBase64(text.trim()));
+export const unpackBytes = (text: string): Promise<Uint8Array> =>
+  gunzip(bytesOfBase64(text.trim()));
 
 export async function unpackJson(text: string): Promise<Record<string, unknown>> {
   return JSON.parse(new TextDecoder().decode(await unpackBytes(text))) as Record<string, unknown>;
@@ -65,8 +66,10 @@ export async function unpack(text: string): Promise<Unpacked> {
 
 export function unpackedOf(bytes: Uint8Array): Unpacked {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as
-      Record<string, unknown>;
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Record<
+    string,
+    unknown
+  >;
   const columns = header['columns'] as [number, number, boolean][];
   const begins: number[] = [];
   let begin = 4 + length;

@@ -24,28 +24,47 @@ export interface LiveScenario {
 }
 
 type Expose = (parts: Record<string, unknown>) => void;
-interface Turned { changes: () => string[]; edits: () => Record<string, unknown>[]; reset: () => void }
+interface Turned {
+  changes: () => string[];
+  edits: () => Record<string, unknown>[];
+  reset: () => void;
+}
 
 const kNoChanges = () => [] as string[];
 const kNoEdits = () => [] as Record<string, unknown>[];
 
 // 1/10 to 10, in steps of the same factor.
-function factorSlider(label: string, now: string, changed: () => void):
-    { element: HTMLElement; factor: () => number; reset: () => void } {
-  const slider = h('input', { type: 'range', min: -20, max: 20, step: 1, value: 0, 'aria-label': label });
+function factorSlider(
+  label: string,
+  now: string,
+  changed: () => void,
+): { element: HTMLElement; factor: () => number; reset: () => void } {
+  const slider = h('input', {
+    type: 'range',
+    min: -20,
+    max: 20,
+    step: 1,
+    value: 0,
+    'aria-label': label,
+  });
   const told = h('output', {});
   const factor = () => Number((10 ** (Number(slider.value) / 20)).toPrecision(3));
-  const tell = () => { told.textContent = factor() === 1 ? now || 'as it is' : `\u00d7 ${factor()}`; };
+  const tell = () => {
+    told.textContent = factor() === 1 ? now || 'as it is' : `\u00d7 ${factor()}`;
+  };
   slider.addEventListener('input', () => {
     tell();
     changed();
   });
   tell();
-  return { element: h('label', { class: 'turn' }, h('span', {}, label), told, slider), factor,
+  return {
+    element: h('label', { class: 'turn' }, h('span', {}, label), told, slider),
+    factor,
     reset: () => {
       slider.value = '0';
       tell();
-    } };
+    },
+  };
 }
 
 export class LivePanel {
@@ -54,15 +73,19 @@ export class LivePanel {
   private readonly message = h('p', { class: 'mistake', role: 'alert', hidden: true });
   private readonly told = h('p', { class: 'note', role: 'status' });
   private scenario: LiveScenario | null = null;
-  private first: Page | null = null;  // the step as it was
+  private first: Page | null = null; // the step as it was
   private view: View | null = null;
   private turned: Turned[] = [];
   private text = h('textarea', {});
   private played = 0;
-  private more: string[] = [];  // changes made elsewhere
-  private prepared: (() => Page) | null = null;  // the step with these changes, if it is known
+  private more: string[] = []; // changes made elsewhere
+  private prepared: (() => Page) | null = null; // the step with these changes, if it is known
 
-  constructor(private readonly root: HTMLElement, packed: string, private readonly expose: Expose) {
+  constructor(
+    private readonly root: HTMLElement,
+    packed: string,
+    private readonly expose: Expose,
+  ) {
     this.simulator = new Simulator(packed);
   }
 
@@ -76,10 +99,36 @@ export class LivePanel {
     this.view = null;
     this.message.hidden = true;
     this.turned = [];
-    const groups = scenario.controls.filter((one) => one.kind !== 'edits').map((one) => this.controlOf(one));
+    const groups = scenario.controls
+      .filter((one) => one.kind !== 'edits')
+      .map((one) => this.controlOf(one));
     const reset = h('button', { class: 'reset', click: () => this.reset() }, 'As it was');
-    this.element.replaceChildren(this.message, this.told, ...groups, this.textBox(scenario), h('p', {}, reset));
+    this.element.replaceChildren(
+      this.message,
+      this.told,
+      ...groups,
+      this.textBox(scenario),
+      h('p', {}, reset),
+    );
     this.show(first, 0);
+    void this.warmUp();
+  }
+
+  private get known(): string | undefined {
+    return this.first?.runs[0]?.result?.timeline_hash;
+  }
+
+  // A browser compiles what runs often: the first change that somebody makes need not wait for it.
+  private async warmUp(): Promise<void> {
+    const { scenario } = this;
+    const { known } = this;
+    const request = JSON.stringify({
+      ...scenario!.step,
+      known,
+      changes: ['description=warming up'],
+    });
+    for (let i = 0; i < 4 && this.scenario === scenario && this.played === 0; ++i)
+      await this.simulator.warmUp(request).catch(() => {});
   }
 
   // Changes besides those of the controls; `prepared` is the step with these alone.
@@ -105,18 +154,33 @@ export class LivePanel {
     }
     if (control.kind === 'switch') {
       const box = h('input', { type: 'checkbox', change: again });
-      const reset = () => { box.checked = control.value === true; };
+      const reset = () => {
+        box.checked = control.value === true;
+      };
       reset();
-      this.turned.push({ edits: kNoEdits, reset,
-        changes: () => box.checked === control.value ? [] : [`${control.path}=${box.checked}`] });
+      this.turned.push({
+        edits: kNoEdits,
+        reset,
+        changes: () => (box.checked === control.value ? [] : [`${control.path}=${box.checked}`]),
+      });
       return h('label', { class: 'turn switch' }, box, h('span', {}, label));
     }
-    const texts = control.kind === 'fail' ? ['none', ...control.links]
-        : control.values.map((value) => Array.isArray(value) ? value.join(' \u00d7 ') : value);
-    const select = h('select', { 'aria-label': label, change: again },
-      ...texts.map((text) => h('option', {}, text)));
-    const was = control.kind === 'fail' ? 0
-        : Math.max(control.values.findIndex((value) => String(value) === String(control.value)), 0);
+    const texts =
+      control.kind === 'fail'
+        ? ['none', ...control.links]
+        : control.values.map((value) => (Array.isArray(value) ? value.join(' \u00d7 ') : value));
+    const select = h(
+      'select',
+      { 'aria-label': label, change: again },
+      ...texts.map((text) => h('option', {}, text)),
+    );
+    const was =
+      control.kind === 'fail'
+        ? 0
+        : Math.max(
+            control.values.findIndex((value) => String(value) === String(control.value)),
+            0,
+          );
     select.selectedIndex = was;
     const changes = (): string[] => {
       const at = select.selectedIndex;
@@ -128,20 +192,39 @@ export class LivePanel {
       const event = { at: `${third}ns`, links: texts[at], fail: true };
       return [`simulator.perturbation=${JSON.stringify({ events: [event] })}`];
     };
-    this.turned.push({ edits: kNoEdits, changes, reset: () => { select.selectedIndex = was; } });
-    const name = control.kind === 'grid'
-        ? `${label}: ${control.paths.map((path) => path.split('.').pop()).join(' \u00d7 ')}` : label;
+    this.turned.push({
+      edits: kNoEdits,
+      changes,
+      reset: () => {
+        select.selectedIndex = was;
+      },
+    });
+    const name =
+      control.kind === 'grid'
+        ? `${label}: ${control.paths.map((path) => path.split('.').pop()).join(' \u00d7 ')}`
+        : label;
     return h('label', { class: 'turn' }, h('span', {}, name), select);
   }
 
   private textBox(scenario: LiveScenario): HTMLElement {
     let later = 0;
-    this.text = h('textarea', { spellcheck: 'false', rows: 16, 'aria-label': 'The scenario as JSON', input: () => {
-      clearTimeout(later);
-      later = window.setTimeout(() => void this.play(), 250);
-    } });
+    this.text = h('textarea', {
+      spellcheck: 'false',
+      rows: 16,
+      'aria-label': 'The scenario as JSON',
+      input: () => {
+        clearTimeout(later);
+        later = window.setTimeout(() => void this.play(), 250);
+      },
+    });
     this.text.value = scenario.step.text;
-    this.turned.push({ changes: kNoChanges, edits: kNoEdits, reset: () => { this.text.value = scenario.step.text; } });
+    this.turned.push({
+      changes: kNoChanges,
+      edits: kNoEdits,
+      reset: () => {
+        this.text.value = scenario.step.text;
+      },
+    });
     return h('details', { class: 'json' }, h('summary', {}, 'The scenario as JSON'), this.text);
   }
 
@@ -154,7 +237,8 @@ export class LivePanel {
     const changes = this.turned.flatMap((one) => one.changes());
     const edits = this.turned.flatMap((one) => one.edits());
     if (edits.length > 0) {
-      const before = this.scenario!.controls.find((one) => one.kind === 'edits')?.value as unknown[] | undefined;
+      const before = this.scenario!.controls.find((one) => one.kind === 'edits')?.value as
+        unknown[] | undefined;
       changes.push(`edits=${JSON.stringify([...(before ?? []), ...edits])}`);
     }
     return changes;
@@ -166,44 +250,62 @@ export class LivePanel {
     const own = this.changes();
     const edited = this.text.value === scenario.step.text ? undefined : this.text.value;
     if (own.length === 0 && edited === undefined && (this.more.length === 0 || this.prepared)) {
-      ++this.played;  // an answer on its way is no longer wanted
+      ++this.played; // an answer on its way is no longer wanted
       this.message.hidden = true;
       this.show(this.more.length > 0 ? this.prepared!() : first, 0);
       return;
     }
     const number = ++this.played;
     const begin = performance.now();
-    const request = { ...scenario.step, changes: [...this.more, ...own], edited };
+    const changes = [...this.more, ...own];
+    const request = { ...scenario.step, changes, edited, known: this.known };
     try {
       const { bytes, took } = await this.simulator.play(JSON.stringify(request));
       if (number !== this.played) return;
       const kMessage = 1;
       if (bytes[0] === kMessage) {
-        const said = JSON.parse(new TextDecoder().decode(bytes.subarray(1))) as { message: string; is_fault: boolean };
-        this.tellMistake(said.is_fault ? `A fault of the simulator: ${said.message}` : said.message);
+        const said = JSON.parse(new TextDecoder().decode(bytes.subarray(1))) as {
+          message: string;
+          is_fault: boolean;
+        };
+        this.tellMistake(
+          said.is_fault ? `A fault of the simulator: ${said.message}` : said.message,
+        );
         return;
       }
       this.message.hidden = true;
-      this.show(readPage(unpackedOf(bytes.subarray(1))), took, begin);
+      this.show(readPage(unpackedOf(bytes.subarray(1)), first.runs[0]), took, begin);
     } catch (error) {
-      if (number === this.played) this.tellMistake(error instanceof Error ? error.message : String(error));
+      if (number === this.played)
+        this.tellMistake(error instanceof Error ? error.message : String(error));
     }
   }
 
   // The line of the text with the mistake, to go to.
   private tellMistake(message: string): void {
     const name = this.scenario!.step.name;
-    const line = message.startsWith(`${name}:`) ? parseInt(message.slice(name.length + 1), 10) : NaN;
+    const line = message.startsWith(`${name}:`)
+      ? parseInt(message.slice(name.length + 1), 10)
+      : NaN;
     this.message.replaceChildren(message);
     this.message.hidden = false;
     if (line > 0) {
       const lines = this.text.value.split('\n');
       const begin = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
-      this.message.append(h('code', {}, (lines[line - 1] ?? '').trim()), h('button', { click: () => {
-        (this.text.parentElement as HTMLDetailsElement).open = true;
-        this.text.focus();
-        this.text.setSelectionRange(begin, begin + (lines[line - 1] ?? '').length);
-      } }, `Line ${line}`));
+      this.message.append(
+        h('code', {}, (lines[line - 1] ?? '').trim()),
+        h(
+          'button',
+          {
+            click: () => {
+              (this.text.parentElement as HTMLDetailsElement).open = true;
+              this.text.focus();
+              this.text.setSelectionRange(begin, begin + (lines[line - 1] ?? '').length);
+            },
+          },
+          `Line ${line}`,
+        ),
+      );
     }
     this.tellParts({ mistake: message });
   }
@@ -213,9 +315,10 @@ export class LivePanel {
     const [a, b] = page.runs;
     const total = performance.now() - begin;
     const share = b ? b.step / a.step - 1 : 0;
-    this.told.textContent = !b ? `One step takes ${time(a.step)}.`
-        : `${time(b.step)} instead of ${time(a.step)}: ${share > 0 ? '+' : ''}${percent(share)}.` +
-          (took > 0 ? ` Simulated here in ${took.toFixed(took < 10 ? 1 : 0)} ms.` : '');
+    this.told.textContent = !b
+      ? `One step takes ${time(a.step)}.`
+      : `${time(b.step)} instead of ${time(a.step)}: ${share > 0 ? '+' : ''}${percent(share)}.` +
+        (took > 0 ? ` Simulated here in ${took.toFixed(took < 10 ? 1 : 0)} ms.` : '');
     this.tellParts({ took, total });
   }
 

@@ -10,15 +10,23 @@ import { h } from './text';
 import { showPage } from './view';
 
 function fail(error: unknown): void {
-  document.body.replaceChildren(h('main', { class: 'failure' }, h('h1', {}, 'This page cannot be shown'),
-    h('p', {}, error instanceof Error ? error.message : String(error)),
-    h('p', {}, 'It was written by `rehearse report`; writing it again may help.')));
+  document.body.replaceChildren(
+    h(
+      'main',
+      { class: 'failure' },
+      h('h1', {}, 'This page cannot be shown'),
+      h('p', {}, error instanceof Error ? error.message : String(error)),
+      h('p', {}, 'It was written by `rehearse report`; writing it again may help.'),
+    ),
+  );
 }
 
 // What tests drive.
 function expose(parts: Record<string, unknown>): void {
-  (window as unknown as Record<string, unknown>)['rehearse'] =
-      { ...parts, spent: performance.now() - loaded };
+  (window as unknown as Record<string, unknown>)['rehearse'] = {
+    ...parts,
+    spent: performance.now() - loaded,
+  };
   document.documentElement.dataset['ready'] = 'yes';
 }
 
@@ -54,9 +62,20 @@ async function start(): Promise<void> {
   }
   const panel = new LivePanel(root, simulator, expose);
   document.body.classList.add('live');
-  document.body.replaceChildren(h('aside', { class: 'side' }, h('h2', {}, 'Play it again'),
-    h('p', { class: 'note' }, 'Every change is simulated in this page, and shown below the step as it was.'),
-    panel.element), root);
+  document.body.replaceChildren(
+    h(
+      'aside',
+      { class: 'side' },
+      h('h2', {}, 'Play it again'),
+      h(
+        'p',
+        { class: 'note' },
+        'Every change is simulated in this page, and shown below the step as it was.',
+      ),
+      panel.element,
+    ),
+    root,
+  );
   panel.take((await unpackJson(live)) as unknown as LiveScenario, page);
 }
 

@@ -1,8 +1,8 @@
 // The simulator in this page: WebAssembly in its own worker, so that the page stays usable.
 import { unpackBytes } from './decode';
 
-// What the worker does before and after the simulator's own JavaScript (tools/viewer/live). All is one script: a page
-// that was opened from a file may not load a second one.
+// What the worker does before and after the simulator's own JavaScript (tools/viewer/live). All is
+// one script: a page that was opened from a file may not load a second one.
 const kBefore = `
 let takeBinary;
 const binary = new Promise((done) => { takeBinary = done; });
@@ -10,7 +10,10 @@ let isReady, isLost;
 const simulator = new Promise((done, fail) => { isReady = done; isLost = fail; });
 self.Module = {
   instantiateWasm: (imports, receive) => {
-    binary.then((bytes) => WebAssembly.instantiate(bytes, imports)).then((made) => receive(made.instance)).catch(isLost);
+    binary
+      .then((bytes) => WebAssembly.instantiate(bytes, imports))
+      .then((made) => receive(made.instance))
+      .catch(isLost);
     return {};
   },
   onAbort: isLost,
@@ -39,7 +42,10 @@ onmessage = async (event) => {
   }
 };`;
 
-export interface Played { bytes: Uint8Array; took: number }  // milliseconds
+export interface Played {
+  bytes: Uint8Array;
+  took: number;
+} // milliseconds
 
 interface Asked {
   id: number;
@@ -65,6 +71,14 @@ export class Simulator {
       if (this.running && performance.now() - this.begun > kPatience) this.stop();
       void this.go();
     });
+  }
+
+  // Plays what nobody waits for, so that the next request finds code that is ready.
+  async warmUp(request: string): Promise<void> {
+    if (this.running || this.next) return;
+    const played = this.play(request);
+    this.begun = Infinity; // whoever comes next waits for it: starting again would take longer
+    await played;
   }
 
   private stop(): void {
@@ -97,23 +111,25 @@ export class Simulator {
   }
 
   private async start(): Promise<Worker> {
-    if (!this.packed) throw new Error('this page has no simulator: tools/viewer/build was run without emscripten');
+    if (!this.packed)
+      throw new Error('this page has no simulator: tools/viewer/build was run without emscripten');
     if (typeof WebAssembly === 'undefined') throw new Error('this browser has no WebAssembly');
     const bytes = await unpackBytes(this.packed);
     const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
     const glue = new TextDecoder().decode(bytes.subarray(4, 4 + length));
     const script = new Blob([kBefore, glue, kAfter], { type: 'text/javascript' });
     const worker = new Worker(URL.createObjectURL(script));
-    worker.onmessage = ({ data }: MessageEvent) => this.end(data.id as number, (asked) => {
-      if (data.fault === undefined) {
-        asked.done({ bytes: data.bytes as Uint8Array, took: data.took as number });
-        return;
-      }
-      // Its state is unknown now: the next request gets a new worker.
-      worker.terminate();
-      this.worker = null;
-      asked.fail(new Error(`the simulator stopped: ${data.fault as string}`));
-    });
+    worker.onmessage = ({ data }: MessageEvent) =>
+      this.end(data.id as number, (asked) => {
+        if (data.fault === undefined) {
+          asked.done({ bytes: data.bytes as Uint8Array, took: data.took as number });
+          return;
+        }
+        // Its state is unknown now: the next request gets a new worker.
+        worker.terminate();
+        this.worker = null;
+        asked.fail(new Error(`the simulator stopped: ${data.fault as string}`));
+      });
     worker.onerror = (event) => {
       event.preventDefault();
       this.worker = null;

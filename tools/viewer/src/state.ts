@@ -1,14 +1,17 @@
 // What all views share: the window of time, the cursor, what is chosen.
 import type { Page, Run } from './data';
 
-export interface Chosen { run: Run; span: number }
+export interface Chosen {
+  run: Run;
+  span: number;
+}
 
 type Listener = () => void;
 
 export class State {
-  from = 0;  // the window, ns
+  from = 0; // the window, ns
   to: number;
-  readonly end: number;  // of the longest step
+  readonly end: number; // of the longest step
   cursor = 0;
   selection: [number, number] | null = null;
   chosen: Chosen | null = null;
@@ -30,7 +33,9 @@ export class State {
       else this.listeners.set(event, [listener]);
     }
   }
-  tell(event: string): void { for (const listener of this.listeners.get(event) ?? []) listener(); }
+  tell(event: string): void {
+    for (const listener of this.listeners.get(event) ?? []) listener();
+  }
 
   show(from: number, to: number): void {
     const shortest = this.end / 1e9;
@@ -46,7 +51,9 @@ export class State {
     this.to = begin + length;
     this.tell('window');
   }
-  showAll(): void { this.show(-0.01 * this.end, 1.01 * this.end); }
+  showAll(): void {
+    this.show(-0.01 * this.end, 1.01 * this.end);
+  }
   zoom(factor: number, at: number): void {
     this.show(at - (at - this.from) * factor, at + (this.to - at) * factor);
   }

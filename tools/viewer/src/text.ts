@@ -25,12 +25,19 @@ export function bytes(value: number): string {
 }
 
 export function rate(value: number): string {
-  return value >= 1e12 ? `${digits(value / 1e12)} TB/s` : value >= 1e9 ? `${digits(value / 1e9)} GB/s`
+  return value >= 1e12
+    ? `${digits(value / 1e12)} TB/s`
+    : value >= 1e9
+      ? `${digits(value / 1e9)} GB/s`
       : `${digits(value / 1e6)} MB/s`;
 }
 
-export function percent(share: number): string { return `${(share * 100).toFixed(1)} %`; }
-export function whole(value: number): string { return Math.round(value).toLocaleString('en-US'); }
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}
+export function whole(value: number): string {
+  return Math.round(value).toLocaleString('en-US');
+}
 
 type Child = Node | string | number | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | ((event: any) => void) | undefined>;
@@ -48,7 +55,10 @@ function fill(element: Element, attributes: Attributes, children: Child[]): void
 }
 
 export function h<Tag extends keyof HTMLElementTagNameMap>(
-    tag: Tag, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[Tag] {
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
   const element = document.createElement(tag);
   fill(element, attributes, children);
   return element;
@@ -63,14 +73,22 @@ export function s(tag: string, attributes: Attributes = {}, ...children: Child[]
 export interface Column<Row> {
   name: string;
   text: (row: Row) => string | Node;
-  value?: (row: Row) => number | string;  // to sort by; without it the column cannot be sorted by
+  value?: (row: Row) => number | string; // to sort by; without it the column cannot be sorted by
   title?: string;
 }
 
 // A table that is sorted by clicking a heading. At most `most` rows are shown.
-export function table<Row>(columns: Column<Row>[], rows: Row[], options: {
-  sort?: number; falling?: boolean; most?: number; click?: (row: Row) => void; label: string;
-} ): HTMLElement {
+export function table<Row>(
+  columns: Column<Row>[],
+  rows: Row[],
+  options: {
+    sort?: number;
+    falling?: boolean;
+    most?: number;
+    click?: (row: Row) => void;
+    label: string;
+  },
+): HTMLElement {
   let sort = options.sort ?? -1;
   let falling = options.falling ?? true;
   const most = options.most ?? 300;
@@ -82,34 +100,74 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: {
       sorted.sort((a, b) => {
         const x = value(a);
         const y = value(b);
-        const order = typeof x === 'number' && typeof y === 'number' ? x - y :
-            String(x).localeCompare(String(y));
+        const order =
+          typeof x === 'number' && typeof y === 'number'
+            ? x - y
+            : String(x).localeCompare(String(y));
         return falling ? -order : order;
       });
     }
-    const head = h('tr', {}, ...columns.map((column, i) => {
-      const mark = i === sort ? (falling ? ' \u25be' : ' \u25b4') : '';
-      const cell = h('th', { title: column.title, scope: 'col',
-        'aria-sort': i === sort ? (falling ? 'descending' : 'ascending') : undefined });
-      if (!column.value) cell.append(column.name);
-      else
-        cell.append(h('button', { click: () => {
-          falling = i === sort ? !falling : true;
-          sort = i;
-          draw();
-        } }, column.name + mark));
-      return cell;
-    }));
-    const isNumber = columns.map((column) => rows.length > 0 && typeof column.value?.(rows[0]) === 'number');
+    const head = h(
+      'tr',
+      {},
+      ...columns.map((column, i) => {
+        const mark = i === sort ? (falling ? ' \u25be' : ' \u25b4') : '';
+        const cell = h('th', {
+          title: column.title,
+          scope: 'col',
+          'aria-sort': i === sort ? (falling ? 'descending' : 'ascending') : undefined,
+        });
+        if (!column.value) cell.append(column.name);
+        else
+          cell.append(
+            h(
+              'button',
+              {
+                click: () => {
+                  falling = i === sort ? !falling : true;
+                  sort = i;
+                  draw();
+                },
+              },
+              column.name + mark,
+            ),
+          );
+        return cell;
+      }),
+    );
+    const isNumber = columns.map(
+      (column) => rows.length > 0 && typeof column.value?.(rows[0]) === 'number',
+    );
     const body = sorted.slice(0, most).map((row) => {
-      const line = h('tr', options.click ? { tabindex: 0, class: 'link', click: () => options.click!(row),
-        keydown: (event: KeyboardEvent) => { if (event.key === 'Enter') options.click!(row); } } : {});
-      columns.forEach((column, i) => line.append(h('td', isNumber[i] ? { class: 'number' } : {}, column.text(row))));
+      const line = h(
+        'tr',
+        options.click
+          ? {
+              tabindex: 0,
+              class: 'link',
+              click: () => options.click!(row),
+              keydown: (event: KeyboardEvent) => {
+                if (event.key === 'Enter') options.click!(row);
+              },
+            }
+          : {},
+      );
+      columns.forEach((column, i) =>
+        line.append(h('td', isNumber[i] ? { class: 'number' } : {}, column.text(row))),
+      );
       return line;
     });
-    box.replaceChildren(h('table', { 'aria-label': options.label }, h('thead', {}, head), h('tbody', {}, ...body)));
+    box.replaceChildren(
+      h('table', { 'aria-label': options.label }, h('thead', {}, head), h('tbody', {}, ...body)),
+    );
     if (sorted.length > most)
-      box.append(h('p', { class: 'note' }, `${whole(sorted.length - most)} more rows; sort or filter to see others first`));
+      box.append(
+        h(
+          'p',
+          { class: 'note' },
+          `${whole(sorted.length - most)} more rows; sort or filter to see others first`,
+        ),
+      );
     if (sorted.length === 0) box.append(h('p', { class: 'note' }, 'nothing to show here'));
   };
   draw();

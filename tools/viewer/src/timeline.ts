@@ -1,37 +1,13 @@
-// The timeline: a canvas of rows (rank by stream) that is redrawn on every change, however many spans
-// there are, since those too small to see were merged before (Lane.level).
-import { type Lane, type RankView, upper, viewOf } from './analysis';
-import type { Run, ShownRank } from './data';
+// The timeline: a canvas of rows (rank by stream) that is redrawn on every change, however many
+// spans there are, since those too small to see were merged before (Lane.level).
+import { type Lane, upper, viewOf } from './analysis';
+import type { Run } from './data';
+import { describe } from './describe';
+import { drawBlocks, drawLane, drawStrip } from './lane_paint';
+import { arrow, color, fitted, forgetHatches } from './paint';
+import { firstRanks, kAxis, kGutter, layOutRows, type RankChoice, type Row } from './rows';
 import type { State } from './state';
-import { bytes, h, percent, rate, time, whole } from './text';
-
-const kGutter = 250;
-const kAxis = 26;
-
-interface Row {
-  kind: 'run' | 'blocks' | 'lane' | 'strip' | 'gap';
-  y: number;
-  height: number;
-  run: Run;
-  view?: RankView;
-  lane?: Lane;
-  label: string;
-  rankLabel?: string;
-}
-
-export interface RankChoice { run: Run; shown: ShownRank; rank: number }
-
-// Ranks that are shown at first: one of each role of a pipeline, otherwise the first few.
-export function firstRanks(run: Run, most: number): RankChoice[] {
-  const choices: RankChoice[] = [];
-  const seen = new Set<number>();
-  for (const shown of run.shown) {
-    if (run.roles.length > 1 && seen.has(shown.role)) continue;
-    seen.add(shown.role);
-    if (choices.length < most) choices.push({ run, shown, rank: shown.rank });
-  }
-  return choices;
-}
+import { h, time, whole } from './text';
 
 export class Timeline {
   readonly element: HTMLElement;
@@ -41,24 +17,33 @@ export class Timeline {
   private readonly tip: HTMLElement;
   private rows: Row[] = [];
   private rankChoices: RankChoice[];
-  private width = 800;
+  width = 800;
   private height = 300;
   private asked = false;
-  private hatches = new Map<string, CanvasPattern>();
   private matches: { lane: Lane; spans: Uint32Array }[] = [];
   private matched: { run: Run; span: number }[] = [];
   private matchAt = -1;
   private dragFrom: { x: number; from: number; to: number; pans: boolean } | null = null;
-  lastFrame = 0;  // ms
+  lastFrame = 0; // ms
 
-  constructor(private readonly state: State, private readonly tell: (text: string) => void) {
+  constructor(
+    readonly state: State,
+    private readonly tell: (text: string) => void,
+  ) {
     const each = state.page.runs.length > 1 ? 1 : 8;
-    this.rankChoices = state.page.runs.flatMap((run) => firstRanks(run, run.roles.length > 1 ? 16 : each));
+    this.rankChoices = state.page.runs.flatMap((run) =>
+      firstRanks(run, run.roles.length > 1 ? 16 : each),
+    );
     this.canvas = h('canvas', { tabindex: 0, role: 'img', 'aria-label': 'Timeline of the step' });
     this.spacer = h('div', { class: 'spacer' });
     this.scroller = h('div', { class: 'rows' }, this.canvas, this.spacer);
     this.tip = h('div', { class: 'tip', hidden: true });
-    this.element = h('section', { class: 'timeline', 'aria-label': 'Timeline' }, this.scroller, this.tip);
+    this.element = h(
+      'section',
+      { class: 'timeline', 'aria-label': 'Timeline' },
+      this.scroller,
+      this.tip,
+    );
     this.layOut();
     state.on('window cursor chosen selection options', () => this.draw());
     this.scroller.addEventListener('scroll', () => this.draw());
@@ -66,7 +51,9 @@ export class Timeline {
     this.listen();
   }
 
-  get ranks(): RankChoice[] { return this.rankChoices; }
+  get ranks(): RankChoice[] {
+    return this.rankChoices;
+  }
   setRanks(choices: RankChoice[]): void {
     this.rankChoices = choices;
     this.layOut();
@@ -76,50 +63,29 @@ export class Timeline {
   }
   addRank(run: Run, rank: number): string {
     const shown = run.shownFor(rank);
-    if (!shown) return `there is no rank ${rank} to show: 0 to ${run.rankCount - 1}` +
-        (run.leftOut ? `, ${whole(run.leftOut)} of them left out of the file` : '');
+    if (!shown)
+      return (
+        `there is no rank ${rank} to show: 0 to ${run.rankCount - 1}` +
+        (run.leftOut ? `, ${whole(run.leftOut)} of them left out of the file` : '')
+      );
     if (!this.rankChoices.some((one) => one.run === run && one.rank === rank)) {
       const at = this.rankChoices.map((one) => one.run).lastIndexOf(run) + 1;
-      this.setRanks([...this.rankChoices.slice(0, at), { run, shown, rank }, ...this.rankChoices.slice(at)]);
+      this.setRanks([
+        ...this.rankChoices.slice(0, at),
+        { run, shown, rank },
+        ...this.rankChoices.slice(at),
+      ]);
     }
     this.scrollTo(run, rank);
-    return rank === shown.rank ? `rank ${rank} is shown` :
-        `rank ${rank} does what rank ${shown.rank} does, whose spans these are`;
+    return rank === shown.rank
+      ? `rank ${rank} is shown`
+      : `rank ${rank} does what rank ${shown.rank} does, whose spans these are`;
   }
 
   private layOut(): void {
-    const rows: Row[] = [];
-    let y = 0;
-    const many = this.rankChoices.length > 12;
-    const add = (row: Omit<Row, 'y'>) => {
-      rows.push({ ...row, y });
-      y += row.height;
-    };
-    for (const run of this.state.page.runs) {
-      add({ kind: 'run', height: this.state.page.runs.length > 1 ? 24 : 4, run,
-        label: this.state.page.runs.length > 1 ? `${run.letter}  ${run.title}` : '' });
-      for (const choice of this.rankChoices) {
-        if (choice.run !== run) continue;
-        const view = viewOf(run, choice.shown);
-        const role = run.roles[choice.shown.role];
-        const stage = run.roles.length > 1 ? `${role.name}, ` : '';
-        const others = choice.rank === choice.shown.rank && choice.shown.standsFor > 1
-            ? ` \u00d7${whole(choice.shown.standsFor)}` : '';
-        let rankLabel: string | undefined = `${stage}rank ${choice.rank}${others}`;
-        if (view.blocks.length > 0) {
-          add({ kind: 'blocks', height: 18, run, view, label: 'micro-batch', rankLabel });
-          rankLabel = undefined;
-        }
-        for (const lane of view.lanes) {
-          add({ kind: 'lane', height: many ? 13 : lane.communicates ? 18 : 22, run, view, lane, label: lane.name, rankLabel });
-          rankLabel = undefined;
-        }
-        add({ kind: 'strip', height: 7, run, view, label: '' });
-        add({ kind: 'gap', height: many ? 3 : 8, run, label: '' });
-      }
-    }
+    const { rows, height } = layOutRows(this.state.page.runs, this.rankChoices);
     this.rows = rows;
-    this.spacer.style.height = `${y + kAxis + 8}px`;
+    this.spacer.style.height = `${height + kAxis + 8}px`;
   }
 
   get wantedHeight(): number {
@@ -134,14 +100,19 @@ export class Timeline {
     const row = this.rows.find((one) => one.view === view);
     if (!row) return;
     const top = this.scroller.scrollTop;
-    if (row.y < top || row.y + 60 > top + this.height - kAxis) this.scroller.scrollTop = Math.max(row.y - 30, 0);
+    if (row.y < top || row.y + 60 > top + this.height - kAxis)
+      this.scroller.scrollTop = Math.max(row.y - 30, 0);
   }
 
   // Brings a chosen span's row into view; its rank is added where it is not shown.
   reveal(run: Run, span: number): void {
     const shown = run.shownOf(span);
-    if (!this.rankChoices.some((one) => one.run === run && one.shown === shown)) this.addRank(run, shown.rank);
-    this.scrollTo(run, this.rankChoices.find((one) => one.run === run && one.shown === shown)!.rank);
+    if (!this.rankChoices.some((one) => one.run === run && one.shown === shown))
+      this.addRank(run, shown.rank);
+    this.scrollTo(
+      run,
+      this.rankChoices.find((one) => one.run === run && one.shown === shown)!.rank,
+    );
   }
 
   private resize(): void {
@@ -152,13 +123,14 @@ export class Timeline {
     this.canvas.height = Math.max(1, Math.round(this.height * ratio));
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
-    this.spacer.style.marginTop = `${-this.height}px`;  // it is behind the canvas, which stays in view
-    this.hatches.clear();
+    // it is behind the canvas, which stays in view
+    this.spacer.style.marginTop = `${-this.height}px`;
+    forgetHatches();
     this.drawNow();
   }
 
   restyle(): void {
-    this.hatches.clear();
+    forgetHatches();
     this.draw();
   }
 
@@ -171,32 +143,16 @@ export class Timeline {
     });
   }
 
-  private x(at: number): number {
-    return kGutter + (at - this.state.from) / (this.state.to - this.state.from) * (this.width - kGutter);
+  x(at: number): number {
+    return (
+      kGutter +
+      ((at - this.state.from) / (this.state.to - this.state.from)) * (this.width - kGutter)
+    );
   }
   private timeAt(x: number): number {
-    return this.state.from + (x - kGutter) / (this.width - kGutter) * (this.state.to - this.state.from);
-  }
-
-  private hatch(context: CanvasRenderingContext2D): CanvasPattern {
-    const ink = color('--hatch');
-    let pattern = this.hatches.get(ink);
-    if (!pattern) {
-      const tile = document.createElement('canvas');
-      tile.width = tile.height = 6;
-      const pen = tile.getContext('2d')!;
-      pen.strokeStyle = ink;
-      pen.lineWidth = 1.6;
-      pen.beginPath();
-      for (const shift of [-6, 0, 6]) {
-        pen.moveTo(shift - 1, 7);
-        pen.lineTo(shift + 7, -1);
-      }
-      pen.stroke();
-      pattern = context.createPattern(tile, 'repeat')!;
-      this.hatches.set(ink, pattern);
-    }
-    return pattern;
+    return (
+      this.state.from + ((x - kGutter) / (this.width - kGutter)) * (this.state.to - this.state.from)
+    );
   }
 
   drawNow(): void {
@@ -233,8 +189,15 @@ export class Timeline {
       context.fillStyle = color('--ink');
       context.font = '600 13px system-ui, sans-serif';
       context.textBaseline = 'middle';
-      context.fillText(fitted(context, `${row.label}   ${row.run.provenance}, one step takes ${time(row.run.step)}`,
-        this.width - 20), 10, y + row.height / 2 - 1);
+      context.fillText(
+        fitted(
+          context,
+          `${row.label}   ${row.run.provenance}, one step takes ${time(row.run.step)}`,
+          this.width - 20,
+        ),
+        10,
+        y + row.height / 2 - 1,
+      );
       return;
     }
     if (row.kind === 'gap') return;
@@ -242,9 +205,9 @@ export class Timeline {
       context.fillStyle = color('--track');
       context.fillRect(kGutter, y, this.x(row.run.step) - kGutter, row.height - 2);
     }
-    if (row.kind === 'lane') this.drawLane(context, row, y);
-    else if (row.kind === 'blocks') this.drawBlocks(context, row, y);
-    else this.drawStrip(context, row, y);
+    if (row.kind === 'lane') drawLane(context, this, row, y);
+    else if (row.kind === 'blocks') drawBlocks(context, this, row, y);
+    else drawStrip(context, this, row, y);
     context.fillStyle = color('--back');
     context.fillRect(0, y - 1, kGutter - 1, row.height + 1);
     context.textBaseline = 'middle';
@@ -257,123 +220,13 @@ export class Timeline {
       context.fillStyle = color('--faint');
       context.font = '11px system-ui, sans-serif';
       context.textAlign = 'right';
-      context.fillText(fitted(context, row.label, row.rankLabel ? 82 : 200), kGutter - 8, y + row.height / 2 - 1);
+      context.fillText(
+        fitted(context, row.label, row.rankLabel ? 82 : 200),
+        kGutter - 8,
+        y + row.height / 2 - 1,
+      );
       context.textAlign = 'left';
     }
-  }
-
-  private drawLane(context: CanvasRenderingContext2D, row: Row, y: number): void {
-    const lane = row.lane!;
-    const { run } = lane;
-    const { from, to } = this.state;
-    const pixel = (to - from) / (this.width - kGutter);
-    const tall = row.height - 2;
-    const level = lane.level(pixel);
-    const begins = level ? level.begin : lane.begin;
-    const ends = level ? level.end : lane.end;
-    const faint = this.state.search !== '';
-    context.globalAlpha = faint ? 0.22 : 1;
-    const hatched: [number, number][] = [];
-    const exposed = row.view!.exposed;
-    context.font = `${Math.min(tall - 4, 12)}px system-ui, sans-serif`;
-    context.textBaseline = 'middle';
-    for (let i = Math.max(upper(begins, from) - 1, 0); i < begins.length && begins[i] < to; ++i) {
-      if (ends[i] < from) continue;
-      const left = Math.max(this.x(begins[i]), kGutter);
-      const right = Math.min(this.x(ends[i]), this.width);
-      const wide = right - left;
-      const cls = run.classes[level ? level.cls[i] : run.ops.cls[run.op[lane.spans[i]]]];
-      context.fillStyle = cls.fill;
-      if (level && level.count[i] > 1 && level.busy[i] < 0.98) {
-        // As high as it is busy.
-        const high = Math.max(2, tall * level.busy[i]);
-        context.fillRect(left, y + tall - high, Math.max(wide, 0.7), high);
-        continue;
-      }
-      const gap = wide > 4 ? 0.6 : 0;
-      context.fillRect(left, y, Math.max(wide - gap, 0.7), tall);
-      if (wide < 3) continue;
-      if (lane.communicates && this.state.showExposed) {
-        const first = exposed.from(begins[i]);
-        for (let j = first; j < exposed.begin.length && exposed.begin[j] < ends[i]; ++j) {
-          const a = Math.max(this.x(Math.max(exposed.begin[j], begins[i])), left);
-          const b = Math.min(this.x(Math.min(exposed.end[j], ends[i])), right - gap);
-          if (b - a > 1.5) hatched.push([a, b]);
-          if (hatched.length > 4000) break;
-        }
-      }
-      if (wide > 26 && tall > 11 && !(level && level.count[i] > 1)) {
-        const span = lane.spans[level ? upper(lane.begin, begins[i]) - 1 : i];
-        const text = fitted(context, run.nameOf(span), wide - 8);
-        if (text.length > 1) {
-          if (lane.communicates) hatchedLabels.push({ text, x: left + 4, y: y + tall / 2 + 0.5, ink: cls.ink, fill: cls.fill });
-          else {
-            context.fillStyle = cls.ink;
-            context.fillText(text, left + 4, y + tall / 2 + 0.5);
-          }
-        }
-      }
-    }
-    if (hatched.length > 0) {
-      context.fillStyle = this.hatch(context);
-      for (const [a, b] of hatched) context.fillRect(a, y, b - a, tall);
-    }
-    for (const label of hatchedLabels) {
-      const wide = context.measureText(label.text).width;
-      context.fillStyle = label.fill;
-      context.fillRect(label.x - 2, label.y - 7, wide + 4, 14);
-      context.fillStyle = label.ink;
-      context.fillText(label.text, label.x, label.y);
-    }
-    hatchedLabels.length = 0;
-    context.globalAlpha = 1;
-  }
-
-  private drawBlocks(context: CanvasRenderingContext2D, row: Row, y: number): void {
-    const blocks = row.view!.blocks;
-    const { from, to } = this.state;
-    const tall = row.height - 2;
-    context.font = '11px system-ui, sans-serif';
-    context.textBaseline = 'middle';
-    context.textAlign = 'center';
-    let drawn = -1;
-    for (const block of blocks) {
-      if (block.end < from || block.begin > to) continue;
-      const left = Math.max(this.x(block.begin), kGutter);
-      const right = Math.min(this.x(block.end), this.width);
-      if (right < drawn + 0.5) continue;
-      drawn = right;
-      const cls = row.run.classes[block.backward ? 2 : 0];
-      context.fillStyle = cls.fill;
-      context.fillRect(left, y, Math.max(right - left - 0.6, 0.7), tall);
-      const text = String(block.microBatch + 1);
-      if (right - left > context.measureText(text).width + 2) {
-        context.fillStyle = cls.ink;
-        context.fillText(text, (left + right) / 2, y + tall / 2 + 0.5);
-      }
-    }
-    context.textAlign = 'left';
-  }
-
-  // How much of each pixel is exposed.
-  private drawStrip(context: CanvasRenderingContext2D, row: Row, y: number): void {
-    if (!this.state.showExposed) return;
-    const exposed = row.view!.exposed;
-    const { from, to } = this.state;
-    const wide = this.width - kGutter;
-    const pixel = (to - from) / wide;
-    const last = Math.min(wide, this.x(row.run.step) - kGutter);
-    context.fillStyle = color('--exposed');
-    let before = exposed.before(from);
-    for (let i = 0; i < last; ++i) {
-      const now = exposed.before(from + (i + 1) * pixel);
-      const share = (now - before) / pixel;
-      before = now;
-      if (share < 0.01) continue;
-      context.globalAlpha = 0.25 + 0.75 * Math.min(share, 1);
-      context.fillRect(kGutter + i, y, 1, row.height - 3);
-    }
-    context.globalAlpha = 1;
   }
 
   private drawSearch(context: CanvasRenderingContext2D, top: number): void {
@@ -406,9 +259,14 @@ export class Timeline {
 
   private rowOf(run: Run, span: number): Row | undefined {
     const shown = run.shownOf(span);
-    return this.rows.find((row) => row.lane && row.run === run && row.view!.shown === shown &&
+    return this.rows.find(
+      (row) =>
+        row.lane &&
+        row.run === run &&
+        row.view!.shown === shown &&
         row.lane.name === run.roles[shown.role].streams[run.ops.stream[run.op[span]]].name &&
-        has(row.lane, span));
+        has(row.lane, span),
+    );
   }
 
   private drawPath(context: CanvasRenderingContext2D, top: number): void {
@@ -420,7 +278,11 @@ export class Timeline {
       const back = new Path2D();
       const front = new Path2D();
       let drawn = -10;
-      for (let i = Math.max(upper(path.begin, from) - 1, 0); i < path.begin.length && path.begin[i] < to; ++i) {
+      for (
+        let i = Math.max(upper(path.begin, from) - 1, 0);
+        i < path.begin.length && path.begin[i] < to;
+        ++i
+      ) {
         const left = this.x(path.begin[i]);
         const right = this.x(path.end[i]);
         if (right < drawn + 0.4) continue;
@@ -476,11 +338,29 @@ export class Timeline {
     const middle = (one: Row) => one.y - top + kAxis + (one.height - 2) / 2;
     for (const other of run.waitedFor(span).slice(0, 6)) {
       const from = this.rowOf(run, other.span);
-      if (from) arrow(context, this.x(run.end[other.span]), middle(from), left, middle(row), color('--arrow-in'), false);
+      if (from)
+        arrow(
+          context,
+          this.x(run.end[other.span]),
+          middle(from),
+          left,
+          middle(row),
+          color('--arrow-in'),
+          false,
+        );
     }
     for (const other of run.waitsFor(span).slice(0, 8)) {
       const to = this.rowOf(run, other.span);
-      if (to) arrow(context, right, middle(row), this.x(run.begin[other.span]), middle(to), color('--arrow-out'), true);
+      if (to)
+        arrow(
+          context,
+          right,
+          middle(row),
+          this.x(run.begin[other.span]),
+          middle(to),
+          color('--arrow-out'),
+          true,
+        );
     }
   }
 
@@ -566,7 +446,10 @@ export class Timeline {
   placeOf(run: Run, span: number): { x: number; y: number } | null {
     const row = this.rowOf(run, span);
     if (!row) return null;
-    return { x: this.x((run.begin[span] + run.end[span]) / 2), y: row.y - this.scroller.scrollTop + kAxis + row.height / 2 - 1 };
+    return {
+      x: this.x((run.begin[span] + run.end[span]) / 2),
+      y: row.y - this.scroller.scrollTop + kAxis + row.height / 2 - 1,
+    };
   }
 
   private listen(): void {
@@ -587,10 +470,12 @@ export class Timeline {
       const drag = this.dragFrom;
       if (drag && Math.abs(x - drag.x) > 3) {
         if (drag.pans) {
-          const move = (drag.x - x) / (this.width - kGutter) * (drag.to - drag.from);
+          const move = ((drag.x - x) / (this.width - kGutter)) * (drag.to - drag.from);
           state.show(drag.from + move, drag.to + move);
         } else {
-          const ends = [this.timeAt(drag.x), this.timeAt(Math.max(x, kGutter))].sort((a, b) => a - b);
+          const ends = [this.timeAt(drag.x), this.timeAt(Math.max(x, kGutter))].sort(
+            (a, b) => a - b,
+          );
           state.select([Math.max(ends[0], 0), Math.min(ends[1], state.end)]);
         }
       }
@@ -609,7 +494,9 @@ export class Timeline {
       if (!found && state.selection) state.select(null);
       state.choose(found && { run: found.run, span: found.span });
     });
-    canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
+    canvas.addEventListener('pointerleave', () => {
+      this.tip.hidden = true;
+    });
     canvas.addEventListener('dblclick', (event) => {
       const { x, y } = point(event);
       const found = this.spanAt(x, y);
@@ -618,17 +505,21 @@ export class Timeline {
       const length = Math.max(run.end[span] - run.begin[span], state.end / 1e8);
       state.show(run.begin[span] - length, run.end[span] + length);
     });
-    canvas.addEventListener('wheel', (event) => {
-      const { x } = point(event);
-      const across = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-      if (event.shiftKey || across) {
-        event.preventDefault();
-        state.pan((across ? event.deltaX : event.deltaY) / this.width);
-      } else if (event.ctrlKey || event.metaKey || this.wantedHeight <= this.height + 4) {
-        event.preventDefault();
-        state.zoom(1.0018 ** event.deltaY, this.timeAt(Math.max(x, kGutter)));
-      }
-    }, { passive: false });
+    canvas.addEventListener(
+      'wheel',
+      (event) => {
+        const { x } = point(event);
+        const across = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+        if (event.shiftKey || across) {
+          event.preventDefault();
+          state.pan((across ? event.deltaX : event.deltaY) / this.width);
+        } else if (event.ctrlKey || event.metaKey || this.wantedHeight <= this.height + 4) {
+          event.preventDefault();
+          state.zoom(1.0018 ** event.deltaY, this.timeAt(Math.max(x, kGutter)));
+        }
+      },
+      { passive: false },
+    );
   }
 
   private hover(x: number, y: number): void {
@@ -642,7 +533,8 @@ export class Timeline {
     this.tip.replaceChildren(
       h('b', {}, run.nameOf(span)),
       ...rows.map(([name, value]) => h('div', {}, h('span', {}, name), value)),
-      merged > 2 ? h('i', {}, `one of ${whole(merged)} here; zoom in`) : '');
+      merged > 2 ? h('i', {}, `one of ${whole(merged)} here; zoom in`) : '',
+    );
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth;
     const tall = this.tip.offsetHeight;
@@ -656,16 +548,25 @@ export class Timeline {
     this.matches = [];
     this.matched = [];
     this.matchAt = -1;
-    const words = this.state.search.toLowerCase().split(/\s+/).filter((word) => word);
+    const words = this.state.search
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word);
     if (words.length > 0) {
       const fits = new Map<Run, Uint8Array>();
       for (const run of this.state.page.runs) {
         const { ops } = run;
-        fits.set(run, Uint8Array.from(ops.name, (name, i) => {
-          const layer = ops.layer[i] >= 0 ? `layer ${ops.layer[i]} l${ops.layer[i]}` : '';
-          const hay = ` ${name} ${ops.kind[i]} ${run.classes[ops.cls[i]].name} ${layer} ${ops.detail[i]}`.toLowerCase();
-          return Number(words.every((word) => hay.includes(word)));
-        }));
+        fits.set(
+          run,
+          Uint8Array.from(ops.name, (name, i) => {
+            const layer = ops.layer[i] >= 0 ? `layer ${ops.layer[i]} l${ops.layer[i]}` : '';
+            const hay =
+              ['', name, ops.kind[i], run.classes[ops.cls[i]].name, layer, ops.detail[i]]
+                .join(' ')
+                .toLowerCase();
+            return Number(words.every((word) => hay.includes(word)));
+          }),
+        );
       }
       for (const row of this.rows) {
         if (!row.lane) continue;
@@ -682,7 +583,11 @@ export class Timeline {
   }
   nextMatch(by: number): void {
     if (this.matched.length === 0) {
-      this.tell(this.state.search ? `nothing is called "${this.state.search}" in the rows that are shown` : '');
+      this.tell(
+        this.state.search
+          ? `nothing is called "${this.state.search}" in the rows that are shown`
+          : '',
+      );
       return;
     }
     this.matchAt = (this.matchAt + by + this.matched.length) % this.matched.length;
@@ -699,85 +604,14 @@ export class Timeline {
     const row = this.rowOf(chosen.run, chosen.span);
     if (!row) return;
     const at = row.lane!.spans.indexOf(chosen.span) + by;
-    if (at >= 0 && at < row.lane!.spans.length) this.state.choose({ run: chosen.run, span: row.lane!.spans[at] }, true);
+    if (at >= 0 && at < row.lane!.spans.length)
+      this.state.choose({ run: chosen.run, span: row.lane!.spans[at] }, true);
   }
 }
-
-const hatchedLabels: { text: string; x: number; y: number; ink: string; fill: string }[] = [];
 
 function has(lane: Lane, span: number): boolean {
   const at = lane.run.begin[span];
-  for (let i = upper(lane.begin, at) - 1; i >= 0 && lane.begin[i] === at; --i) if (lane.spans[i] === span) return true;
+  for (let i = upper(lane.begin, at) - 1; i >= 0 && lane.begin[i] === at; --i)
+    if (lane.spans[i] === span) return true;
   return false;
-}
-
-export function describe(run: Run, span: number): [string, string][] {
-  const rows: [string, string][] = [];
-  const shown = run.shownOf(span);
-  const { ops } = run;
-  const op = run.op[span];
-  const layer = ops.layer[op] >= 0 ? `, layer ${ops.layer[op]}` : '';
-  const several = run.roles[shown.role].repeats.length > 0 || run.microBatch[span] > 0;
-  rows.push(['takes', time(run.end[span] - run.begin[span])]);
-  rows.push(['from', `${time(run.begin[span])} to ${time(run.end[span])}`]);
-  rows.push(['of', `${kPhaseNames[ops.phase[op]]}${layer}${several ? `, micro-batch ${run.microBatch[span] + 1}` : ''}`]);
-  rows.push(['on', `rank ${shown.rank}${shown.name ? ` (${shown.name})` : ''}`]);
-  if (ops.detail[op]) rows.push(['is', ops.detail[op]]);
-  if (run.communicates(span)) {
-    rows.push(['axis', run.classOf(span).name]);
-    if (run.bytesOf(span) > 0) {
-      rows.push(['moves', bytes(run.bytesOf(span))]);
-      if (run.busbwOf(span) > 0) rows.push(['busbw', rate(run.busbwOf(span))]);
-    }
-    const exposed = viewOf(run, shown).exposedOfSpans()[span - shown.first];
-    rows.push(['exposed', exposed > 0 ? `${time(exposed)} of it` : 'nothing: hidden behind compute']);
-    if (run.begin[span] > run.ready[span]) rows.push(['waited', `${time(run.begin[span] - run.ready[span])} for the others`]);
-    const held = run.bottleneckOf(span);
-    if (held) rows.push(['held back', `by ${held.link.name}, ${percent(held.share)} of its time`]);
-  }
-  return rows;
-}
-const kPhaseNames = ['forward', 'recomputation', 'backward', 'synchronisation', 'update'];
-
-let style: CSSStyleDeclaration | null = null;
-const colors = new Map<string, string>();
-export function color(name: string): string {
-  let value = colors.get(name);
-  if (value === undefined) {
-    style ??= getComputedStyle(document.documentElement);
-    colors.set(name, value = style.getPropertyValue(name).trim());
-  }
-  return value;
-}
-export function forgetColors(): void { colors.clear(); }
-
-// As much of a text as fits.
-export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (context.measureText(text).width <= width) return text;
-  let low = 0;
-  let high = text.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (context.measureText(text.slice(0, middle) + '\u2026').width <= width) low = middle;
-    else high = middle - 1;
-  }
-  return low > 0 ? text.slice(0, low) + '\u2026' : '';
-}
-
-function arrow(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number,
-               ink: string, dashed: boolean): void {
-  context.strokeStyle = context.fillStyle = ink;
-  context.lineWidth = 1.8;
-  context.setLineDash(dashed ? [5, 3] : []);
-  const pull = Math.max(16, Math.min(Math.abs(x2 - x1) / 2, 60));
-  context.beginPath();
-  context.moveTo(x1, y1);
-  context.bezierCurveTo(x1 + pull, y1, x2 - pull, y2, x2, y2);
-  context.stroke();
-  context.setLineDash([]);
-  context.beginPath();
-  context.moveTo(x2, y2);
-  context.lineTo(x2 - 7, y2 - 4);
-  context.lineTo(x2 - 7, y2 + 4);
-  context.fill();
 }

@@ -2,52 +2,81 @@
 import { comparePanel } from './compare';
 import type { Page } from './data';
 import { dotsPanel } from './dots';
-import { breakdownPanel, clusterPanel, collectivesPanel, memoryPanel, type Panel, selectionPanel } from './panels';
+import { breakdownPanel } from './breakdown_panel';
+import { clusterPanel } from './cluster_panel';
+import { collectivesPanel } from './collectives_panel';
+import { memoryPanel } from './memory_panel';
+import { forgetColors } from './paint';
+import type { Panel } from './panel';
+import { firstRanks } from './rows';
+import { selectionPanel } from './selection_panel';
 import { State } from './state';
 import { h, percent, time, whole } from './text';
-import { firstRanks, forgetColors, Timeline } from './timeline';
+import { Timeline } from './timeline';
 import { makeTour } from './tour';
 
 function theme(): HTMLElement {
   const root = document.documentElement;
-  const isDark = () => root.dataset['theme'] === 'dark' ||
-      (!root.dataset['theme'] && matchMedia('(prefers-color-scheme: dark)').matches);
-  const button = h('button', { title: 'Light or dark (T)', id: 'theme', click: () => {
-    root.dataset['theme'] = isDark() ? 'light' : 'dark';
-    button.dispatchEvent(new CustomEvent('theme', { bubbles: true }));
-  } }, 'Light / dark');
+  const isDark = () =>
+    root.dataset['theme'] === 'dark' ||
+    (!root.dataset['theme'] && matchMedia('(prefers-color-scheme: dark)').matches);
+  const button = h(
+    'button',
+    {
+      title: 'Light or dark (T)',
+      id: 'theme',
+      click: () => {
+        root.dataset['theme'] = isDark() ? 'light' : 'dark';
+        button.dispatchEvent(new CustomEvent('theme', { bubbles: true }));
+      },
+    },
+    'Light / dark',
+  );
   return button;
 }
 
 function legend(page: Page): HTMLElement {
   const seen = new Map<string, string>();
   for (const run of page.runs) {
-    const used = new Set<number>();
-    for (let i = 0; i < run.count; ++i) used.add(run.ops.cls[run.op[i]]);
-    run.classes.forEach((one, i) => { if (used.has(i)) seen.set(one.name, one.fill); });
+    const used = new Set(run.ops.cls);
+    run.classes.forEach((one, i) => {
+      if (used.has(i)) seen.set(one.name, one.fill);
+    });
   }
-  return h('div', { class: 'legend' }, ...[...seen].map(([name, fill]) =>
-    h('span', {}, h('i', { class: 'swatch', style: `background:${fill}` }), name)),
-    page.runs.length > 0 && h('span', {}, h('i', { class: 'swatch hatched' }), 'exposed'));
+  return h(
+    'div',
+    { class: 'legend' },
+    ...[...seen].map(([name, fill]) =>
+      h('span', {}, h('i', { class: 'swatch', style: `background:${fill}` }), name),
+    ),
+    page.runs.length > 0 && h('span', {}, h('i', { class: 'swatch hatched' }), 'exposed'),
+  );
 }
 
 export interface View {
-  state: State | null;  // of a page with steps
-  parts: Record<string, unknown>;  // what tests drive
-  panel: () => string;  // the one that is open
+  state: State | null; // of a page with steps
+  parts: Record<string, unknown>; // what tests drive
+  panel: () => string; // the one that is open
   close: () => void;
 }
 
 // Shows the page in `root`. `before` is what was there, whose window and panel are kept.
 export function showPage(page: Page, root: HTMLElement, before: View | null = null): View {
   before?.close();
+  page.runs.forEach((run, i) => {
+    run.letter = page.runs.length > 1 ? 'AB'[i] : '';
+  });
   const listening = new AbortController();
   const { signal } = listening;
   const close = () => listening.abort();
-  const title = page.runs.length > 0 ? page.runs.map((run) => run.title).join(' above ')
+  const title =
+    page.runs.length > 0
+      ? page.runs.map((run) => run.title).join(' above ')
       : page.tables.map((one) => one.title).join(', ');
   const status = h('span', { class: 'status', role: 'status' });
-  const tell = (text: string) => { status.textContent = text; };
+  const tell = (text: string) => {
+    status.textContent = text;
+  };
   const header = h('header', {}, h('h1', {}, title));
   const tabs = h('div', { class: 'tabs', role: 'tablist' });
   const below = h('div', { class: 'below' });
@@ -69,7 +98,9 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     panel.element.id = `panel-${panel.id}`;
     panel.element.setAttribute('role', 'tabpanel');
     panel.element.prepend(h('h2', { class: 'print-only' }, panel.name));
-    tabs.append(h('button', { role: 'tab', id: `tab-${panel.id}`, click: () => open(panel.id) }, panel.name));
+    tabs.append(
+      h('button', { role: 'tab', id: `tab-${panel.id}`, click: () => open(panel.id) }, panel.name),
+    );
     below.append(panel.element);
   };
 
@@ -78,10 +109,14 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     header.append(h('span', { class: 'grow' }), theme());
     root.replaceChildren(header, tabs, below);
     document.body.classList.add('dots-only');
-    document.addEventListener('theme', () => {
-      forgetColors();
-      open(current);
-    }, { signal });
+    document.addEventListener(
+      'theme',
+      () => {
+        forgetColors();
+        open(current);
+      },
+      { signal },
+    );
     open(panels[0].id);
     return { state: null, parts: {}, panel: () => current, close };
   }
@@ -99,54 +134,113 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
 
   for (const run of page.runs) {
     const result = run.result;
-    const facts = [`${run.letter ? `${run.letter}: ` : ''}one step takes ${time(run.step)}`, `${whole(run.rankCount)} ranks`, run.provenance];
+    const facts = [
+      `${run.letter ? `${run.letter}: ` : ''}one step takes ${time(run.step)}`,
+      `${whole(run.rankCount)} ranks`,
+      run.provenance,
+    ];
     if (result) {
       const { breakdown } = result;
-      facts.push(`${percent(breakdown.compute_seconds / result.step_seconds)} compute`,
-        `${percent(breakdown.exposed_communication_seconds / result.step_seconds)} exposed`);
+      facts.push(
+        `${percent(breakdown.compute_seconds / result.step_seconds)} compute`,
+        `${percent(breakdown.exposed_communication_seconds / result.step_seconds)} exposed`,
+      );
       if (result.fidelity) facts.push(`fidelity ${result.fidelity}`);
     }
     if (run.leftOut) facts.push(`spans of ${whole(run.leftOut)} ranks left out`);
     header.append(h('p', { class: 'facts', title: run.source }, facts.join(', ')));
   }
-  const search = h('input', { type: 'search', placeholder: 'Search ops (/)', 'aria-label': 'Search ops', input: () => {
-    const found = timeline.find(search.value);
-    tell(search.value ? `${whole(found)} found; Enter goes to the next` : '');
-  }, keydown: (event: KeyboardEvent) => {
-    if (event.key === 'Enter') timeline.nextMatch(event.shiftKey ? -1 : 1);
-    if (event.key === 'Escape') {
-      search.value = '';
-      timeline.find('');
-      tell('');
-      timeline.canvas.focus();
-    }
-    event.stopPropagation();
-  } });
-  const rank = h('input', { type: 'text', inputmode: 'numeric', placeholder: 'rank', size: 7, 'aria-label': 'Show another rank',
-    title: 'Show another rank: its number, Enter', keydown: (event: KeyboardEvent) => {
-      if (event.key === 'Enter') {
-        const [, letter, number] = /^\s*([ab]?)\s*(\d+)\s*$/i.exec(rank.value) ?? [];
-        if (number === undefined) tell(`"${rank.value}" is not a rank; type a number${page.runs.length > 1 ? ', such as B 3' : ''}`);
-        else tell(timeline.addRank(page.runs[letter?.toUpperCase() === 'B' ? 1 : 0] ?? page.runs[0], Number(number)));
+  const search = h('input', {
+    type: 'search',
+    placeholder: 'Search ops (/)',
+    'aria-label': 'Search ops',
+    input: () => {
+      const found = timeline.find(search.value);
+      tell(search.value ? `${whole(found)} found; Enter goes to the next` : '');
+    },
+    keydown: (event: KeyboardEvent) => {
+      if (event.key === 'Enter') timeline.nextMatch(event.shiftKey ? -1 : 1);
+      if (event.key === 'Escape') {
+        search.value = '';
+        timeline.find('');
+        tell('');
+        timeline.canvas.focus();
       }
       event.stopPropagation();
-    } });
+    },
+  });
+  const rank = h('input', {
+    type: 'text',
+    inputmode: 'numeric',
+    placeholder: 'rank',
+    size: 7,
+    'aria-label': 'Show another rank',
+    title: 'Show another rank: its number, Enter',
+    keydown: (event: KeyboardEvent) => {
+      if (event.key === 'Enter') {
+        const [, letter, number] = /^\s*([ab]?)\s*(\d+)\s*$/i.exec(rank.value) ?? [];
+        if (number === undefined)
+          tell(
+            `"${rank.value}" is not a rank; type a ` +
+            `number${page.runs.length > 1 ? ', such as B 3' : ''}`,
+          );
+        else
+          tell(
+            timeline.addRank(
+              page.runs[letter?.toUpperCase() === 'B' ? 1 : 0] ?? page.runs[0],
+              Number(number),
+            ),
+          );
+      }
+      event.stopPropagation();
+    },
+  });
   const toggle = (label: string, key: string, get: () => boolean, set: (on: boolean) => void) => {
-    const button = h('button', { 'aria-pressed': String(get()), title: `${label} (${key})`, click: () => {
-      set(!get());
-      state.tell('options');
-    } }, label);
+    const button = h(
+      'button',
+      {
+        'aria-pressed': String(get()),
+        title: `${label} (${key})`,
+        click: () => {
+          set(!get());
+          state.tell('options');
+        },
+      },
+      label,
+    );
     state.on('options', () => button.setAttribute('aria-pressed', String(get())));
     return button;
   };
-  const exposed = toggle('Exposed', 'E', () => state.showExposed, (on) => { state.showExposed = on; });
+  const exposed = toggle(
+    'Exposed',
+    'E',
+    () => state.showExposed,
+    (on) => {
+      state.showExposed = on;
+    },
+  );
   const path = page.runs.some((run) => run.path.begin.length > 0)
-      ? toggle('Critical path', 'C', () => state.showPath, (on) => { state.showPath = on; }) : null;
-  const isFew = () => timeline.ranks.length < page.runs.reduce((sum, run) => sum + run.shown.length, 0);
-  const allRanks = h('button', { title: 'Show all ranks that the page holds, or only a few', click: () => {
-    timeline.setRanks(isFew() ? page.runs.flatMap((run) => run.shown.map((shown) => ({ run, shown, rank: shown.rank })))
-        : page.runs.flatMap((run) => firstRanks(run, 4)));
-  } });
+    ? toggle(
+        'Critical path',
+        'C',
+        () => state.showPath,
+        (on) => {
+          state.showPath = on;
+        },
+      )
+    : null;
+  const isFew = () =>
+    timeline.ranks.length < page.runs.reduce((sum, run) => sum + run.shown.length, 0);
+  const allRanks = h('button', {
+    title: 'Show all ranks that the page holds, or only a few',
+    click: () => {
+      timeline.setRanks(
+        isFew()
+          ? page.runs.flatMap((run) => run.shown.map((shown) => ({ run, shown, rank: shown.rank })))
+          : page.runs.flatMap((run) => firstRanks(run, 4)),
+      );
+    },
+  });
   const tellRanks = () => {
     const held = page.runs.reduce((sum, run) => sum + run.shown.length, 0);
     allRanks.textContent = isFew() ? `All ${held} ranks` : 'Fewer ranks';
@@ -154,13 +248,33 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   };
   state.on('ranks', tellRanks);
   tellRanks();
-  const toolbar = h('div', { class: 'toolbar', role: 'toolbar' }, search, rank, allRanks, exposed, path,
+  const toolbar = h(
+    'div',
+    { class: 'toolbar', role: 'toolbar' },
+    search,
+    rank,
+    allRanks,
+    exposed,
+    path,
     h('button', { title: 'Whole step (F)', click: () => state.showAll() }, 'Whole step'),
-    h('button', { title: 'How to read this (?)', id: 'tour', click: () => tour.start() }, 'How to read this'),
-    h('button', { title: 'Print', click: () => print() }, 'Print'), theme(), status);
+    h(
+      'button',
+      { title: 'How to read this (?)', id: 'tour', click: () => tour.start() },
+      'How to read this',
+    ),
+    h('button', { title: 'Print', click: () => print() }, 'Print'),
+    theme(),
+    status,
+  );
 
   // A bar between the timeline and what is below it.
-  const handle = h('div', { class: 'handle', role: 'separator', 'aria-orientation': 'horizontal', tabindex: 0, title: 'Drag to give the timeline more room' });
+  const handle = h('div', {
+    class: 'handle',
+    role: 'separator',
+    'aria-orientation': 'horizontal',
+    tabindex: 0,
+    title: 'Drag to give the timeline more room',
+  });
   const room = (height: number) => {
     timeline.element.style.height = `${Math.max(90, Math.min(height, window.innerHeight - 190))}px`;
   };
@@ -169,58 +283,91 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     const from = event.clientY - timeline.element.clientHeight;
     const move = (one: PointerEvent) => room(one.clientY - from);
     handle.addEventListener('pointermove', move);
-    handle.addEventListener('pointerup', () => handle.removeEventListener('pointermove', move), { once: true });
+    handle.addEventListener('pointerup', () => handle.removeEventListener('pointermove', move), {
+      once: true,
+    });
   });
   handle.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowUp' || event.key === 'ArrowDown')
       room(timeline.element.clientHeight + (event.key === 'ArrowDown' ? 24 : -24));
   });
-  root.replaceChildren(header, toolbar, legend(page), timeline.element, handle, tabs, below, tour.element,
-    h('footer', {}, `${page.madeBy}. W/S zoom, A/D move, F whole step, drag selects, Shift+drag moves, click chooses, \u2190/\u2192 next op, / searches, E exposed, C critical path, 1\u2013${panels.length} views, T light or dark, Esc clears, ? explains.`));
+  root.replaceChildren(
+    header,
+    toolbar,
+    legend(page),
+    timeline.element,
+    handle,
+    tabs,
+    below,
+    tour.element,
+    h(
+      'footer',
+      {},
+      `${page.madeBy}. W/S zoom, A/D move, F whole step, drag selects, Shift+drag moves, click ` +
+      'chooses, \u2190/\u2192 next op, / searches, E exposed, C critical path, ' +
+      `1\u2013${panels.length} views, T light or dark, Esc clears, ? explains.`,
+    ),
+  );
   room(Math.min(timeline.wantedHeight, window.innerHeight * 0.5));
   const old = before?.state;
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);
   else state.showAll();
   open(before?.panel() ?? 'selection');
   // Other views stay open while ops are chosen in them.
-  state.on('chosen', () => { if (state.chosen && current === 'breakdown') open('selection'); });
+  state.on('chosen', () => {
+    if (state.chosen && current === 'breakdown') open('selection');
+  });
 
-  const isWriting = (target: EventTarget | null) => target instanceof HTMLInputElement ||
-      target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
-  document.addEventListener('keydown', (event) => {
-    if (isWriting(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = state.cursor >= state.from && state.cursor <= state.to ? state.cursor : (state.from + state.to) / 2;
-    const key = event.key.toLowerCase();
-    const acts: Record<string, () => void> = {
-      w: () => state.zoom(1 / 1.4, at),
-      s: () => state.zoom(1.4, at),
-      a: () => state.pan(-0.2),
-      d: () => state.pan(0.2),
-      f: () => state.showAll(),
-      e: () => exposed.click(),
-      c: () => path?.click(),
-      t: () => document.getElementById('theme')!.click(),
-      '/': () => search.focus(),
-      '?': () => tour.start(),
-      arrowleft: () => timeline.step(-1),
-      arrowright: () => timeline.step(1),
-      escape: () => {
-        state.select(null);
-        state.choose(null);
-        tell('');
-      },
-    };
-    const number = Number(key);
-    if (Number.isInteger(number) && number >= 1 && number <= panels.length) open(panels[number - 1].id);
-    else if (acts[key]) acts[key]();
-    else return;
-    event.preventDefault();
-  }, { signal });
-  document.addEventListener('theme', () => {
-    forgetColors();
-    timeline.restyle();
-    open(current);
-  }, { signal });
+  const isWriting = (target: EventTarget | null) =>
+    target instanceof HTMLInputElement ||
+    target instanceof HTMLSelectElement ||
+    target instanceof HTMLTextAreaElement;
+  document.addEventListener(
+    'keydown',
+    (event) => {
+      if (isWriting(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      const at =
+        state.cursor >= state.from && state.cursor <= state.to
+          ? state.cursor
+          : (state.from + state.to) / 2;
+      const key = event.key.toLowerCase();
+      const acts: Record<string, () => void> = {
+        w: () => state.zoom(1 / 1.4, at),
+        s: () => state.zoom(1.4, at),
+        a: () => state.pan(-0.2),
+        d: () => state.pan(0.2),
+        f: () => state.showAll(),
+        e: () => exposed.click(),
+        c: () => path?.click(),
+        t: () => document.getElementById('theme')!.click(),
+        '/': () => search.focus(),
+        '?': () => tour.start(),
+        arrowleft: () => timeline.step(-1),
+        arrowright: () => timeline.step(1),
+        escape: () => {
+          state.select(null);
+          state.choose(null);
+          tell('');
+        },
+      };
+      const number = Number(key);
+      if (Number.isInteger(number) && number >= 1 && number <= panels.length)
+        open(panels[number - 1].id);
+      else if (acts[key]) acts[key]();
+      else return;
+      event.preventDefault();
+    },
+    { signal },
+  );
+  document.addEventListener(
+    'theme',
+    () => {
+      forgetColors();
+      timeline.restyle();
+      open(current);
+    },
+    { signal },
+  );
   const printing = (on: boolean) => {
     document.body.classList.toggle('printing', on);
     for (const panel of panels) if (on || panel.id === current) panel.show();

@@ -1,4 +1,5 @@
-// Every view opens, clicks and keys do what they say, nothing is said on the console, no network is asked.
+// Every view opens, clicks and keys do what they say, nothing is said on the console, no network is
+// asked.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,14 +8,19 @@ import { join, resolve } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const [rehearse, browserPath] = process.argv.slice(2);
-const scenarios = resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../../scenarios');
+const scenarios = resolve(
+  import.meta.dirname ?? new URL('.', import.meta.url).pathname,
+  '../../../scenarios',
+);
 const folder = mkdtempSync(join(tmpdir(), 'rehearse-pages-'));
 const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
 let failures = 0;
 
 function report(name, ...inputs) {
   const file = join(folder, name);
-  execFileSync(rehearse, ['report', ...inputs, '-o', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(rehearse, ['report', ...inputs, '-o', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   return file;
 }
 
@@ -28,11 +34,20 @@ async function test(title, file, body, expectsFailure = false) {
     said.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  page.on('request', (request) => { if (request.url().replace(/#.*/, '') !== `file://${file}` && !request.url().startsWith('blob:')) said.push(`request: ${request.url().slice(0, 90)}`); });
+  page.on('request', (request) => {
+    if (request.url().replace(/#.*/, '') !== `file://${file}` && !request.url().startsWith('blob:'))
+      said.push(`request: ${request.url().slice(0, 90)}`);
+  });
   try {
     await page.goto(`file://${file}`);
-    await page.waitForFunction((fails) => fails ? document.querySelector('.failure') : document.documentElement.dataset.ready === 'yes',
-      expectsFailure, { timeout: 30000 });
+    await page.waitForFunction(
+      (fails) =>
+        fails
+          ? document.querySelector('.failure')
+          : document.documentElement.dataset.ready === 'yes',
+      expectsFailure,
+      { timeout: 30000 },
+    );
     await body(page);
     if (!expectsFailure) assert.deepEqual(said, []);
     console.log(`ok    ${title}`);
@@ -43,15 +58,20 @@ async function test(title, file, body, expectsFailure = false) {
   await page.close();
 }
 
-const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+const settled = (page) =>
+  page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
 // How many colours a canvas has: one that nothing was drawn on has one.
-const colorsOf = (page, selector) => page.evaluate((one) => {
-  const canvas = document.querySelector(one);
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  const seen = new Set();
-  for (let i = 0; i < data.length; i += 4) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
-  return seen.size;
-}, selector);
+const colorsOf = (page, selector) =>
+  page.evaluate((one) => {
+    const canvas = document.querySelector(one);
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Set();
+    for (let i = 0; i < data.length; i += 4)
+      seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    return seen.size;
+  }, selector);
 const view = (page) => page.evaluate(() => [window.rehearse.state.from, window.rehearse.state.to]);
 // Chooses the longest communication op that is shown, by a click on the canvas.
 async function clickAnOp(page) {
@@ -61,7 +81,11 @@ async function clickAnOp(page) {
     const { shown } = timeline.ranks[0];
     let best = -1;
     for (let i = shown.first; i < shown.end; ++i)
-      if (run.communicates(i) && (best < 0 || run.end[i] - run.begin[i] > run.end[best] - run.begin[best])) best = i;
+      if (
+        run.communicates(i) &&
+        (best < 0 || run.end[i] - run.begin[i] > run.end[best] - run.begin[best])
+      )
+        best = i;
     state.choose({ run, span: best }, true);
     state.choose(null);
     timeline.drawNow();
@@ -83,22 +107,33 @@ await test('every view of one step opens', one, async (page) => {
     assert.ok(await page.isVisible(`#panel-${panels[i]}`), panels[i]);
     assert.ok((await page.textContent(`#panel-${panels[i]}`)).length > 20, panels[i]);
   }
-  assert.ok(await colorsOf(page, '.timeline canvas') > 8);
+  assert.ok((await colorsOf(page, '.timeline canvas')) > 8);
   await page.click('#tab-memory');
   await settled(page);
-  assert.ok(await colorsOf(page, '#panel-memory canvas') > 5);
+  assert.ok((await colorsOf(page, '#panel-memory canvas')) > 5);
   await page.click('#tab-cluster');
   await page.hover('.timeline canvas', { position: { x: 700, y: 80 } });
   await settled(page);
-  assert.ok(await colorsOf(page, '#panel-cluster canvas') > 5);
+  assert.ok((await colorsOf(page, '#panel-cluster canvas')) > 5);
 });
-await test('the breakdown sums to the step, and says what `rehearse run` does', one, async (page) => {
-  const run = JSON.parse(execFileSync(rehearse, ['run', join(scenarios, 'axonn-gpt20b-perlmutter.json'), '--format', 'json']));
-  await page.click('#tab-selection');
-  const text = await page.textContent('#panel-selection');
-  const exposed = run.breakdown.exposed_communication_seconds * 1e3;
-  assert.ok(text.includes(`exposed ${exposed.toFixed(1)} ms`), text.slice(0, 300));
-});
+await test(
+  'the breakdown sums to the step, and says what `rehearse run` does',
+  one,
+  async (page) => {
+    const run = JSON.parse(
+      execFileSync(rehearse, [
+        'run',
+        join(scenarios, 'axonn-gpt20b-perlmutter.json'),
+        '--format',
+        'json',
+      ]),
+    );
+    await page.click('#tab-selection');
+    const text = await page.textContent('#panel-selection');
+    const exposed = run.breakdown.exposed_communication_seconds * 1e3;
+    assert.ok(text.includes(`exposed ${exposed.toFixed(1)} ms`), text.slice(0, 300));
+  },
+);
 await test('keys zoom, move and come back', one, async (page) => {
   const [from, to] = await view(page);
   await page.keyboard.press('w');
@@ -122,7 +157,8 @@ await test('a click chooses an op, and tells what it waited for', one, async (pa
   const span = await clickAnOp(page);
   assert.equal(await page.evaluate(() => window.rehearse.state.chosen.span), span);
   const text = await page.textContent('#panel-selection');
-  for (const word of ['It waited for', 'What waits for it', 'busbw', 'held back']) assert.ok(text.includes(word), word);
+  for (const word of ['It waited for', 'What waits for it', 'busbw', 'held back'])
+    assert.ok(text.includes(word), word);
   await page.click('#panel-selection table:not(.facts) tr.link >> nth=0');
   assert.notEqual(await page.evaluate(() => window.rehearse.state.chosen.span), span);
   await page.keyboard.press('ArrowRight');
@@ -167,7 +203,11 @@ await test('any rank can be asked for', one, async (page) => {
   await page.fill('[aria-label="Show another rank"]', '13');
   await page.press('[aria-label="Show another rank"]', 'Enter');
   assert.match(await page.textContent('.status'), /rank 13/);
-  for (const [wrong, said] of [['99', /there is no rank 99/], ['x', /is not a rank/], ['-1', /is not a rank/]]) {
+  for (const [wrong, said] of [
+    ['99', /there is no rank 99/],
+    ['x', /is not a rank/],
+    ['-1', /is not a rank/],
+  ]) {
     await page.fill('[aria-label="Show another rank"]', wrong);
     await page.press('[aria-label="Show another rank"]', 'Enter');
     assert.match(await page.textContent('.status'), said);
@@ -179,7 +219,7 @@ await test('links tell who shares them', one, async (page) => {
   const text = await page.textContent('#panel-cluster .users');
   assert.match(text, /Who uses it/);
   assert.match(text, /GB\/s/);
-  assert.ok(await page.locator('#panel-cluster path.cable.chosen').count() > 0);
+  assert.ok((await page.locator('#panel-cluster path.cable.chosen').count()) > 0);
 });
 await test('collectives are sorted, filtered, and zoomed to', one, async (page) => {
   await page.click('#tab-collectives');
@@ -197,7 +237,7 @@ await test('collectives are sorted, filtered, and zoomed to', one, async (page) 
 await test('the tour walks through all of it', one, async (page) => {
   await page.keyboard.press('?');
   let stops = 0;
-  while (await page.isVisible('.tour') && stops < 20) {
+  while ((await page.isVisible('.tour')) && stops < 20) {
     ++stops;
     assert.ok((await page.textContent('.tour p')).length > 30);
     await page.click('.tour .main');
@@ -209,7 +249,7 @@ await test('it prints all views, and works where it is narrow', one, async (page
   await page.emulateMedia({ media: 'print' });
   await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
   await settled(page);
-  assert.ok(await page.isVisible('#panel-breakdown') && await page.isVisible('#panel-memory'));
+  assert.ok((await page.isVisible('#panel-breakdown')) && (await page.isVisible('#panel-memory')));
   await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
   await page.emulateMedia({ media: 'screen' });
   await page.setViewportSize({ width: 900, height: 600 });
@@ -217,71 +257,159 @@ await test('it prints all views, and works where it is narrow', one, async (page
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
 });
 
-const two = report('two.html', join(scenarios, 'axonn-fig3-a.json'), join(scenarios, 'axonn-fig3-abcde.json'));
+const two = report(
+  'two.html',
+  join(scenarios, 'axonn-fig3-a.json'),
+  join(scenarios, 'axonn-fig3-abcde.json'),
+);
 await test('two steps share an axis, and are compared', two, async (page) => {
   await page.click('#tab-compare');
   const text = await page.textContent('#panel-compare');
-  for (const word of ['A takes +1.09 s', 'By axis', 'depth', 'Ops that differ most']) assert.ok(text.includes(word), word);
-  const colors = await page.evaluate(() => window.rehearse.state.page.runs.map((run) => Object.fromEntries(run.classes.map((one) => [one.name, one.fill]))));
-  for (const [name, fill] of Object.entries(colors[0])) if (colors[1][name]) assert.equal(colors[1][name], fill, name);
+  for (const word of ['A takes +1.09 s', 'By axis', 'depth', 'Ops that differ most'])
+    assert.ok(text.includes(word), word);
+  const colors = await page.evaluate(() =>
+    window.rehearse.state.page.runs.map((run) =>
+      Object.fromEntries(run.classes.map((one) => [one.name, one.fill])),
+    ),
+  );
+  for (const [name, fill] of Object.entries(colors[0]))
+    if (colors[1][name]) assert.equal(colors[1][name], fill, name);
 });
 const stages = report('stages.html', join(scenarios, 'cpu-pipeline.json'));
 await test('stages have numbered micro-batches', stages, async (page) => {
-  assert.ok(await page.evaluate(() => window.rehearse.timeline.ranks.length) >= 2);
+  assert.ok((await page.evaluate(() => window.rehearse.timeline.ranks.length)) >= 2);
   await page.click('#tab-breakdown');
   assert.match(await page.textContent('#panel-breakdown'), /stage 0/);
 });
-execFileSync(rehearse, ['run', join(scenarios, 'cpu-4d.json'), '--out', join(folder, 'out')], { stdio: 'ignore' });
-await test('a timeline from a file has no links, and all else', report('file.html', join(folder, 'out')), async (page) => {
-  assert.deepEqual(await page.evaluate(() => window.rehearse.panels), ['selection', 'breakdown', 'collectives']);
-  await clickAnOp(page);
-  assert.match(await page.textContent('#panel-selection'), /It waited for/);
+execFileSync(rehearse, ['run', join(scenarios, 'cpu-4d.json'), '--out', join(folder, 'out')], {
+  stdio: 'ignore',
 });
-await test('studies are dots', report('study.html', join(scenarios, 'studies/axonn-table4.json')), async (page) => {
-  await settled(page);
-  assert.ok(await page.locator('.plot canvas').count() > 0);
-  assert.match(await page.textContent('.table-box tbody'), /AxoNN\/5b/);
-  await page.hover('.plot .u-over', { position: { x: 6, y: 40 } });
-});
+await test(
+  'a timeline from a file has no links, and all else',
+  report('file.html', join(folder, 'out')),
+  async (page) => {
+    assert.deepEqual(await page.evaluate(() => window.rehearse.panels), [
+      'selection',
+      'breakdown',
+      'collectives',
+    ]);
+    await clickAnOp(page);
+    assert.match(await page.textContent('#panel-selection'), /It waited for/);
+  },
+);
+await test(
+  'studies are dots',
+  report('study.html', join(scenarios, 'studies/axonn-table4.json')),
+  async (page) => {
+    await settled(page);
+    assert.ok((await page.locator('.plot canvas').count()) > 0);
+    assert.match(await page.textContent('.table-box tbody'), /AxoNN\/5b/);
+    await page.hover('.plot .u-over', { position: { x: 6, y: 40 } });
+  },
+);
 
-const space = { axes: [{ path: 'strategy.overlap_all_gather', values: [true, false] }, { path: 'training.batch', values: [8, 16, 32] }],
-  objective: ['time', 'memory'] };
-await test('a search has a front', report('search.html', join(scenarios, 'cpu-4d.json'), '--search', '--set', `search=${JSON.stringify(space)}`), async (page) => {
-  await page.click('#tab-dots0');
-  await settled(page);
-  assert.match(await page.textContent('#panel-dots0 .u-legend'), /Pareto front/);
-});
+const space = {
+  axes: [
+    { path: 'strategy.overlap_all_gather', values: [true, false] },
+    { path: 'training.batch', values: [8, 16, 32] },
+  ],
+  objective: ['time', 'memory'],
+};
+await test(
+  'a search has a front',
+  report(
+    'search.html',
+    join(scenarios, 'cpu-4d.json'),
+    '--search',
+    '--set',
+    `search=${JSON.stringify(space)}`,
+  ),
+  async (page) => {
+    await page.click('#tab-dots0');
+    await settled(page);
+    assert.match(await page.textContent('#panel-dots0 .u-legend'), /Pareto front/);
+  },
+);
 
 const evil = '</script><script>alert(1)</script>"><img src=x onerror=alert(2)>';
 const op = { name: evil, kind: evil, axis: evil, phase: 'forward', layer: 0, micro_batch: 0 };
-writeFileSync(join(folder, 'evil.json'), JSON.stringify({ schema: 'rehearse.timeline.v1', title: evil, provenance: 'measured', ranks: 1,
-  roles: [{ name: evil, ops: [op, { ...op, kind: 'gemm', axis: '' }] }], role_of_rank: [[0, 1]],
-  steps: [{ warm_up: false, step_picoseconds: 9000, spans: [[0, 0, 0, 1000, 7000], [0, 1, 0, 0, 9000]] }] }));
-await test('hostile names do nothing', report('evil.html', join(folder, 'evil.json')), async (page) => {
-  await clickAnOp(page);
-  for (const tab of await page.locator('.tabs button').all()) await tab.click();
-  await page.hover('.timeline canvas', { position: { x: 700, y: 50 } });
-  assert.equal(await page.locator('img').count(), 0);
-  assert.equal(await page.locator('script').count(), 0);  // both of ours have done their work
-});
-writeFileSync(join(folder, 'single.json'), JSON.stringify({ schema: 'rehearse.timeline.v1', title: 'one', provenance: 'measured', ranks: 1,
-  roles: [{ name: 'all', ops: [{ ...op, name: 'alone', kind: 'gemm', axis: '' }] }], role_of_rank: [[0, 1]],
-  steps: [{ warm_up: false, step_picoseconds: 9000, spans: [[0, 0, 0, 0, 9000]] }] }));
-await test('one span is enough', report('single.html', join(folder, 'single.json')), async (page) => {
-  for (const key of ['1', '2', '3', 'w', 's', 'c', 'e', 'f', '?']) await page.keyboard.press(key);
-  assert.match(await page.textContent('.tour'), /One step/);
-});
+writeFileSync(
+  join(folder, 'evil.json'),
+  JSON.stringify({
+    schema: 'rehearse.timeline.v1',
+    title: evil,
+    provenance: 'measured',
+    ranks: 1,
+    roles: [{ name: evil, ops: [op, { ...op, kind: 'gemm', axis: '' }] }],
+    role_of_rank: [[0, 1]],
+    steps: [
+      {
+        warm_up: false,
+        step_picoseconds: 9000,
+        spans: [
+          [0, 0, 0, 1000, 7000],
+          [0, 1, 0, 0, 9000],
+        ],
+      },
+    ],
+  }),
+);
+await test(
+  'hostile names do nothing',
+  report('evil.html', join(folder, 'evil.json')),
+  async (page) => {
+    await clickAnOp(page);
+    for (const tab of await page.locator('.tabs button').all()) await tab.click();
+    await page.hover('.timeline canvas', { position: { x: 700, y: 50 } });
+    assert.equal(await page.locator('img').count(), 0);
+    assert.equal(await page.locator('script').count(), 0); // both of ours have done their work
+  },
+);
+writeFileSync(
+  join(folder, 'single.json'),
+  JSON.stringify({
+    schema: 'rehearse.timeline.v1',
+    title: 'one',
+    provenance: 'measured',
+    ranks: 1,
+    roles: [{ name: 'all', ops: [{ ...op, name: 'alone', kind: 'gemm', axis: '' }] }],
+    role_of_rank: [[0, 1]],
+    steps: [{ warm_up: false, step_picoseconds: 9000, spans: [[0, 0, 0, 0, 9000]] }],
+  }),
+);
+await test(
+  'one span is enough',
+  report('single.html', join(folder, 'single.json')),
+  async (page) => {
+    for (const key of ['1', '2', '3', 'w', 's', 'c', 'e', 'f', '?']) await page.keyboard.press(key);
+    assert.match(await page.textContent('.tour'), /One step/);
+  },
+);
 const text = readFileSync(one, 'utf8');
 const broken = join(folder, 'broken.html');
 writeFileSync(broken, text.replace(/(id="rehearse-data">.{400}).*?<\/script>/s, '$1</script>'));
-await test('data that were cut off are said to be, and no page is empty', broken, async (page) => {
-  assert.match(await page.textContent('body'), /cannot be shown/);
-}, true);
+await test(
+  'data that were cut off are said to be, and no page is empty',
+  broken,
+  async (page) => {
+    assert.match(await page.textContent('body'), /cannot be shown/);
+  },
+  true,
+);
 
-// What the simulator in a page does is what the program does: this decides whether the one that is kept is out of date.
-const hashOf = (...inputs) => JSON.parse(execFileSync(rehearse, ['run', ...inputs, '--format', 'json', '--allow-oom'])).timeline_hash;
-const played = (page) => page.waitForFunction(() => window.rehearse.live?.took > 0 || window.rehearse.live?.mistake, null, { timeout: 60000 });
-// Plays with these changes in the page, and returns the hashes of the step as it was and as it is then.
+// What the simulator in a page does is what the program does: this decides whether the one that is
+// kept is out of date.
+const hashOf = (...inputs) =>
+  JSON.parse(execFileSync(rehearse, ['run', ...inputs, '--format', 'json', '--allow-oom']))
+    .timeline_hash;
+const played = (page) =>
+  page.waitForFunction(
+    () => window.rehearse.live?.took > 0 || window.rehearse.live?.mistake,
+    null,
+    { timeout: 60000 },
+  );
+// Plays with these changes in the page, and returns the hashes of the step as it was and as it is
+// then.
 async function playedHashes(page, changes) {
   await page.evaluate((set) => {
     const { live } = window.rehearse;
@@ -294,66 +422,99 @@ async function playedHashes(page, changes) {
     return live.mistake ?? state.page.runs.map((run) => run.result.timeline_hash);
   });
 }
-const kStale = 'the simulator that is kept plays another step than the program: run `tools/viewer/build simulator`';
+const kStale =
+  'the simulator that is kept plays another step than the program: run `tools/viewer/build ' +
+  'simulator`';
 
 const lessons = join(folder, 'lessons.html');
 execFileSync(rehearse, ['lessons', '-o', lessons], { stdio: ['ignore', 'ignore', 'inherit'] });
-await test('every lesson is played in the page as the program plays it, before and after its change', lessons, async (page) => {
-  const written = JSON.parse(readFileSync(join(scenarios, 'lessons/lessons.json'))).lessons;
-  assert.equal(await page.locator('.lessons button').count(), written.length);
-  for (const [i, lesson] of written.entries()) {
-    await page.click(`.lessons button >> nth=${i}`);
-    await page.waitForFunction((name) => window.rehearse.lesson === name, lesson.name);
-    const file = join(scenarios, 'lessons', `${lesson.name}.json`);
-    const native = [hashOf(file), hashOf(file, ...lesson.set.flatMap((one) => ['--set', one]))];
-    assert.deepEqual(await playedHashes(page, lesson.set), native, `${lesson.name}: ${kStale}`);
-  }
-});
-await test('a lesson asks first; its change lies below, and the answer can be opened', lessons, async (page) => {
-  assert.equal(await page.evaluate(() => window.rehearse.state.page.runs.length), 1);
-  assert.ok((await page.textContent('.question')).includes('How long do eight GPUs take'));
-  assert.ok(!await page.isVisible('.answer p'));
-  await page.click('#change');
-  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
-  assert.ok((await page.textContent('.side')).includes('7.028 ms instead of 6.012 ms'));
-  await page.click('.answer summary');
-  assert.ok(await page.isVisible('.answer p >> nth=0'));
-  await page.click('#change');
-  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 1);
-});
-await test('a slider plays the lesson again, and what is wrong in the text is told where it is', lessons, async (page) => {
-  const slider = page.getByLabel('Network bandwidth', { exact: true });
-  await slider.focus();
-  for (let i = 0; i < 6; ++i) await page.keyboard.press('ArrowLeft');
-  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
-  await page.waitForFunction(() => window.rehearse.live.took > 0);
-  // Half of the bandwidth (0.501 of it): twice 6 ms, and latencies as they were.
-  await page.waitForFunction(() => Math.abs(window.rehearse.state.page.runs[1].step / 1e6 - (6 / 0.501 + 0.012)) < 1e-4);
-  assert.equal(await page.evaluate(() => document.activeElement.type), 'range');
-  await page.click('.reset');
-  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 1);
-  await page.click('.json summary');
-  const text = await page.inputValue('.json textarea');
-  await page.fill('.json textarea', text.replace('all-reduce', 'all-redcue'));
-  await page.waitForSelector('.mistake:visible');
-  const mistake = await page.textContent('.mistake');
-  assert.ok(mistake.includes('did you mean "all-reduce"'), mistake);
-  assert.ok(mistake.includes('Line 10'), mistake);
-  await page.click('.mistake button');
-  const selected = await page.evaluate(() => document.getSelection().toString() ||
-    document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd));
-  assert.ok(selected.includes('all-redcue'));
-  await page.fill('.json textarea', text.replace('100MB', '200MB'));
-  await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.step === 12.012e6);
-  assert.ok(!await page.isVisible('.mistake'));
-});
-const shipped = [['axonn-gpt20b-perlmutter.json'], ['strategy-fsdp.json'], ['strategy-sbp-layouts.json'], ['cpu-experts.json'],
-  ['jobs-two-trainings.json'], ['axonn-weak-80b.json'], ['schedules/pipeline.json', '--cluster', 'switch:devices=2']];
+await test(
+  'every lesson is played in the page as the program plays it, before and after its change',
+  lessons,
+  async (page) => {
+    const written = JSON.parse(readFileSync(join(scenarios, 'lessons/lessons.json'))).lessons;
+    assert.equal(await page.locator('.lessons button').count(), written.length);
+    for (const [i, lesson] of written.entries()) {
+      await page.click(`.lessons button >> nth=${i}`);
+      await page.waitForFunction((name) => window.rehearse.lesson === name, lesson.name);
+      const file = join(scenarios, 'lessons', `${lesson.name}.json`);
+      const native = [hashOf(file), hashOf(file, ...lesson.set.flatMap((one) => ['--set', one]))];
+      assert.deepEqual(await playedHashes(page, lesson.set), native, `${lesson.name}: ${kStale}`);
+    }
+  },
+);
+await test(
+  'a lesson asks first; its change lies below, and the answer can be opened',
+  lessons,
+  async (page) => {
+    assert.equal(await page.evaluate(() => window.rehearse.state.page.runs.length), 1);
+    assert.ok((await page.textContent('.question')).includes('How long do eight GPUs take'));
+    assert.ok(!(await page.isVisible('.answer p')));
+    await page.click('#change');
+    await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+    assert.ok((await page.textContent('.side')).includes('7.028 ms instead of 6.012 ms'));
+    await page.click('.answer summary');
+    assert.ok(await page.isVisible('.answer p >> nth=0'));
+    await page.click('#change');
+    await page.waitForFunction(() => window.rehearse.state.page.runs.length === 1);
+  },
+);
+await test(
+  'a slider plays the lesson again, and what is wrong in the text is told where it is',
+  lessons,
+  async (page) => {
+    const slider = page.getByLabel('Network bandwidth', { exact: true });
+    await slider.focus();
+    for (let i = 0; i < 6; ++i) await page.keyboard.press('ArrowLeft');
+    await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+    await page.waitForFunction(() => window.rehearse.live.took > 0);
+    // Half of the bandwidth (0.501 of it): twice 6 ms, and latencies as they were.
+    await page.waitForFunction(
+      () => Math.abs(window.rehearse.state.page.runs[1].step / 1e6 - (6 / 0.501 + 0.012)) < 1e-4,
+    );
+    assert.equal(await page.evaluate(() => document.activeElement.type), 'range');
+    await page.click('.reset');
+    await page.waitForFunction(() => window.rehearse.state.page.runs.length === 1);
+    await page.click('.json summary');
+    const text = await page.inputValue('.json textarea');
+    await page.fill('.json textarea', text.replace('all-reduce', 'all-redcue'));
+    await page.waitForSelector('.mistake:visible');
+    const mistake = await page.textContent('.mistake');
+    assert.ok(mistake.includes('did you mean "all-reduce"'), mistake);
+    assert.ok(mistake.includes('Line 10'), mistake);
+    await page.click('.mistake button');
+    const selected = await page.evaluate(
+      () =>
+        document.getSelection().toString() ||
+        document.activeElement.value.slice(
+          document.activeElement.selectionStart,
+          document.activeElement.selectionEnd,
+        ),
+    );
+    assert.ok(selected.includes('all-redcue'));
+    await page.fill('.json textarea', text.replace('100MB', '200MB'));
+    await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.step === 12.012e6);
+    assert.ok(!(await page.isVisible('.mistake')));
+  },
+);
+const shipped = [
+  ['axonn-gpt20b-perlmutter.json'],
+  ['strategy-fsdp.json'],
+  ['strategy-sbp-layouts.json'],
+  ['cpu-experts.json'],
+  ['jobs-two-trainings.json'],
+  ['axonn-weak-80b.json'],
+  ['schedules/pipeline.json', '--cluster', 'switch:devices=2'],
+];
 for (const [scenario, ...options] of shipped) {
   const live = report('live.html', join(scenarios, scenario), ...options, '--live');
   await test(`${scenario} is played in the page as the program plays it`, live, async (page) => {
     const native = hashOf(join(scenarios, scenario), ...options);
-    assert.deepEqual(await playedHashes(page, ['description=the same again']), [native, native], kStale);
+    assert.deepEqual(
+      await playedHashes(page, ['description=the same again']),
+      [native, native],
+      kStale,
+    );
   });
 }
 const live = report('live.html', join(scenarios, 'strategy-fsdp.json'), '--live');
@@ -361,10 +522,19 @@ await test('switches, choices and grids of a scenario play it again', live, asyn
   const step = () => page.evaluate(() => window.rehearse.state.page.runs.at(-1).step);
   const was = await step();
   await page.getByLabel('prefetch', { exact: true }).selectOption('0');
-  await page.waitForFunction((before) => window.rehearse.state.page.runs.length === 2 && window.rehearse.state.page.runs[1].step > before, was,
-    { timeout: 60000 });
+  await page.waitForFunction(
+    (before) =>
+      window.rehearse.state.page.runs.length === 2 &&
+      window.rehearse.state.page.runs[1].step > before,
+    was,
+    { timeout: 60000 },
+  );
   const native = hashOf(join(scenarios, 'strategy-fsdp.json'), '--set', 'strategy.prefetch=0');
-  assert.equal(await page.evaluate(() => window.rehearse.state.page.runs[1].result.timeline_hash), native, kStale);
+  assert.equal(
+    await page.evaluate(() => window.rehearse.state.page.runs[1].result.timeline_hash),
+    native,
+    kStale,
+  );
   assert.deepEqual(await page.evaluate(() => window.rehearse.panels.includes('compare')), true);
 });
 
