@@ -159,8 +159,7 @@ TEST_F(KinetoTest, WhatRehearseWritesComesBackAsItWas) {
   EXPECT_EQ(HashOf(record.Median()), HashOf(step.timeline));
   // 600 bytes of bfloat16 are 300 elements, of which each of two ranks keeps half; the all-reduce
   // of 1000 bytes has 500 before and after.
-  const std::string text =
-      Gunzip(KinetoTraceOf(step.schedule, step.timeline, {}, 0), 1u << 20);
+  const std::string text = Gunzip(KinetoTraceOf(step.schedule, step.timeline, {}, 0), 1u << 20);
   EXPECT_THAT(text, HasSubstr(R"("In msg nelems": 300, "Out msg nelems": 150, "Group size": 2)"));
   EXPECT_THAT(text, HasSubstr(R"("In msg nelems": 500, "Out msg nelems": 500, "Group size": 2)"));
 }

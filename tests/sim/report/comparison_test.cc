@@ -180,8 +180,8 @@ TEST(ComparisonTest, RowsAreAsManyAsWanted) {
   EXPECT_EQ(ToJson(comparison, 2)["worst"].size(), 2u);
 }
 
-// Two results: of the axes of both, a collective takes 2 s / 4 in a and 2 s / 8 in b, twice as long;
-// less than one operation a rank, as in the mean over ranks of different roles, counts as one.
+// Two results: of the axes of both, a collective takes 2 s / 4 in a and 2 s / 8 in b, twice as
+// long; less than one operation a rank, as in the mean over roles that differ, counts as one.
 TEST(ComparisonTest, ResultsAreComparedAxisByAxis) {
   const auto result = [](const char* axes) {
     return JsonDocument::FromText(
