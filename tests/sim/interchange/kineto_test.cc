@@ -242,7 +242,8 @@ TEST_F(KinetoTest, MessagesOfPipelinesMeet) {
         "ncclDevKernel_SendRecv", 20, 0, 10, 50,
         fmt::format(R"(, "Collective name": "{}", "In msg nelems": 8, "Out msg nelems": 8,)"
                     R"( "Group size": 2, "dtype": "Float", "Process Group Name": "pp",)"
-                    R"( "Process Group Ranks": [0, 1], "Src Rank": 0, "Dst Rank": 1)",
+                    R"( "Process Group Ranks": [0, 1], "Src Rank": 0, "Dst Rank": 1,)"
+                    R"( "block": [640, 1, 1])",
                     rank == 0 ? "send" : "recv"));
     Write("rank" + std::to_string(rank) + ".json", trace.text());
   }

@@ -392,6 +392,26 @@ TEST(PictureGeometryTest, WhatIsExposedIsHatchedWhereNoKernelRuns) {
   EXPECT_THAT(hatched, ElementsAre(std::pair(12, 20), std::pair(10, 16)));
 }
 
+// 2,600 all-reduces of 10 ns each, a third of a pixel, one after the other from 0 to 26 us, beside
+// nothing: all is hatched.
+TEST(PictureGeometryTest, ExposedPiecesTooNarrowToSeeAreHatchedTogether) {
+  TwoRankStep step;
+  step.schedule.roles[0].ops.assign(2600, step.schedule.roles[0].ops[1]);
+  for (Op& op : step.schedule.roles[0].ops) op.after.clear();
+  step.timeline.spans.clear();
+  for (const uint32_t rank : {0u, 1u}) {
+    for (uint32_t i = 0; i < 2600; ++i) {
+      const int64_t begin = i * kMicrosecond / 100;
+      step.timeline.spans.push_back(SpanAt(rank, i, begin, begin, begin + kMicrosecond / 100));
+    }
+  }
+  const Drawing drawing = Draw(step.schedule, step.timeline);
+  const std::vector<Box> hatched = drawing.BarsOf("url(#x)", drawing.lanes[0]);
+  ASSERT_EQ(hatched.size(), 1u);
+  EXPECT_NEAR(hatched[0].x, drawing.left(), 0.02);
+  EXPECT_NEAR(hatched[0].right(), drawing.right(), kHair);
+}
+
 // Names end left of the axis and percentages at the right margin, both in the middle of the lane:
 // the baseline of letters of 12 pixels is some 4 below it. Rank 0 computes 14 of 26 us, reduces 8,
 // gathers 11, and the collective of one rank takes 8.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/report/result.h"
+#include "sim/report/text_page.h"
 
 namespace rehearse {
 namespace result_text_test {
@@ -305,6 +306,11 @@ TEST(ResultTextTest, NamesCannotMoveATerminal) {
     EXPECT_THAT(text, HasSubstr("of \\u009b31mothers"));
     EXPECT_THAT(text, Not(HasSubstr("\x1b[2J")));
   }
+}
+
+TEST(ResultTextTest, NothingIsAShareOfNothing) {
+  EXPECT_EQ(Share(5, 0), 0);
+  EXPECT_EQ(Share(1, 4), 0.25);
 }
 
 TEST(ResultTextTest, AnEmptyResultHasNoNonsense) {
