@@ -223,8 +223,8 @@ TEST(RepeatsTest, CopiesAreLeftOutOfTheMiddle) {
   EXPECT_EQ(role.TagAt(middle[0].end - 1).micro_batch, 91);
 }
 
-// A second piece of two ops, of which there are 101 in a row: it begins after the op before, the 101
-// of the first piece and one op between.
+// A second piece of two ops, of which there are 101 in a row: it begins after the op before, the
+// 101 of the first piece and one op between.
 TEST(RepeatsTest, WhatIsLeftOutOfALaterPieceLiesBehindAllOfTheEarlierOne) {
   Role role;
   role.streams = {{"a", StreamKind::kCompute}};
