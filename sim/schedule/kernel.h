@@ -127,7 +127,7 @@ enum class Kernel : uint8_t {
   //                                                                               reads X; writes Y
   kFlatten,
   kFlattenBackward,  // reads dY; writes dX
-  // Y joins the columns of X and Z in as many equal blocks that take turns, x0 z0 x1 z1 …, so that
+  // Y joins the columns of X and Z in equal blocks that take turns, x0 z0 x1 z1 …, so that
   // pieces of joined columns are joined pieces. Attributes: blocks on this rank.
   //                                                                            reads X, Z; writes Y
   kConcatenate,
