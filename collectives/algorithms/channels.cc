@@ -66,14 +66,12 @@ class GroupLinks {
   // crossings. `total` receives the free capacity along the ring, to prefer rings over
   // untouched links among equals.
   double Bottleneck(const Ring& ring, double* total) {
-    Count(ring, +1);
     double bottleneck = std::numeric_limits<double>::infinity();
     *total = 0;
-    for (const uint32_t link : touched_) {
+    ForEachLink(ring, [&](uint32_t link, uint32_t times) {
       *total += free_[link];
-      bottleneck = std::min(bottleneck, free_[link] / load_[link]);
-    }
-    Count(ring, -1);
+      bottleneck = std::min(bottleneck, free_[link] / times);
+    });
     return bottleneck;
   }
 
@@ -102,6 +100,15 @@ class GroupLinks {
   }
 
   bool has_relays() const { return has_relays_; }
+  const std::vector<double>& free() const { return free_; }
+
+  // Calls visit(link, times) for each link of the ring, in the order in which the ring meets them.
+  template <typename Visit>
+  void ForEachLink(const Ring& ring, Visit visit) {
+    Count(ring, +1);
+    for (const uint32_t link : touched_) visit(link, static_cast<uint32_t>(load_[link]));
+    Count(ring, -1);
+  }
 
   // Two groups with the same signature have the same channels.
   std::vector<double> Signature() const {
@@ -147,6 +154,70 @@ std::vector<Ring> AllRings(uint32_t size) {
   return rings;
 }
 
+// Which rings cross which links, and how often.
+struct RingLinks {
+  struct Crossed {
+    uint32_t which;  // link or ring
+    uint32_t times;
+  };
+
+  RingLinks(GroupLinks links, const std::vector<Ring>& rings)
+      : free(links.free()), rings_of_link(free.size()) {
+    first.reserve(rings.size() + 1);
+    widths.reserve(rings.size());
+    for (uint32_t ring = 0; ring < rings.size(); ++ring) {
+      first.push_back(static_cast<uint32_t>(links_of_ring.size()));
+      double width = std::numeric_limits<double>::infinity();
+      links.ForEachLink(rings[ring], [&](uint32_t link, uint32_t times) {
+        links_of_ring.push_back({link, times});
+        rings_of_link[link].push_back({ring, times});
+        width = std::min(width, free[link] / times);
+      });
+      widths.push_back(width);
+    }
+    first.push_back(static_cast<uint32_t>(links_of_ring.size()));
+  }
+
+  std::span<const Crossed> Of(uint32_t ring) const {
+    return std::span(links_of_ring).subspan(first[ring], first[ring + 1] - first[ring]);
+  }
+
+  std::vector<double> free;    // of links, before anything is packed
+  std::vector<double> widths;  // of rings, likewise: GroupLinks::Bottleneck
+  std::vector<uint32_t> first;
+  std::vector<Crossed> links_of_ring;
+  std::vector<std::vector<Crossed>> rings_of_link;
+};
+
+// The widths of thousands of rings while some are packed. What is free only becomes less, so only
+// rings that share a link with the one that is taken become narrower.
+class RingWidths {
+ public:
+  explicit RingWidths(const RingLinks& links)
+      : links_(links), free_(links.free), widths_(links.widths) {}
+
+  size_t size() const { return widths_.size(); }
+  double Of(uint32_t ring) const { return widths_[ring]; }
+  // As of GroupLinks::Bottleneck.
+  double Total(uint32_t ring) const {
+    double total = 0;
+    for (const auto& [link, times] : links_.Of(ring)) total += free_[link];
+    return total;
+  }
+  void Take(uint32_t ring, double rate) {
+    for (const auto& [link, times] : links_.Of(ring)) {
+      for (uint32_t time = 0; time < times; ++time) free_[link] -= rate;
+      for (const RingLinks::Crossed& other : links_.rings_of_link[link])
+        widths_[other.which] = std::min(widths_[other.which], free_[link] / other.times);
+    }
+  }
+
+ private:
+  const RingLinks& links_;
+  std::vector<double> free_;
+  std::vector<double> widths_;
+};
+
 // A packing: how many units each ring gets, and what they carry together.
 struct Packing {
   std::vector<uint32_t> weight;
@@ -161,7 +232,8 @@ constexpr uint32_t kRestarts = 48;
 // Keeps taking the widest ring, one unit (a part of the best single ring) at a time, until no unit
 // is left anywhere. Of equally wide rings, seed 0 takes the one over the least used links, other
 // seeds any.
-Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double part, uint64_t seed) {
+Packing PackGreedily(const RingLinks& links, double part, uint64_t seed) {
+  RingWidths rings(links);
   std::mt19937_64 random(seed);
   Packing packing;
   packing.weight.assign(rings.size(), 0);
@@ -172,14 +244,15 @@ Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double pa
     double best_total = 0;
     uint32_t equals = 0;
     for (uint32_t i = 0; i < rings.size(); ++i) {
-      double total = 0;
-      const double bottleneck = links.Bottleneck(rings[i], &total);
+      const double bottleneck = rings.Of(i);
       const bool wider = bottleneck > best_bottleneck * (1 + kTolerance);
       const bool as_wide = bottleneck >= best_bottleneck * (1 - kTolerance);
       equals = wider ? 1 : equals + (as_wide ? 1 : 0);
+      if (!as_wide) continue;
+      const double total = seed == 0 ? rings.Total(i) : 0;
       const bool preferred =
-          seed == 0 ? total > best_total * (1 + kTolerance) : as_wide && random() % equals == 0;
-      if (wider || (as_wide && preferred)) {
+          seed == 0 ? total > best_total * (1 + kTolerance) : random() % equals == 0;
+      if (wider || preferred) {
         best = i;
         best_bottleneck = bottleneck;
         best_total = total;
@@ -191,7 +264,7 @@ Packing PackGreedily(GroupLinks links, const std::vector<Ring>& rings, double pa
       packing.widest_rate = best_bottleneck;
     }
     if (best_bottleneck < unit * (1 - kTolerance)) break;
-    links.Take(rings[best], unit);
+    rings.Take(best, unit);
     ++packing.weight[best];
     packing.rate += unit;
   }
@@ -219,9 +292,10 @@ Packing PackAllPairs(GroupLinks links, const std::vector<Ring>& rings) {
 // number of seeded restarts. A single ring if that carries as much as any.
 Packing PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
   const double bound = links.LeavingAMember() * (1 - 1e-6);
-  Packing best = PackGreedily(links, rings, 0.25, 0);
+  const RingLinks crossed(links, rings);
+  Packing best = PackGreedily(crossed, 0.25, 0);
   for (uint64_t seed = 1; seed <= kRestarts && best.rate < bound; ++seed) {
-    Packing other = PackGreedily(links, rings, seed % 2 == 0 ? 0.25 : 0.5, seed);
+    Packing other = PackGreedily(crossed, seed % 2 == 0 ? 0.25 : 0.5, seed);
     if (other.rate > best.rate * (1 + kTolerance)) best = std::move(other);
   }
   if (best.rate < bound && rings.front().size() <= kMostCovered) {

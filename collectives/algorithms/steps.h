@@ -70,7 +70,7 @@ struct Chunks {
 
 enum class Combine : uint8_t { kCopy, kAdd };
 
-// `from` sends `to` one message per step, in so many steps in a row. Legs with the same step,
+// `from` sends `to` one message per step, in this many steps in a row. Legs with the same step,
 // sender and receiver are pieces of one message; those with the same position as both copy within
 // its memory.
 struct Leg {

@@ -43,7 +43,7 @@ class Pipeline {
   Pipeline() = default;
   explicit Pipeline(std::vector<Hop> hops);
   // A pipeline whose filling is counted elsewhere (Choice::start): all bytes on all hops at once,
-  // each taking so many seconds.
+  // each taking this many seconds.
   explicit Pipeline(double seconds) : fills_(false), seconds_(seconds) {}
 
   uint32_t BestPieces(Bytes bytes) const;

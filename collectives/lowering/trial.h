@@ -38,7 +38,7 @@ std::vector<std::vector<uint32_t>> DealRanks(const std::vector<uint32_t>& ranks,
 // other; other ranks are idle.
 Schedule TrialSchedule(const Trial& trial, const std::vector<Bytes>& sizes, uint32_t devices);
 
-// What the trial's first group takes for so many bytes.
+// What the trial's first group takes for this many bytes.
 Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner);
 
 // From the common start until the last rank of the last group is done. Zero for groups of one.

@@ -46,7 +46,7 @@ struct ChoiceQuestion {
   uint32_t channels = 0;               // > 0 caps them
 };
 
-// How long it takes to launch a collective that runs on so many of NCCL's channels.
+// How long it takes to launch a collective that runs on this many of NCCL's channels.
 Seconds LaunchTime(const Cluster& cluster, uint32_t channels);
 
 // What a library's model must know about a group; neither is set on other makers' devices.

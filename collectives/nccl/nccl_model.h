@@ -95,7 +95,7 @@ std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Byte
 // All combinations that NCCL has, in the order of its tables: algorithms, each LL, LL128, Simple.
 std::vector<NcclCost> AllCosts(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
 
-// How many channels NCCL would use for so many bytes.
+// How many channels NCCL would use for this many bytes.
 uint32_t ChannelsFor(const NcclGroup& group, const NcclCost& cost, Bytes bytes);
 
 // How many channels all-to-all and send-receive run on: all there are, rounded to a power of two,

@@ -265,7 +265,7 @@ bool IsKnown(const NcclGroup& group) {
          group.generation >= NcclGeneration::kAmpere;
 }
 
-// Channels that one peer gets for so many bytes.
+// Channels that one peer gets for this many bytes.
 uint32_t ChannelsOfPeer(const NcclGroup& group, Bytes bytes) {
   const uint32_t all = PeerChannels(group);
   uint32_t channels = all;

@@ -52,7 +52,7 @@ std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Byte
 
 NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, const NcclCost& chosen);
 
-// Share of the links that so many disjoint rings reach.
+// Share of the links that this many disjoint rings reach.
 double ShareOfRings(uint32_t rings);
 inline constexpr uint32_t kRcclChannelsOfRing = 4;
 inline constexpr uint32_t kRcclSendChannels = 64;

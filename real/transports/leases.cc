@@ -31,6 +31,7 @@ class MpiLeases final : public Leases {
 
   uint64_t Next() override {
     const std::lock_guard lock(mutex_);
+    const LostRankWatch watch(transport_, "MPI");
     const uint64_t one = 1;
     uint64_t number = 0;
     MPI_Fetch_and_op(&one, &number, MPI_UINT64_T, 0, 0, MPI_SUM, window_);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,8 +11,9 @@
 
 namespace rehearse {
 
-LostRankWatch::LostRankWatch(Transport& transport, const char* who_waits)
-    : transport_(transport), who_waits_(who_waits) {
+LostRankWatch::LostRankWatch(Transport& transport, const char* who_waits,
+                             std::function<bool()> is_inside)
+    : transport_(transport), who_waits_(who_waits), is_inside_(std::move(is_inside)) {
   try {
     thread_ = std::thread([this] { Watch(); });
   } catch (const std::system_error&) {
@@ -31,13 +33,15 @@ LostRankWatch::~LostRankWatch() {
 void LostRankWatch::Watch() {
   constexpr std::chrono::milliseconds kBetweenLooks{100};
   constexpr int kLooksToReturn = 25;
-  int looks = 0;  // since the loss
+  int looks = 0;  // since the loss, inside the call
   std::unique_lock<std::mutex> lock(mutex_);
   while (!changed_.wait_for(lock, kBetweenLooks, [this] { return is_over_; })) {
+    const bool is_inside = !is_inside_ || is_inside_();
     try {
       transport_.Check();
     } catch (const std::exception& lost) {
-      if (++looks < kLooksToReturn) continue;
+      if (!is_inside) looks = 0;
+      if (!is_inside || ++looks < kLooksToReturn) continue;
       Say(fmt::format("rank {}: {}; {} still waits for it", transport_.rank(), lost.what(),
                       who_waits_));
       std::_Exit(1);

@@ -249,7 +249,8 @@ std::optional<uint64_t> RollCall::EventsIfAllWait() const {
   uint64_t events = 0;
   for (uint32_t i = 0; i < local_ranks_; ++i) {
     const Slot& slot = shared_->slots[i];
-    if (slot.waits.load() == 0 || slot.has_signed_off.load() != 0) return std::nullopt;
+    if (slot.has_signed_off.load() != 0) continue;  // nothing more comes from it
+    if (slot.waits.load() == 0) return std::nullopt;
     events += slot.events.load();
   }
   return events;
@@ -269,6 +270,7 @@ std::string RollCall::DescribeWaits() const {
   };
   std::vector<uint32_t> order(local_ranks_);
   std::iota(order.begin(), order.end(), 0u);
+  std::erase_if(order, [this](uint32_t i) { return shared_->slots[i].has_signed_off.load() != 0; });
   std::stable_partition(order.begin(), order.end(), is_mutual);
   constexpr size_t kMostDescribed = 4;
   std::string who;

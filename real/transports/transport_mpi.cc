@@ -57,8 +57,7 @@ class MpiTransport final : public Transport {
                    [] { return told_to_stop.load(); }) {
     int provided = MPI_THREAD_SINGLE;
     {
-      const LostRankWatch watch(*this, "MPI");
-      const LongWait wait(*this, std::nullopt);
+      const Inside call(*this);
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
     }
     int rank = 0;
@@ -82,8 +81,7 @@ class MpiTransport final : public Transport {
     if (gave_up_.load()) {
       roll_call_.LeaveTogether(kPartingPatience);
     } else {
-      const LostRankWatch watch(*this, "MPI");
-      const LongWait wait(*this, std::nullopt);
+      const Inside call(*this);
       MPI_Finalize();
     }
   }
@@ -97,6 +95,7 @@ class MpiTransport final : public Transport {
   Handle Send(uint32_t to, uint32_t tag, const void* data, size_t bytes) override {
     auto message = std::make_unique<MpiMessage>();
     message->peer = to;
+    const Inside call(*this, to);
     MPI_Isend(data, Length(bytes), MPI_BYTE, static_cast<int>(to), static_cast<int>(tag),
               MPI_COMM_WORLD, &message->request);
     return message;
@@ -105,6 +104,7 @@ class MpiTransport final : public Transport {
   Handle Receive(uint32_t from, uint32_t tag, void* data, size_t bytes) override {
     auto message = std::make_unique<MpiMessage>();
     message->peer = from;
+    const Inside call(*this, from);
     MPI_Irecv(data, Length(bytes), MPI_BYTE, static_cast<int>(from), static_cast<int>(tag),
               MPI_COMM_WORLD, &message->request);
     return message;
@@ -117,7 +117,10 @@ class MpiTransport final : public Transport {
 
   void Barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    {
+      const Inside call(*this);
+      MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    }
     WaitFor(&request);
   }
 
@@ -130,10 +133,29 @@ class MpiTransport final : public Transport {
 
   void set_activity(const char* text) noexcept override { roll_call_.set_activity(text); }
 
+  // Around calls of MPI, any of which may wait for `peer` or for several: one that sends may first
+  // have to connect, and even one that only looks may wait for another rank's answer.
+  class Inside {
+   public:
+    explicit Inside(MpiTransport& transport, std::optional<uint32_t> peer = std::nullopt)
+        : calls_(transport.calls_) {
+      transport.latest_peer_.store(peer ? static_cast<int64_t>(*peer) : kSeveral,
+                                   std::memory_order_relaxed);
+      calls_.fetch_add(kOneBegun + 1, std::memory_order_relaxed);
+    }
+    ~Inside() { calls_.fetch_sub(1, std::memory_order_relaxed); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    std::atomic<uint64_t>& calls_;
+  };
+
   // Progresses the request, which `peer` has to meet, or several ranks; throws RankLost if it can
   // no longer end.
   void WaitFor(MPI_Request* request, std::optional<uint32_t> peer = std::nullopt) {
     constexpr uint32_t kLookEvery = 256;
+    const Inside call(*this, peer);
     std::optional<LongWait> wait;
     int done = 0;
     for (uint32_t i = 1;; ++i) {
@@ -164,6 +186,22 @@ class MpiTransport final : public Transport {
     RollCall* const roll_call_;
   };
 
+  // Asked by the watch. If none has begun or ended since it last asked, they wait, which the roll
+  // call has to know as well.
+  bool IsInside() {
+    const uint64_t calls = calls_.load();
+    const bool is_inside = calls % kOneBegun > 0;
+    if (!is_inside || calls != calls_seen_) {
+      stuck_.reset();
+    } else if (!stuck_) {
+      const int64_t peer = latest_peer_.load();
+      stuck_.emplace(*this,
+                     peer == kSeveral ? std::nullopt : std::optional(static_cast<uint32_t>(peer)));
+    }
+    calls_seen_ = calls;
+    return is_inside;
+  }
+
   void LookAround() {
     const std::lock_guard<std::mutex> lock(roll_call_mutex_);
     std::optional<std::string> trouble = roll_call_.Trouble();
@@ -179,6 +217,13 @@ class MpiTransport final : public Transport {
   std::mutex roll_call_mutex_;
   std::atomic<bool> gave_up_{false};  // if so, MPI cannot be ended in an orderly way
   uint32_t spins_ = 0;
+  static constexpr uint64_t kOneBegun = uint64_t{1} << 32;
+  static constexpr int64_t kSeveral = -1;
+  std::atomic<uint64_t> calls_{0};  // begun so far, times kOneBegun, and those under way
+  std::atomic<int64_t> latest_peer_{kSeveral};
+  uint64_t calls_seen_ = 0;  // these two are the watch's
+  std::optional<LongWait> stuck_;
+  LostRankWatch watch_{*this, "MPI", [this] { return IsInside(); }};
 };
 
 // ---- MPI's own collectives ----------------------------------------------------------------------
@@ -186,7 +231,7 @@ class MpiTransport final : public Transport {
 class MpiCollectives : public Collectives {
  public:
   MpiCollectives(MpiTransport& transport, const Schedule& schedule) : transport_(transport) {
-    const LostRankWatch watch(transport, "MPI");
+    const MpiTransport::Inside call(transport);
     for (const Communicator& communicator : schedule.communicators) {
       const auto position = communicator.PositionOf(transport.rank());
       MPI_Comm split = MPI_COMM_NULL;
@@ -215,6 +260,7 @@ class MpiCollectives : public Collectives {
     const void* source = in_place ? MPI_IN_PLACE : static_cast<const void*>(call.from);
     std::vector<T> apart;
     MPI_Request request = MPI_REQUEST_NULL;
+    const MpiTransport::Inside inside(transport_);
     switch (collective.kind) {
       case CollectiveKind::kAllReduce:
         MPI_Iallreduce(source, call.to, to, type, operation, group, &request);

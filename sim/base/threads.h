@@ -41,8 +41,8 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Calls work(0) to work(count - 1), in any order, on so many threads; 0: as many as the machine has
-// cores. If there is no room for so many, a quarter of those that fit do it, which leaves the
+// Calls work(0) to work(count - 1), in any order, on this many threads; 0: as many as the machine
+// has cores. If there is no room for them, a quarter of those that fit do it, which leaves the
 // memory of the others to the work. When all are done, the first exception by index is thrown
 // again.
 void InParallel(size_t count, unsigned threads, const std::function<void(size_t)>& work);

@@ -135,7 +135,7 @@ struct Program {
 // Builds a Program. Ids are given in call order. Not thread-safe.
 class ProgramBuilder {
  public:
-  // Makes room for so many, if the caller knows.
+  // Makes room for this many, if the caller knows.
   void Reserve(size_t tasks, size_t edges, size_t spans);
 
   // CHECKs a positive, finite capacity.

@@ -178,7 +178,7 @@ void TransferNetwork::LeaveComponent(uint32_t flow) {
 // connected with others are left to UpdateRates, unless most flows began just now.
 void TransferNetwork::SolveComponents() {
   const size_t most = 2 * begun_.size() >= moving_ ? flows_.size() : begun_.size();
-  size_t patience = 2 * begun_.size() + 8;  // flows that a walk may visit in vain
+  size_t patience = 2 * begun_.size() + 8;  // flows that a walk may visit for nothing
   for (const uint32_t flow : begun_) {
     if (flows_[flow].visit >= first_visit_) continue;
     if (WalkFrom(flow, most)) {

@@ -117,7 +117,7 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);
 // something is missing.
 Comparison CompareResults(const JsonReader& a, const JsonReader& b);
 
-// `rows`: at most so many of each list. If not given, ten of the ops that differ most, and all of
+// `rows`: at most this many of each list. If not given, ten of the ops that differ most, and all of
 // the other lists; in a table, all ops. The JSON has all lists except the ops.
 std::string ToText(const Comparison& comparison, bool color, std::optional<size_t> rows = {});
 nlohmann::ordered_json ToJson(const Comparison& comparison, std::optional<size_t> rows = {});

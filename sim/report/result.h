@@ -142,7 +142,7 @@ struct Result {
   // Of the rank with the least room on its device: the fullest, if all devices have the same size.
   MemoryUse memory;
   Bytes memory_capacity;      // of that rank's device; 0 when unknown
-  Bytes memory_reserve;       // about what libraries and the driver take besides; 0 when unknown
+  Bytes memory_reserve;       // about what libraries and the driver also take; 0 if unknown
   uint32_t memory_rank = 0;   // within its job, if there are several
   std::string tightest_rank;  // its name, "" if all devices have the same size
   // Those in use, busiest first (utilization, then order). Links that behave alike are one entry if

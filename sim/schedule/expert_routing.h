@@ -52,7 +52,7 @@ struct ExpertRouting {
 // CHECKs that experts, groups and choices fit (workloads/networks/model.cc refuses what does not).
 ExpertRouting MakeRouting(const std::vector<double>& attributes);
 
-// How many choices of so many tokens are taken; for whole runs.
+// How many choices of this many tokens are taken; for whole runs.
 uint64_t KeptRows(const ExpertRouting& routing, uint64_t tokens);
 
 }  // namespace rehearse

@@ -127,7 +127,7 @@ enum class Kernel : uint8_t {
   //                                                                               reads X; writes Y
   kFlatten,
   kFlattenBackward,  // reads dY; writes dX
-  // Y joins the columns of X and Z in so many equal blocks that take turns, x0 z0 x1 z1 …, so that
+  // Y joins the columns of X and Z in equal blocks that take turns, x0 z0 x1 z1 …, so that
   // pieces of joined columns are joined pieces. Attributes: blocks on this rank.
   //                                                                            reads X, Z; writes Y
   kConcatenate,
@@ -162,7 +162,7 @@ enum class Kernel : uint8_t {
   kPutKeys,
   // The core of X's queries over the keys of KV alone, where O is zero and L -infinity for a query
   // without one. Attributes: those of kAttention with the window, ranks that share a sequence,
-  // balanced (0 or 1), step: KV has the rows of the rank so many before this one, cyclically; -1:
+  // balanced (0 or 1), step: KV has the rows of the rank this many before this one, cyclically; -1:
   // those of all ranks, rank by rank.                                   reads X, KV; writes O, L
   kAttentionPart,
   // O and L are those over all keys. dQ into its columns of dX, added to what is there where dX is

@@ -4,6 +4,7 @@ import contextlib
 import glob
 import json
 import os
+import random
 import re
 import secrets
 import shutil
@@ -26,6 +27,7 @@ _EXECUTE = ["execute", os.path.join(SCENARIOS, "cpu-4d.json"), "--out", "out", "
 _WRAPPER = """#!/bin/sh
 echo "$PMIX_NAMESPACE" > "$CONTROL"/job
 echo $$ > "$CONTROL"/pid."${RANK:-$OMPI_COMM_WORLD_RANK}"
+if [ -n "$STUCK" ]; then export LD_PRELOAD="$STUCK"; fi
 exec "$@"
 """
 _FOREVER, _A_FEW = "100000", "4"
@@ -117,14 +119,27 @@ class _Run:
 class _Mpirun(_Run):
     """A command under mpirun; endless ones never end on their own."""
 
-    def __init__(self, program, folder, arguments, options=()):
+    def __init__(self, program, folder, arguments, options=(), stuck=None):
         super().__init__(program, folder)
-        self.start_again(arguments, options)
+        self.start_again(arguments, options, stuck)
 
-    def start_again(self, arguments, options=()):
+    @property
+    def stuck(self):
+        """What makes a rank stick inside MPI, compiled."""
+        library = os.path.join(self.control, "stuck.so")
+        if not os.path.exists(library):
+            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stuck_in_mpi.c")
+            subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+        return library
+
+    def start_again(self, arguments, options=(), stuck=None):
+        """stuck: which rank, in which call of MPI, after how many of them."""
         self.children = []
+        variables = {}
+        if stuck:
+            variables = dict(zip(("STUCK_RANK", "STUCK_IN", "STUCK_AFTER"), map(str, stuck)), STUCK=self.stuck)
         self._start(["mpirun", "--allow-run-as-root", "--oversubscribe", *options, "-n", str(RANKS), self.wrapper,
-                     self.program, *arguments])
+                     self.program, *arguments], **variables)
 
 
 class _Torchrun(_Run):
@@ -215,8 +230,12 @@ def _unplug(run, victim, chance):
     run.unplug()
 
 
+def _wait(run, victim, chance):
+    """It is stuck already, or will be."""
+
+
 # Kind of run, hazard, what happens to the rank, how the run starts.
-def _cases(names):
+def _cases(names, chance=random):
     def execute(program, folder, victim):
         return _Mpirun(program, folder, [*_EXECUTE, _FOREVER])
 
@@ -226,6 +245,12 @@ def _cases(names):
     def execute_over_tcp(program, folder, victim):   # Open MPI may connect anew, and the run goes on
         return _Mpirun(program, folder, [*_EXECUTE, _A_FEW], ["--mca", "btl", "tcp,self"])
 
+    def execute_stuck(program, folder, victim):
+        call = chance.choice(["send", "test", "finalize"])
+        after = 0 if call == "finalize" else chance.randrange(1000)
+        return _Mpirun(program, folder, [*_EXECUTE, _A_FEW if call == "finalize" else _FOREVER],
+                       stuck=(victim, call, after))
+
     def sharing(arguments):
         return lambda program, folder, victim: _Mpirun(program, folder, arguments)
 
@@ -234,7 +259,8 @@ def _cases(names):
                                                          victim if has_cable else None)
 
     cases = [("mpi", "killed", _kill, execute), ("mpi", "stopped", _stop, execute),
-             ("mpi", "slowed down", _slow, execute_shortly), ("mpi", "connections cut", _cut, execute_over_tcp)]
+             ("mpi", "slowed down", _slow, execute_shortly), ("mpi", "connections cut", _cut, execute_over_tcp),
+             ("mpi", "stuck inside MPI", _wait, execute_stuck)]
     for name, arguments in SHARED.items():
         cases += [(name, hazard, what, sharing(arguments))
                   for hazard, what in (("killed", _kill), ("stopped", _stop), ("slowed down", _slow))]
@@ -319,10 +345,12 @@ def disturb(names, program, cases, chance, folder, report):
     may_cut = os.geteuid() == 0 and shutil.which("ss") is not None and shutil.which("ip") is not None
     if not may_cut:
         report.skipped("ranks that are cut off", "this takes root, ss and ip")
-    for kind, hazard, what, start in _cases(names):
+    if shutil.which("mpicc") is None:
+        report.skipped("ranks that are stuck inside MPI", "there is no mpicc")
+    for kind, hazard, what, start in _cases(names, chance):
         if (_double(program) if kind == "tcp" else shutil.which("mpirun")) is None:
             continue
-        if what in (_cut, _unplug) and not may_cut:
+        if what in (_cut, _unplug) and not may_cut or what is _wait and shutil.which("mpicc") is None:
             continue
         judge = _Judge(kind, hazard, program, report)
         for _ in range(cases):
@@ -348,7 +376,7 @@ def _disturb_once(judge, what, start, chance, folder):
         if not run.ended():
             with contextlib.suppress(ProcessLookupError):
                 what(run, victim, chance)
-        may_go_on = judge.hazard in ("slowed down", "connections cut")
+        may_go_on = judge.hazard in ("slowed down", "connections cut", "stuck inside MPI")   # or is stuck only later
         code = run.wait(SLOW_SECONDS if may_go_on else SECONDS)
         judge.judge(run, victim, code, time.monotonic() - begin)
     finally:

@@ -6,7 +6,7 @@
 // Of an infrastructure: drawn=yes (nothing is to be merged), step_overhead, collective_overhead,
 // channel_overhead, network_plugin. Of a component: kind (a vertex's), device, and node, which may
 // be empty, where one device holds a whole cluster. Of a link: kind, efficiency, one_way=yes (from
-// ep1 to ep2), cables (so many beside each other).
+// ep1 to ep2), cables (how many lie beside each other).
 #pragma once
 
 #include <map>

@@ -39,7 +39,7 @@ ClusterLink PcieLinkOf(PcieSlot slot, Seconds latency);
 std::optional<double> ParseGigatransfers(std::string_view link_speed);
 inline constexpr PcieSlot kUnknownSlot = {8, 16};  // NCCL's assumption
 
-// The slot that carries so many GB/s after coding, as hwloc gives it: 15.753846 is 8 GT/s on 16
+// The slot that carries this many GB/s after coding, as hwloc gives it: 15.753846 is 8 GT/s on 16
 // lanes. Of several, the one with the most lanes up to 16, all of which carry the same; if none
 // does, the nearest.
 PcieSlot SlotThatCarries(double gigabytes);

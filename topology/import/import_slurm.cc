@@ -233,7 +233,7 @@ class SlurmReader {
 // what comes from the switches below, each of which deals its own to all switches above it.
 std::vector<double> UpwardsOf(const std::vector<SlurmSwitch>& switches) {
   std::vector<double> upwards(switches.size());
-  std::vector<uint32_t> waits;  // for so many switches below
+  std::vector<uint32_t> waits;  // for how many switches below
   std::vector<std::vector<uint32_t>> parents(switches.size());
   std::vector<uint32_t> ready;
   for (uint32_t i = 0; i < switches.size(); ++i) {

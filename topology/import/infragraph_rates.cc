@@ -18,7 +18,7 @@ namespace {
 bool IsSmallLetter(char c) { return c >= 'a' && c <= 'z'; }
 bool IsInfraDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Where a word of the text begins so; npos: nowhere.
+// Where a word of the text begins with this; npos: nowhere.
 size_t FindWord(std::string_view text, std::string_view begin) {
   for (size_t at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1))
     if (at == 0 || !IsSmallLetter(text[at - 1])) return at;

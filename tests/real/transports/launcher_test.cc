@@ -1,6 +1,7 @@
 // Which rank a process is, from the variables of the launchers; roll calls of real processes.
 #include "real/transports/launcher.h"
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "real/transports/lost_rank_watch.h"
 #include "real/transports/roll_call.h"
 #include "sim/base/error.h"
 
@@ -210,11 +212,16 @@ TEST(RollCallTest, ARankThatComputesForLongIsNotLost) {
   EXPECT_FALSE(roll.Trouble().has_value());
 }
 
-// Both are alive, and what is between them is broken.
+// Both are alive, and what is between them is broken. Of a third, which has signed off, nothing is
+// expected.
 TEST(RollCallTest, RanksThatAllWaitInVainEndAfter20Seconds) {
   const std::string job = JobName("waits");
+  const pid_t third = Fork([&] {
+    const RollCall roll(job, 2, 3, 2, 10);
+    return 0;
+  });
   const pid_t other = Fork([&] {
-    RollCall roll(job, 1, 2, 1, 10);
+    RollCall roll(job, 1, 3, 1, 10);
     roll.set_activity("op 4 \"all-reduce\"");
     roll.BeginWait(0);
     for (int i = 0; i < 3000 && !roll.Trouble(); ++i)
@@ -222,7 +229,8 @@ TEST(RollCallTest, RanksThatAllWaitInVainEndAfter20Seconds) {
     roll.EndWait();
     return roll.Trouble() ? 0 : 1;
   });
-  RollCall roll(job, 0, 2, 0, 10);
+  RollCall roll(job, 0, 3, 0, 10);
+  EXPECT_EQ(ExitCode(third), 0);
   roll.set_activity("op 3 \"all-gather\"");
   roll.BeginWait(1);
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -296,6 +304,46 @@ TEST(RollCallTest, AReasonReachesTheOthers) {
   RollCall roll(job, 0, 2, 0, 10);
   EXPECT_EQ(ExitCode(other), 0);
   EXPECT_EQ(roll.Trouble().value_or(""), "rank 1: out of paper");
+}
+
+// A transport that only knows whether a rank is lost.
+class Losing final : public Transport {
+ public:
+  const char* name() const override { return "losing"; }
+  uint32_t rank() const override { return 1; }
+  uint32_t size() const override { return 4; }
+  uint32_t ranks_on_host() const override { return 4; }
+  bool has_common_clock() const override { return true; }
+  Handle Send(uint32_t, uint32_t, const void*, size_t) override { return nullptr; }
+  Handle Receive(uint32_t, uint32_t, void*, size_t) override { return nullptr; }
+  void Wait(Handle) override {}
+  void Barrier() override {}
+  void Check() override {
+    if (is_lost.load()) throw RankLost("rank 3 is gone");
+  }
+  void Abort(const std::string&) noexcept override {}
+  void set_activity(const char*) noexcept override {}
+
+  std::atomic<bool> is_lost{true};
+};
+
+// A few seconds after a rank is lost, while the process is inside a call, and not before.
+TEST(LostRankWatchTest, ACallThatDoesNotReturnEndsTheProcess) {
+  const auto start = [](bool is_lost, bool is_inside) {
+    return Fork([=] {
+      Losing transport;
+      transport.is_lost = is_lost;
+      const LostRankWatch watch(transport, "MPI", [=] { return is_inside; });
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      return 7;
+    });
+  };
+  const pid_t stuck = start(true, true);
+  const pid_t outside = start(true, false);
+  const pid_t waits = start(false, true);
+  EXPECT_EQ(ExitCode(stuck), 1);
+  EXPECT_EQ(ExitCode(outside), 7);
+  EXPECT_EQ(ExitCode(waits), 7);
 }
 
 }  // namespace launcher_test

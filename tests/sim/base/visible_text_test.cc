@@ -16,6 +16,7 @@ TEST(VisibleTextTest, WhatATerminalObeysIsWrittenOut) {
   EXPECT_EQ(VisibleText("a\x1b[31mb\x7f"), "a\\x1b[31mb\\x7f");
   EXPECT_EQ(VisibleText("a\nb\tc\rd"), "a\\nb\\tc\\rd");
   EXPECT_EQ(VisibleText(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(VisibleText("\xc2\x9f\xc2\xa0"), "\\u009f\xc2\xa0");  // the last one, and a wide blank
   EXPECT_EQ(VisibleText("\xc2\x9b"
                         "31m"),
             "\\u009b31m");  // CSI in one character

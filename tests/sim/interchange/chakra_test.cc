@@ -334,6 +334,50 @@ TEST_F(ChakraTest, ATraceOfOthersIsASchedule) {
   EXPECT_THAT(remarks, HasSubstr("not understood: comm_priority"));
 }
 
+// By the clock if it was measured, by its operations if it has any, by its bytes, or not at all; on
+// the host nothing occupies the device.
+TEST_F(ChakraTest, ANodeTakesWhatItSaysThatItTakes) {
+  const TraceText trace = TraceText()
+                              .Node(1, chakra::kCompute, {}, {{chakra::kNumOps, 16000}}, 9)
+                              .Node(2, chakra::kCompute, {1}, {{chakra::kNumOps, 16}})
+                              .Node(3, chakra::kCompute, {2}, {{chakra::kTensorSize, 5}})
+                              .Node(4, chakra::kCompute, {3})
+                              .Node(5, chakra::kCompute, {4}, {{chakra::kNumOps, 1}});
+  Write("s.0.et", trace.text());
+  const Schedule schedule = Imported();
+  ASSERT_EQ(schedule.roles[0].ops.size(), 5u);
+  const auto of = [&](size_t op) { return std::get<Compute>(schedule.roles[0].ops[op].work); };
+  EXPECT_EQ(of(0).kind, ComputeKind::kFixed);
+  EXPECT_EQ(of(0).duration, Seconds(9e-6));
+  EXPECT_FALSE(IsWait(of(0)));
+  // 16 operations are 2 x 2 x 2 x 2: three matrices of 4 elements of 2 bytes.
+  EXPECT_EQ(of(1).kind, ComputeKind::kGemm);
+  EXPECT_EQ(of(1).gemm.k, 2u);
+  EXPECT_EQ(of(1).bytes, Bytes(24));
+  EXPECT_EQ(of(2).kind, ComputeKind::kMemory);
+  EXPECT_EQ(of(2).bytes, Bytes(5));
+  for (const size_t op : {3, 4}) {
+    EXPECT_EQ(of(op).kind, ComputeKind::kFixed);
+    EXPECT_EQ(of(op).duration, Seconds(0));
+    EXPECT_TRUE(IsWait(of(op)));
+  }
+  EXPECT_THAT(Import().remarks, Contains(HasSubstr("2 nodes without a time or a size")));
+}
+
+TEST_F(ChakraTest, FilesOfTwoRunsOrTwiceOneRankAreRefused) {
+  const std::string text = TraceText().Compute(1, {}, 5).text();
+  Write("s.0.et", text);
+  Write("t.1.et", text);
+  ExpectMistake({"expected a trace of \"", "like the others"});
+  fs::remove(folder_ / "t.1.et");
+  Write("s.00.et", text);
+  ExpectMistake({"both of rank 0"});
+  fs::remove(folder_ / "s.00.et");
+  Write("a.json", "{}");
+  Write("b.json", "{}");
+  ExpectMistake({"expected one JSON of groups of ranks"});
+}
+
 TEST_F(ChakraTest, CollectivesGoOverTheirGroups) {
   for (const uint32_t rank : {0, 1, 2, 3}) {
     TraceText trace;

@@ -13,9 +13,11 @@
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "sim/interchange/kineto_read.h"
+#include "sim/interchange/kineto_write.h"
 #include "sim/report/timeline_record.h"
 #include "sim/schedule/schedule_json.h"
 #include "tests/sim/interchange/kineto_traces.h"
+#include "tests/sim/sample_step.h"
 
 namespace rehearse {
 namespace kineto_test {
@@ -112,6 +114,56 @@ TEST_F(KinetoTest, WhatWasMeasuredIsATimelineOnOneClock) {
   EXPECT_EQ(second.end, Us(190));
 }
 
+// On stream 7, after one in 10..110 us: one that begins at 100, and one that is over before.
+TEST_F(KinetoTest, KernelsOfAStreamThatOverlapFollowEachOther) {
+  KinetoText trace(0, 1);
+  trace.Kernel("gemm", 7, 0, 10, 100)
+      .Kernel("launched early", 7, 1, 100, 30)
+      .Kernel("inside", 7, 2, 105, 3)
+      .Kernel("beside", 8, 3, 100, 15);
+  Write("rank0.json", trace.text());
+  EXPECT_THAT(Import().remarks,
+              Contains(HasSubstr("2 kernels and copies begin before the previous one")));
+  const TimelineRecord record = ImportedTimeline();
+  const Timeline& timeline = record.Median();
+  std::map<std::string, const Span*> spans;
+  for (const Span& span : timeline.spans) spans[record.OpOf(span).name] = &span;
+  ASSERT_EQ(spans.size(), 4u);
+  // The first begins at 0 now.
+  EXPECT_EQ(spans["gemm"]->end, Us(100));
+  EXPECT_EQ(spans["launched early"]->ready, Us(100));
+  EXPECT_EQ(spans["launched early"]->begin, Us(100));
+  EXPECT_EQ(spans["launched early"]->end, Us(120));
+  EXPECT_EQ(spans["inside"]->begin, Us(120));
+  EXPECT_EQ(spans["inside"]->end, Us(120));
+  EXPECT_EQ(spans["beside"]->begin, Us(90));  // streams may overlap
+  EXPECT_EQ(timeline.step, Us(120));
+}
+
+// To the picosecond, with what each op waited for; also rank by rank in a folded timeline.
+TEST_F(KinetoTest, WhatRehearseWritesComesBackAsItWas) {
+  TwoRankStep step;
+  step.timeline.spans[1].begin = step.timeline.spans[1].begin + Time(1);
+  step.schedule.roles[0].ops[2] =
+      CollectiveOp("reduce-scatter g", CollectiveKind::kReduceScatter, 1, 600);
+  for (const uint32_t rank : {0u, 1u})
+    Write(KinetoFileName(rank), KinetoTraceOf(step.schedule, step.timeline, {}, rank));
+  const TimelineRecord record = ImportedTimeline();
+  ASSERT_EQ(record.roles.size(), 1u);
+  ASSERT_EQ(record.roles[0].ops.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(record.roles[0].ops[i].name, step.schedule.roles[0].ops[i].name);
+    EXPECT_EQ(record.roles[0].ops[i].phase, step.schedule.roles[0].ops[i].tag.phase);
+    EXPECT_EQ(record.roles[0].ops[i].layer, step.schedule.roles[0].ops[i].tag.layer);
+  }
+  EXPECT_EQ(HashOf(record.Median()), HashOf(step.timeline));
+  // 600 bytes of bfloat16 are 300 elements, of which each of two ranks keeps half; the all-reduce
+  // of 1000 bytes has 500 before and after.
+  const std::string text = Gunzip(KinetoTraceOf(step.schedule, step.timeline, {}, 0), 1u << 20);
+  EXPECT_THAT(text, HasSubstr(R"("In msg nelems": 300, "Out msg nelems": 150, "Group size": 2)"));
+  EXPECT_THAT(text, HasSubstr(R"("In msg nelems": 500, "Out msg nelems": 500, "Group size": 2)"));
+}
+
 TEST_F(KinetoTest, AScheduleKeepsKernelsAndPlaysCollectives) {
   WriteTwoRanks(0);
   const Schedule schedule = ImportedSchedule();
@@ -190,7 +242,8 @@ TEST_F(KinetoTest, MessagesOfPipelinesMeet) {
         "ncclDevKernel_SendRecv", 20, 0, 10, 50,
         fmt::format(R"(, "Collective name": "{}", "In msg nelems": 8, "Out msg nelems": 8,)"
                     R"( "Group size": 2, "dtype": "Float", "Process Group Name": "pp",)"
-                    R"( "Process Group Ranks": [0, 1], "Src Rank": 0, "Dst Rank": 1)",
+                    R"( "Process Group Ranks": [0, 1], "Src Rank": 0, "Dst Rank": 1,)"
+                    R"( "block": [640, 1, 1])",
                     rank == 0 ? "send" : "recv"));
     Write("rank" + std::to_string(rank) + ".json", trace.text());
   }

@@ -130,6 +130,10 @@ TEST_F(NsysTest, RangesOfStepsCutTheRunByWhatWasLaunchedInThem) {
     }
     file.Do(
         fmt::format("INSERT INTO NVTX_EVENTS VALUES (0, 9, 59, 'forward', {}, NULL)", kProcess));
+    for (const char* name : {"step", "12", "", "step of 3 things", "lockstep 4"}) {
+      file.Do(
+          fmt::format("INSERT INTO NVTX_EVENTS VALUES (0, 9, 59, '{}', {}, NULL)", name, kProcess));
+    }
     Kernel(file, 1, 7, 900'000, 901'000, 77);  // nobody's
   }
   std::vector<std::string> remarks;
@@ -138,7 +142,47 @@ TEST_F(NsysTest, RangesOfStepsCutTheRunByWhatWasLaunchedInThem) {
   for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(record.steps[i].timeline.step, Time(1'000'000 + 1000 * static_cast<int64_t>(i)));
   EXPECT_THAT(remarks, Contains(HasSubstr("1 kernels and copies left out: outside of all steps")));
-  EXPECT_THAT(remarks, Contains(HasSubstr("1 of NVTX range")));
+  EXPECT_THAT(remarks, Contains(HasSubstr("6 of NVTX range")));
+}
+
+// A word for steps and a number, however they are joined.
+TEST_F(NsysTest, RangesWithAWordAndANumberAreSteps) {
+  {
+    SqliteConnection file = Make("run.sqlite");
+    int64_t at = 0;
+    for (const char* name :
+         {"step 7", "Iteration_8", "train_step=9", "ProfilerStep#10", "ITER: 11"}) {
+      file.Do(fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, '{}', {}, NULL)", at,
+                          at + 50'000, name, kProcess));
+      file.Do(fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, {}, {}, 0)",
+                          at + 10, at + 20, kProcess, at + 1));
+      Kernel(file, 1, 7, at + 100, at + 200, at + 1);
+      at += 100'000;
+    }
+  }
+  EXPECT_EQ(Imported().steps.size(), 5u);
+}
+
+// A file that traced nothing but kernels, and one with copies and sets of memory but no ranges.
+TEST_F(NsysTest, OnlyTheTablesThatAreThereAreRead) {
+  {
+    SqliteConnection file = Make("run.sqlite");
+    Kernel(file, 1, 7, 1000, 3000);
+    for (const char* table :
+         {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"})
+      file.Do(fmt::format("DROP TABLE {}", table));
+    file.Do(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, \"end\" INTEGER, deviceId "
+        "INTEGER, "
+        "streamId INTEGER, correlationId INTEGER, globalPid INTEGER)");
+    file.Do(fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (3000, 3500, 0, 7, 0, {})",
+                        kProcess));
+  }
+  const TimelineRecord record = Imported();
+  ASSERT_EQ(record.roles[0].ops.size(), 2u);
+  EXPECT_EQ(record.roles[0].ops[0].name, "ampere_bf16_gemm");
+  EXPECT_EQ(record.roles[0].ops[1].name, "Memset");
+  EXPECT_EQ(record.steps[0].timeline.step, Time(2'500'000));
 }
 
 TEST_F(NsysTest, AsAScheduleCollectivesOfUnknownSizeTakeAsLongAsTheyDid) {

@@ -1,10 +1,13 @@
 #include "sim/report/comparison.h"
 
 #include <cmath>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
 #include "tests/sim/sample_step.h"
 
 namespace rehearse {
@@ -175,6 +178,74 @@ TEST(ComparisonTest, RowsAreAsManyAsWanted) {
   EXPECT_THAT(ToText(comparison, false, 1), HasSubstr("... and 4 more (--rows all)\n"));
   EXPECT_THAT(ToText(comparison, false), Not(HasSubstr("--rows")));
   EXPECT_EQ(ToJson(comparison, 2)["worst"].size(), 2u);
+}
+
+// Two results: of the axes of both, a collective takes 2 s / 4 in a and 2 s / 8 in b, twice as
+// long; less than one operation a rank, as in the mean over roles that differ, counts as one.
+TEST(ComparisonTest, ResultsAreComparedAxisByAxis) {
+  const auto result = [](const char* axes) {
+    return JsonDocument::FromText(
+        std::string(R"({"scenario": "s", "step_seconds": 4, "breakdown": {"compute_seconds": 3,
+        "exposed_communication_seconds": 0.75, "idle_seconds": 0.25}, "by_axis": {)") +
+            axes + "}}",
+        "result.json");
+  };
+  const JsonDocument a = result(R"("row": {"operations": 4, "seconds": 2},
+                                   "only a": {"operations": 1, "seconds": 1},
+                                   "seldom": {"operations": 0.5, "seconds": 1})");
+  const JsonDocument b = result(R"("only b": {"operations": 1, "seconds": 1},
+                                   "row": {"operations": 8, "seconds": 2},
+                                   "seldom": {"operations": 0.25, "seconds": 0.5})");
+  const Comparison comparison = CompareResults(a.Root(), b.Root());
+  EXPECT_EQ(comparison.step.a, Seconds(4));
+  EXPECT_EQ(comparison.a_shares.compute, Seconds(3));
+  EXPECT_EQ(comparison.b_shares.nothing, Seconds(0.25));
+  ASSERT_EQ(comparison.axes.size(), 2u);
+  EXPECT_EQ(comparison.axes[0].name, "row");
+  EXPECT_EQ(comparison.axes[0].median.a, Seconds(0.5));
+  EXPECT_EQ(comparison.axes[0].median.b, Seconds(0.25));
+  EXPECT_EQ(comparison.axes[0].median_difference, 1);
+  EXPECT_EQ(comparison.axes[1].name, "seldom");
+  EXPECT_EQ(comparison.axes[1].median.a, Seconds(1));
+  EXPECT_EQ(comparison.axes[1].median.b, Seconds(0.5));
+}
+
+// Figures end below their headings, and names begin where the first column does.
+TEST(ComparisonTest, TablesAreAligned) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.timeline.spans[5].end = Time(18 * kMicrosecond);
+  const std::string text = ToText(Compare(RecordOf(a, "a"), RecordOf(b, "b")), false);
+  std::istringstream lines(text);
+  size_t headings = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_heading = line.find(" A ") != std::string::npos && line.ends_with("difference");
+    const bool is_section = line.starts_with("By ");
+    const bool is_row = line.find("gemm") == 0 || line.find("step ") == 0 || line.find("row ") == 0;
+    if (is_heading || is_section) {
+      ++headings;
+      EXPECT_EQ(line.find("A "), 38u) << line;  // 26 of a name, 12 of a time, a blank between
+      EXPECT_EQ(line.find("B "), 51u) << line;
+    }
+    if (!is_row || line.size() < 63) continue;
+    for (const size_t end : {39u, 52u}) {
+      EXPECT_EQ(line[end], ' ') << line;
+      EXPECT_NE(line[end - 1], ' ') << line;
+    }
+    EXPECT_EQ(line[62], '%') << line;
+  }
+  EXPECT_EQ(headings, 4u);
+}
+
+TEST(ComparisonTest, JsonSaysWhatIsOnlyInOne) {
+  const TwoRankStep a;
+  TwoRankStep b;
+  b.schedule.roles[0].ops[3].name = "another norm";
+  const auto json = ToJson(Compare(RecordOf(a, "a"), RecordOf(b, "b")));
+  EXPECT_EQ(json["only_in_a"], 1);
+  EXPECT_EQ(json["only_in_b"], 1);
+  EXPECT_EQ(json["gap"]["pairs_out_of_order"], 0);
+  EXPECT_EQ(json["step"]["a_seconds"], 26e-6);
 }
 
 }  // namespace comparison_test

@@ -49,6 +49,7 @@ TEST(KeptRanksTest, OfTooManyTheRolesComeFirst) {
   // No role is left without a rank: nothing would stand for its ranks.
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.ranks = 1}), ElementsAre(0, 6));
   EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.spans = 0}), ElementsAre(0, 6));
+  EXPECT_THAT(RanksToKeep(step.schedule, step.timeline, {}, {.spans = 3}), ElementsAre(0, 2, 6));
 }
 
 TEST(KeptRanksTest, WhatIsAskedForIsKeptInAnyCase) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <regex>
 #include <sstream>
 
@@ -6,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/report/result.h"
+#include "sim/report/text_page.h"
 
 namespace rehearse {
 namespace result_text_test {
@@ -148,6 +150,122 @@ TEST(ResultTextTest, EndsWithTheSimulatorsCost) {
             "Simulated in 118 ms: 123,456 events, 43,210 transfers; timeline 0123456789abcdef");
 }
 
+// Where columns end, in characters: of each word, or of words with single blanks between.
+std::vector<size_t> Ends(const std::string& line) {
+  std::vector<size_t> ends;
+  size_t column = 0;
+  size_t last = 0;  // end of the latest word
+  for (size_t i = 0; i < line.size(); ++i) {
+    if ((static_cast<unsigned char>(line[i]) & 0xc0) == 0x80) continue;
+    ++column;
+    if (line[i] == ' ') continue;
+    if (last > 0 && column > last + 2) ends.push_back(last);
+    last = column;
+  }
+  if (last > 0) ends.push_back(last);
+  return ends;
+}
+
+// Figures end below the words of their columns, whatever the numbers.
+TEST(ResultTextTest, FiguresEndBelowTheirHeadings) {
+  Result result = Sample();
+  result.roles = {{"first stage", 4, {Seconds(1), Seconds(0.25), Seconds(0.75)}},
+                  {"last", 12'000, {Seconds(1.9999), Seconds(1e-6), Seconds(0.0001)}}};
+  result.axes[0].bytes = Bytes(7);
+  const std::vector<std::string> lines = Lines(ToText(result, false));
+  const auto expect_below = [&](const std::string& heading, size_t rows, size_t columns) {
+    const auto at = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.starts_with(heading);
+    });
+    ASSERT_NE(at, lines.end()) << heading;
+    const std::vector<size_t> wanted = Ends(*at);
+    ASSERT_EQ(wanted.size(), columns) << *at;
+    for (size_t row = 1; row <= rows; ++row) {
+      std::vector<size_t> ends = Ends(*(at + static_cast<ptrdiff_t>(row)));
+      ASSERT_GE(ends.size(), columns) << *(at + static_cast<ptrdiff_t>(row));
+      // But for the first column, which begins below its heading.
+      EXPECT_TRUE(std::equal(wanted.begin() + 1, wanted.end(), ends.begin() + 1))
+          << *at << "\n"
+          << *(at + static_cast<ptrdiff_t>(row));
+    }
+  };
+  expect_below("  role", 2, 6);
+  expect_below("  axis", 2, 6);
+}
+
+// A line of figures, and a bar as long as the share: 34 cells are the whole, an eighth of a cell is
+// the least that is shown.
+TEST(ResultTextTest, BarsAreAsLongAsShares) {
+  Result result = Sample();
+  result.breakdown = {Seconds(1.5), Seconds(0.49999), Seconds(0.00001)};
+  const double gib = 1024.0 * 1024 * 1024;
+  result.memory.parameters = Bytes(40 * gib);
+  const auto eighths = [](const std::string& line) {
+    static const std::string kParts[] = {"▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+    int sum = 0;
+    for (size_t i = 0; i + 3 <= line.size(); ++i) {
+      for (int part = 0; part < 8; ++part)
+        if (line.compare(i, 3, kParts[part]) == 0) sum += part + 1;
+    }
+    return sum;
+  };
+  const auto line_of = [&](const std::string& name) {
+    for (const std::string& line : Lines(ToText(result, false)))
+      if (line.starts_with("  " + name + " ")) return line;
+    ADD_FAILURE() << name;
+    return std::string();
+  };
+  EXPECT_EQ(eighths(line_of("compute")), 0.75 * 34 * 8);
+  EXPECT_EQ(eighths(line_of("exposed communication")), 0.25 * 34 * 8);
+  EXPECT_EQ(eighths(line_of("idle")), 1);
+  // 40 + 5 + 15 + 4 + 1 = 65 GiB, more than there is: bars are shares of what is needed.
+  EXPECT_EQ(eighths(line_of("parameters")), std::lround(40.0 / 65 * 34 * 8));
+  EXPECT_EQ(eighths(line_of("buffers")), std::lround(1.0 / 65 * 34 * 8));
+  result.memory.parameters = Bytes(5 * gib);  // 30 of 40 GiB: of what there is
+  EXPECT_EQ(eighths(line_of("optimizer")), 15.0 / 40 * 34 * 8);
+}
+
+// Parts of the page are apart: each begins after one empty line, with its heading.
+TEST(ResultTextTest, PartsAreApart) {
+  Result result = Sample();
+  result.roles = {{"all", 16, result.breakdown}};
+  result.chosen = {{"row", "all-reduce", Bytes(1024), "ring", "ll", 4}};
+  result.trust = Trust{};
+  result.notes = {"a note"};
+  const std::vector<std::string> lines = Lines(ToText(result, false));
+  std::vector<std::string> begins;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i - 1].empty()) begins.push_back(lines[i].substr(0, lines[i].find("  ")));
+    EXPECT_FALSE(lines[i].empty() && lines[i - 1].empty());
+  }
+  EXPECT_THAT(begins, ::testing::ElementsAre(
+                          "One step takes 2 s, 16,384 tokens/s", "Where the time goes",
+                          "Stages and other roles", "Communication", "How collectives run",
+                          "Utilisation", "Validated", "Memory", "Busiest links", "a note",
+                          "Simulated in 118 ms: 123,456 events, 43,210 transfers; timeline "
+                          "0123456789abcdef"));
+}
+
+// 2 s instead of 1.9 s if packets were sprayed.
+TEST(ResultTextTest, SaysWhatCollisionsCost) {
+  Result result = Sample();
+  RouteSpread spread;
+  spread.routing = "ecmp";
+  spread.seed = 7;
+  spread.sprayed = Seconds(1.9);
+  spread.worst_link = "leaf0->spine1";
+  spread.worst_share = 2.5;
+  result.routes = spread;
+  EXPECT_THAT(ToText(result, false),
+              HasSubstr("  ecmp, seed 7; sprayed it would take 1.9 s\n"
+                        "  collisions cost 100 ms: leaf0->spine1 carries 2.5 times its share\n"));
+  result.routes->worst_link.clear();  // nothing collided
+  EXPECT_THAT(ToText(result, false), Not(HasSubstr("collisions")));
+  result.routes = spread;
+  result.routes->sprayed = Seconds(1.999);  // less than a thousandth
+  EXPECT_THAT(ToText(result, false), Not(HasSubstr("collisions")));
+}
+
 TEST(ResultTextTest, FitsAScreenWhateverTheNames) {
   Result result = Sample();
   const std::string long_name(200, 'x');
@@ -188,6 +306,11 @@ TEST(ResultTextTest, NamesCannotMoveATerminal) {
     EXPECT_THAT(text, HasSubstr("of \\u009b31mothers"));
     EXPECT_THAT(text, Not(HasSubstr("\x1b[2J")));
   }
+}
+
+TEST(ResultTextTest, NothingIsAShareOfNothing) {
+  EXPECT_EQ(Share(5, 0), 0);
+  EXPECT_EQ(Share(1, 4), 0.25);
 }
 
 TEST(ResultTextTest, AnEmptyResultHasNoNonsense) {

@@ -142,6 +142,18 @@ TEST(TimelineRecordTest, WhatDoesNotFitTogetherIsRefusedWhereItStands) {
   EXPECT_THAT(MessageOfReading(json), HasSubstr("sorted"));
 
   json = SampleJson();
+  json["roles"][0]["ops"][1]["layer"] = -2;  // -1 is none
+  EXPECT_THAT(MessageOfReading(json), HasSubstr("/roles/0/ops/1/layer"));
+
+  json = SampleJson();
+  json["steps"][0]["spans"][1] = {0, 1, 12'000'000, 11'000'000, 20'000'000};
+  EXPECT_THAT(MessageOfReading(json), HasSubstr("/steps/0/spans/1"));
+
+  json = SampleJson();
+  json["steps"][0]["spans"][1] = {0, 1, 12'000'000, 12'000'000, 11'000'000};
+  EXPECT_THAT(MessageOfReading(json), HasSubstr("/steps/0/spans/1"));
+
+  json = SampleJson();
   json["ranks"] = 3;
   EXPECT_THAT(MessageOfReading(json), HasSubstr("/ranks"));
 }

@@ -223,6 +223,34 @@ TEST(RepeatsTest, CopiesAreLeftOutOfTheMiddle) {
   EXPECT_EQ(role.TagAt(middle[0].end - 1).micro_batch, 91);
 }
 
+// A second piece of two ops, of which there are 101 in a row: it begins after the op before, the
+// 101 of the first piece and one op between.
+TEST(RepeatsTest, WhatIsLeftOutOfALaterPieceLiesBehindAllOfTheEarlierOne) {
+  Role role;
+  role.streams = {{"a", StreamKind::kCompute}};
+  for (int i = 0; i < 6; ++i) role.ops.push_back(OpOn(0, {}, 0));
+  role.repeats = {{.begin = 1, .end = 2, .times = 100}, {.begin = 3, .end = 5, .times = 100}};
+  const std::vector<MiddleCopies> middle = MiddleCopiesOf(role, 30);
+  ASSERT_EQ(middle.size(), 2u);
+  EXPECT_GT(middle[0].begin, 1u);
+  EXPECT_LT(middle[0].end, 1u + 101);
+  const uint32_t second = 1 + 101 + 1;
+  EXPECT_GT(middle[1].begin, second);
+  EXPECT_LT(middle[1].end, second + 2 * 101);
+  EXPECT_EQ((middle[1].begin - second) % 2, 0u);  // whole copies
+  // As many stay before as after, or one more.
+  const uint32_t before = (middle[1].begin - second) / 2;
+  const uint32_t after = (second + 2 * 101 - middle[1].end) / 2;
+  EXPECT_GE(before, after);
+  EXPECT_LE(before, after + 2);
+}
+
+// Of 5 copies 2 stay; where there is one, it stays.
+TEST(RepeatsTest, FewerCopiesAreAtMostThatMany) {
+  EXPECT_EQ(WithFewerCopies(Chain(5), 2).repeats[0].times, 2u);
+  EXPECT_EQ(WithFewerCopies(Chain(1), 2).repeats[0].times, 1u);
+}
+
 TEST(RepeatsTest, FourCopiesStayHoweverFewOpsAreWanted) {
   const std::vector<MiddleCopies> middle = MiddleCopiesOf(Chain(100), 0);
   ASSERT_EQ(middle.size(), 1u);
