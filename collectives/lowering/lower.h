@@ -1,8 +1,8 @@
 // Lowering: from a Schedule and a Cluster to the Program that the engine plays.
 //
-// Every compute op becomes a delay (topology/devices/device.h says how long); every communication
-// op one join per rank (its arrival), one join per site (the rendezvous), the transfers, and its
-// end. What the transfers are depends on the fidelity:
+// Every compute op becomes a delay (topology/devices/device.h says how long), or one of a series;
+// every communication op one join per rank (its arrival), one join per site (the rendezvous), the
+// transfers, and its end. What the transfers are depends on the fidelity:
 //   formula  one delay: the closed form on an idle machine; no contention
 //   fluid    rings: each channel one coupled flow over all edges: S·share·n/p bytes per edge, after
 //            S·(step latency); other algorithms: collectives/lowering/plan_flows.h
@@ -39,6 +39,10 @@ struct LowerOptions {
   uint32_t channels = 0;           // > 0 caps the channels of every collective
   NcclVersion nccl = kNewestNccl;  // which chooses
   bool fold = true;
+  // Kernels between which nothing else of the rank comes and for none of which but the last anything
+  // waits are one task (Series in sim/engine/program.h). The timeline is the same; whoever wants to
+  // know about single kernels' tasks says no.
+  bool series = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
 };
