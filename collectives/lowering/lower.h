@@ -39,9 +39,9 @@ struct LowerOptions {
   uint32_t channels = 0;           // > 0 caps the channels of every collective
   NcclVersion nccl = kNewestNccl;  // which chooses
   bool fold = true;
-  // Kernels between which nothing else of the rank comes and for none of which but the last anything
-  // waits are one task (Series in sim/engine/program.h). The timeline is the same; whoever wants to
-  // know about single kernels' tasks says no.
+  // Kernels that follow each other are one task if nothing waits for any but the last (Series in
+  // sim/engine/program.h). The timeline is the same; whoever wants to know about single kernels'
+  // tasks says no.
   bool series = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)

@@ -49,8 +49,8 @@ class Interference {
   // The task is of delays [first, last]; not all of them are empty.
   void BeginDelays(uint32_t task, uint32_t first, uint32_t last, Time now);
   // The end that Settle last gave is now. Returns whether the last delay has ended; if not, the
-  // task goes on. `kept` says where the ends of its delays are then to be found, if any but the last
-  // has been slowed.
+  // task goes on. `kept` then says where the ends of its delays are to be found, if any but the
+  // last has been slowed.
   bool EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* kept);
   Time KeptEnd(uint32_t kept, uint32_t i) const { return ends_[kept + i]; }
   // Which of the task's delays goes on beyond the clock's range.

@@ -158,8 +158,8 @@ class ProgramBuilder {
   uint32_t AddUseSet(const std::vector<LinkUse>& uses);
   TaskId AddJoin();
   TaskId AddDelay(Time duration);
-  // Returns its position. `owners`: one for each delay, all of one processor, or none at all. CHECKs
-  // that, and that there are at least two delays.
+  // Returns its position. `owners`: one for each delay, all of one processor, or none at all.
+  // CHECKs that, and that there are at least two delays.
   uint32_t AddSeries(const std::vector<Time>& delays, const std::vector<DelayOwner>& owners = {});
   TaskId AddTaskOfSeries(uint32_t series);
   // CHECKs that the use set exists, bytes and latency are not negative and there is at

@@ -44,7 +44,7 @@ class WrittenOut {
   // The number of the buffer that an op of the copy means.
   uint32_t NumberOf(BufferId buffer, const Copy& copy) const;
 
-  // By number: the buffer as it is kept, and the number of the one that it is a view of, or its own.
+  // By number: the buffer as it is kept, and the number of what it is a view of, or its own.
   const Buffer& KeptBuffer(uint32_t number) const { return role_.buffers[KeptId(number).index()]; }
   BufferId KeptId(uint32_t number) const { return BufferId(buffers_[number].kept); }
   uint32_t RootOf(uint32_t number) const { return buffers_[number].root; }

@@ -101,7 +101,7 @@ TEST_F(SeriesTest, ASlowedDelayBeyondTheRangeIsNamed) {
   const uint32_t gpu = builder_.AddProcessor({});
   AddThree(builder_.AddSeries({Time(50 * kDay), Time(30 * kDay), Time(30 * kDay)},
                               {{gpu, 0}, {gpu, 1}, {gpu, 0}}));
-  Communicate(static_cast<double>(200 * kDay), gpu);
+  Communicate(200.0 * static_cast<double>(kDay), gpu);
   try {
     Play();
     FAIL();
