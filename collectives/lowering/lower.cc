@@ -11,6 +11,8 @@
 #include "collectives/lowering/folding.h"
 #include "collectives/lowering/plan_flows.h"
 #include "sim/base/error.h"
+#include "sim/schedule/stream_waits.h"
+#include "sim/schedule/written_out.h"
 #include "topology/devices/measured_costs.h"
 
 namespace rehearse {
@@ -23,6 +25,43 @@ struct Ends {
   TaskId last;  // where successors start from
   bool meets = false;
 };
+
+// Which ops of a role are one task: compute ops that follow each other, on one stream and in the
+// list, if nothing waits for any but the last and none but the first waits for other streams.
+struct Runs {
+  // By place: how many ops from there to the end of its run.
+  std::vector<uint32_t> length;
+  std::vector<bool> waits;  // by place: for another stream
+  size_t count = 0;         // of all copies
+};
+
+Runs FindRuns(const Role& role, bool series) {
+  const auto size = static_cast<uint32_t>(role.ops.size());
+  const StreamWaits streams = StreamWaitsOf(role);
+  const auto is_kernel = [&](uint32_t place) {
+    const auto* compute = std::get_if<Compute>(&role.ops[place].work);
+    return compute != nullptr && !IsWait(*compute);
+  };
+  std::vector<bool> continues(size, series);  // the run of the op before it
+  for (const Repeat& repeat : role.repeats) {
+    continues[repeat.begin] = false;
+    if (repeat.end < size) continues[repeat.end] = false;
+  }
+  for (uint32_t place = 0; place < size; ++place) {
+    continues[place] = continues[place] && place > 0 && !streams.awaited[place - 1] &&
+                       !streams.waits[place] && is_kernel(place - 1) && is_kernel(place) &&
+                       role.ops[place - 1].stream == role.ops[place].stream;
+  }
+  Runs runs;
+  runs.length.assign(size, 1);
+  runs.waits = streams.waits;
+  for (uint32_t place = size; place-- > 1;) {
+    if (continues[place]) runs.length[place - 1] = runs.length[place] + 1;
+  }
+  WrittenOut(role).ForEachOp(
+      [&](uint32_t place, const WrittenOut::Copy&) { runs.count += continues[place] ? 0 : 1; });
+  return runs;
+}
 
 LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
   options.perturbation = WithTrunkEvents(options.perturbation, cluster);
@@ -89,9 +128,13 @@ class Lowering {
       op_count_ += role.ops.size();
     }
     durations_.assign(op_count_ * cluster_.device_specs().size(), kNotKnown);
+    runs_.resize(schedule_.roles.size());
     size_t ops = 0;
+    size_t tasks = 0;
     for (const uint32_t rank : folding_.ranks.representative) {
-      ops += schedule_.roles[schedule_.role_of_rank[rank]].OpCount();
+      const uint32_t role = schedule_.role_of_rank[rank];
+      ops += schedule_.roles[role].OpCount();
+      tasks += RunsOf(role).count;
     }
     constexpr size_t kMost = 1u << 27;  // some ten gigabytes
     if (ops > kMost)
@@ -99,7 +142,7 @@ class Lowering {
           fmt::format("the step is too large to be played: found {} ops on the {} ranks that do "
                       "not behave like others, expected at most {} in all",
                       ops, folding_.ranks.size(), kMost));
-    builder_.Reserve(ops + ops / 4, ops + ops / 2, ops);
+    builder_.Reserve(tasks + tasks / 4, tasks + tasks / 2, tasks);
   }
 
   void AddLinks() {
@@ -151,10 +194,10 @@ class Lowering {
     }
   }
 
-  void SetOwner(TaskId delay, uint32_t rank, const Compute& compute) {
-    if (processors_.empty()) return;
-    const double factor = ::rehearse::SlowdownOf(SlowdownOf(rank), compute);
-    builder_.SetOwner(delay, {processors_[folding_.ranks.of[rank]], factor});
+  // Only where anything interferes with anything.
+  DelayOwner OwnerOf(uint32_t rank, const Compute& compute) const {
+    return {processors_[folding_.ranks.of[rank]],
+            ::rehearse::SlowdownOf(SlowdownOf(rank), compute)};
   }
 
   void SetParties(TaskId flow, const std::vector<uint32_t>& ranks) {
@@ -172,34 +215,43 @@ class Lowering {
     const uint32_t role_index = schedule_.role_of_rank[rank];
     const Role& role = schedule_.roles[role_index];
     const std::vector<uint32_t>& slots = table_.slot_of_op[role_index];
-    std::vector<Ends> ends(role.OpCount());  // by position
-    std::vector<std::optional<uint32_t>> last_on_stream(role.streams.size());
+    const Runs& runs = RunsOf(role_index);
+    std::vector<uint32_t> series(role.ops.size(), kUnset);  // by place of the first op
+    std::vector<TaskId> last(role.OpCount());               // by position; of a run's last op
+    std::vector<TaskId> last_on_stream(role.streams.size());
     std::vector<uint32_t> met(table_.rank_begin[rank + 1] - table_.rank_begin[rank], 0);
-    const auto add_edge = [&](const std::optional<uint32_t>& previous, uint32_t before,
-                              uint32_t position) {
-      if (previous && before == *previous) return;
-      builder_.AddEdge(ends[before].last, ends[position].first);
-    };
-    for (uint32_t position = 0; position < ends.size(); ++position) {
+    for (uint32_t position = 0; position < last.size();) {
       const uint32_t place = role.PlaceAt(position);
       const Op& op = role.ops[place];
       const uint32_t slot = slots[place];
-      if (slot == kNoTransfer) {
-        ends[position] = LowerAlone(rank, position, place, op);
+      Ends own;
+      if (runs.length[place] > 1) {
+        own = LowerSeries(rank, position, place, runs.length[place], &series[place]);
+      } else if (slot == kNoTransfer) {
+        own = LowerAlone(rank, position, place, op);
       } else {
-        ends[position] = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
+        own = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
       }
-      std::optional<uint32_t>& previous = last_on_stream[op.stream.index()];
-      if (previous) builder_.AddEdge(ends[*previous].last, ends[position].first);
-      if (role.repeats.empty()) {
-        for (const OpId before : op.after) add_edge(previous, before.index(), position);
-      } else {
-        for (const uint32_t before : role.AfterAt(position)) add_edge(previous, before, position);
+      TaskId& previous = last_on_stream[op.stream.index()];
+      if (previous.IsSet()) builder_.AddEdge(previous, own.first);
+      if (runs.waits[place]) {
+        const std::vector<uint32_t> after = role.AfterAt(position);
+        for (size_t i = 0; i < after.size(); ++i) {
+          if (role.ops[op.after[i].index()].stream == op.stream) continue;
+          builder_.AddEdge(last[after[i]], own.first);
+        }
       }
-      previous = position;
-      const Ends& own = ends[position];
       builder_.AddSpan({rank, position, own.meets ? own.first : TaskId(), own.begin, own.last});
+      position += runs.length[place];
+      last[position - 1] = own.last;
+      previous = own.last;
     }
+  }
+
+  const Runs& RunsOf(uint32_t role) {
+    Runs& runs = runs_[role];
+    if (runs.length.empty()) runs = FindRuns(schedule_.roles[role], options_.series);
+    return runs;
   }
 
   // `place` is where the op is kept.
@@ -209,16 +261,38 @@ class Lowering {
       const TaskId task = builder_.AddJoin();
       return {task, task, task, false};
     }
-    Time duration = ComputeDuration(rank, place, op, *compute);
-    if (IsWait(*compute)) {
-      const TaskId wait = builder_.AddDelay(duration);
-      return {wait, wait, wait, false};
-    }
-    const double factor = ComputeFactor(options_.perturbation, rank, position);
-    if (factor != 1 && duration < kBeyondTime) duration = ToTime(factor * ToSeconds(duration));
-    const TaskId task = builder_.AddDelay(duration);
-    SetOwner(task, rank, *compute);
+    const TaskId task = builder_.AddDelay(ComputeDuration(rank, position, place));
+    if (!processors_.empty() && !IsWait(*compute)) builder_.SetOwner(task, OwnerOf(rank, *compute));
     return {task, task, task, false};
+  }
+
+  // `known`: the same series of the rank, once there is one.
+  Ends LowerSeries(uint32_t rank, uint32_t position, uint32_t place, uint32_t count,
+                   uint32_t* known) {
+    if (*known == kUnset || options_.perturbation.compute_jitter > 0) {
+      std::vector<Time> delays;
+      std::vector<DelayOwner> owners;
+      const Role& role = schedule_.roles[schedule_.role_of_rank[rank]];
+      for (uint32_t i = 0; i < count; ++i) {
+        delays.push_back(ComputeDuration(rank, position + i, place + i));
+        if (processors_.empty()) continue;
+        owners.push_back(OwnerOf(rank, std::get<Compute>(role.ops[place + i].work)));
+      }
+      *known = builder_.AddSeries(delays, owners);
+    }
+    const TaskId task = builder_.AddTaskOfSeries(*known);
+    return {task, task, task, false};
+  }
+
+  // Of the op at the position, which is kept at the place.
+  Time ComputeDuration(uint32_t rank, uint32_t position, uint32_t place) {
+    const Op& op = schedule_.roles[schedule_.role_of_rank[rank]].ops[place];
+    const auto& compute = std::get<Compute>(op.work);
+    const Time duration = ComputeDuration(rank, place, op, compute);
+    if (IsWait(compute)) return duration;
+    const double factor = ComputeFactor(options_.perturbation, rank, position);
+    if (factor == 1 || duration >= kBeyondTime) return duration;
+    return ToTime(factor * ToSeconds(duration));
   }
 
   // Replicas share roles and devices, so each pair of a role's op and a device kind is worked out
@@ -440,6 +514,7 @@ class Lowering {
   std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
   std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
   size_t op_count_ = 0;
+  std::vector<Runs> runs_;            // by role, once known
   std::vector<Time> durations_;       // [device spec][op]
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;

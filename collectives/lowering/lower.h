@@ -1,8 +1,8 @@
 // Lowering: from a Schedule and a Cluster to the Program that the engine plays.
 //
-// Every compute op becomes a delay (topology/devices/device.h says how long); every communication
-// op one join per rank (its arrival), one join per site (the rendezvous), the transfers, and its
-// end. What the transfers are depends on the fidelity:
+// Every compute op becomes a delay (topology/devices/device.h says how long), or one of a series;
+// every communication op one join per rank (its arrival), one join per site (the rendezvous), the
+// transfers, and its end. What the transfers are depends on the fidelity:
 //   formula  one delay: the closed form on an idle machine; no contention
 //   fluid    rings: each channel one coupled flow over all edges: S·share·n/p bytes per edge, after
 //            S·(step latency); other algorithms: collectives/lowering/plan_flows.h
@@ -42,6 +42,10 @@ struct LowerOptions {
   // nothing beside them is slowed down. Names that the schedule has not are ignored.
   std::vector<std::string> copy_engines = {};
   bool fold = true;
+  // Kernels that follow each other are one task if nothing waits for any but the last (Series in
+  // sim/engine/program.h). The timeline is the same; whoever wants to know about single kernels'
+  // tasks says no.
+  bool series = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
 };

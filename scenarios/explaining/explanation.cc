@@ -43,7 +43,7 @@ class PathShares {
 class Explainer {
  public:
   explicit Explainer(const PlayedScenario& played)
-      : schedule_(played.schedule),
+      : schedule_(played.schedule()),
         program_(played.lowered.program),
         simulation_(played.simulation),
         ops_(program_),

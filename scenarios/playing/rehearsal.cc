@@ -198,20 +198,23 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   PlayedScenario played;
   played.jobs = std::move(jobs);
   for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
-  played.schedule = Join(played.jobs, cluster.device_count());
+  if (!IsWhole(played.jobs, cluster.device_count()))
+    played.joint = Join(played.jobs, cluster.device_count());
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   try {
-    played.lowered = Lower(played.schedule, router, scenario.lowering, observer);
+    LowerOptions lowering = scenario.lowering;
+    lowering.series = !options.record_tasks;
+    played.lowered = Lower(played.schedule(), router, lowering, observer);
   } catch (const CollectiveError& error) {
     throw Error(PlaceOf(error, scenario, played.jobs), error.what());
   } catch (const Error& error) {
     throw Error(FileOf(scenario), error.what());
   }
   try {
-    played.simulation = Simulate(played.lowered.program, played.schedule.ranks(), options);
+    played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), options);
   } catch (const StepTooLong& error) {
-    FailTooLong(scenario, played.schedule, error);
+    FailTooLong(scenario, played.schedule(), error);
   } catch (const Error& error) {
     // A transfer can only be stuck where the scenario lets links fail.
     throw Error(scenario.perturbation_place, error.what());
@@ -239,7 +242,7 @@ std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& p
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const std::optional<JobPart>& own) {
   const Simulation& simulation = played.simulation;
-  Result result = Summarize(own ? own->schedule : played.schedule,
+  Result result = Summarize(own ? own->schedule : played.schedule(),
                             own ? own->timeline : simulation.timeline, MeanPeak(scenario));
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
@@ -298,7 +301,8 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
         rehearsal.names.device_of_rank[device] += ", " + job.name;
     }
   }
-  rehearsal.schedule = std::move(own ? own->schedule : played.schedule);
+  Schedule& whole = played.joint ? *played.joint : played.jobs.front().schedule;
+  rehearsal.schedule = std::move(own ? own->schedule : whole);
   rehearsal.timeline = std::move(own ? own->timeline : played.simulation.timeline);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   rehearsal.result.simulator.wall = Seconds(wall.count());

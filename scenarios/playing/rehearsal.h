@@ -19,10 +19,13 @@ namespace rehearse {
 
 // The pipeline up to and including the engine, for those who want to see inside.
 struct PlayedScenario {
-  std::vector<Job> jobs;  // as the machine runs them (scenarios/playing/calibrated.h)
-  Schedule schedule;      // of all jobs: its ranks are the cluster's devices
+  std::vector<Job> jobs;          // as the machine runs them (scenarios/playing/calibrated.h)
+  std::optional<Schedule> joint;  // unless there is one job, whose schedule that is
   Lowered lowered;
   Simulation simulation;  // its timeline says which rank represents which
+
+  // Of all jobs: its ranks are the cluster's devices.
+  const Schedule& schedule() const { return joint ? *joint : jobs.front().schedule; }
 };
 
 // Throws Error if the scenario cannot be planned or its schedule cannot be played. If no seed of

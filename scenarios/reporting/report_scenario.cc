@@ -117,7 +117,7 @@ class Reporter {
   Reporter(const Scenario& scenario, const PlayedScenario& played, const ReportLimits& limits)
       : scenario_(scenario),
         played_(played),
-        schedule_(played.schedule),
+        schedule_(played.schedule()),
         timeline_(played.simulation.timeline),
         program_(played.lowered.program),
         limits_(limits),

@@ -101,7 +101,7 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
   scenario.jobs.push_back(std::move(request));
   const PlayedScenario played = PlayScenario(scenario);
   return {ToSeconds(played.simulation.timeline.step),
-          CalibrationNotes(played.schedule, *scenario.cluster)};
+          CalibrationNotes(played.schedule(), *scenario.cluster)};
 }
 
 namespace {

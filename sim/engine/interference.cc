@@ -17,7 +17,6 @@ void Erase(std::vector<uint32_t>& list, uint32_t value) {
 
 Interference::Interference(const Program& program)
     : program_(program),
-      delays_(program.delay_owners.size()),
       factors_(program.party_sets.size(), 1.0),
       flow_touched_(program.party_sets.size(), 0),
       processors_(program.processors.size()),
@@ -35,20 +34,96 @@ std::span<const uint32_t> Interference::PartiesOf(uint32_t flow) const {
           program_.parties.data() + program_.party_set_begin[set + 1]};
 }
 
-void Interference::BeginDelay(uint32_t delay) {
-  const uint32_t processor = program_.delay_owners[delay].processor;
-  const Time duration = program_.delays[delay];
-  delays_[delay] = {static_cast<double>(duration.picoseconds()), 0, Time()};
-  processors_[processor].delays.push_back(delay);
+void Interference::BeginDelays(uint32_t task, uint32_t first, uint32_t last, Time now) {
+  const uint32_t processor = program_.delay_owners[first].processor;
+  Running running;
+  running.task = task;
+  running.first = first;
+  running.last = last;
+  running.begin = now;
+  Enter(running, first);
+  while (running.left == 0) Enter(running, running.delay + 1);
+  processors_[processor].running.push_back(running);
   ChangeActive(processor, +1);
   Touch(processor);
 }
 
-void Interference::EndDelay(uint32_t delay) {
-  const uint32_t processor = program_.delay_owners[delay].processor;
-  Erase(processors_[processor].delays, delay);
-  ChangeActive(processor, -1);
+bool Interference::EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* kept) {
+  const uint32_t processor = program_.delay_owners[first].processor;
+  std::vector<Running>& all = processors_[processor].running;
+  const size_t place = PlaceOf(task, processor);
+  Running& running = all[place];
+  if (running.undisturbed) PassAllUntil(running, now);
   Touch(processor);
+  while (running.delay < running.last) {
+    Pass(running, now);
+    if (program_.delays[running.delay] > Time()) return false;
+  }
+  *kept = running.kept;
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(place));
+  ChangeActive(processor, -1);
+  return true;
+}
+
+uint32_t Interference::LateDelay(uint32_t task, uint32_t first) const {
+  const uint32_t processor = program_.delay_owners[first].processor;
+  const Running& running = processors_[processor].running[PlaceOf(task, processor)];
+  uint32_t delay = running.delay;
+  Time end = running.end;
+  while (running.undisturbed && delay < running.last && end < kBeyondTime) {
+    end += program_.delays[++delay];
+  }
+  return delay;
+}
+
+size_t Interference::PlaceOf(uint32_t task, uint32_t processor) const {
+  const std::vector<Running>& all = processors_[processor].running;
+  const auto running =
+      std::find_if(all.begin(), all.end(), [&](const Running& one) { return one.task == task; });
+  CHECK(running != all.end());
+  return static_cast<size_t>(running - all.begin());
+}
+
+// The task comes to this delay.
+void Interference::Enter(Running& running, uint32_t delay) const {
+  running.delay = delay;
+  running.left = static_cast<double>(program_.delays[delay].picoseconds());
+  running.speed = 0;
+}
+
+// The delay that runs has ended now, and the next one begins.
+void Interference::Pass(Running& running, Time now) {
+  if (running.kept != kNone) ends_[running.kept + running.delay - running.first] = now;
+  Enter(running, running.delay + 1);
+}
+
+// Passes delays that have followed one another at full speed.
+void Interference::PassAllUntil(Running& running, Time now) {
+  while (running.delay < running.last && running.end <= now) {
+    const Time begin = running.end;
+    Pass(running, begin);
+    running.speed = 1;
+    running.since = begin;
+    running.end = begin + program_.delays[running.delay];
+  }
+}
+
+// From now on the ends of the task's delays are not plain. Those until now are.
+void Interference::KeepEnds(Running& running) {
+  running.kept = static_cast<uint32_t>(ends_.size());
+  Time end = running.begin;
+  for (uint32_t delay = running.first; delay < running.last; ++delay) {
+    end += program_.delays[delay];
+    ends_.push_back(end);
+  }
+}
+
+Time Interference::DurationAfter(const Running& running) const {
+  Time duration;
+  for (uint32_t delay = running.delay + 1; delay <= running.last; ++delay) {
+    duration += program_.delays[delay];
+  }
+  return duration;
 }
 
 void Interference::BeginFlow(uint32_t flow) {
@@ -126,18 +201,26 @@ double Interference::ShareOf(uint32_t processor) const {
 void Interference::SettleDelays(uint32_t processor, Time now) {
   const bool communicates = !processors_[processor].flows.empty();
   const double share = ShareOf(processor);
-  for (const uint32_t delay : processors_[processor].delays) {
-    DelayState& state = delays_[delay];
-    const double speed = communicates ? share / (1 + program_.delay_owners[delay].slowdown) : share;
-    if (speed == state.speed) continue;
-    const double elapsed = static_cast<double>((now - state.since).picoseconds());
-    state.left = std::max(0.0, state.left - state.speed * elapsed);
-    state.since = now;
-    state.speed = speed;
-    // Halves are rounded up whatever rounding errors came before, as for flows.
-    const double duration = static_cast<double>(program_.delays[delay].picoseconds());
-    const double slack = std::min(0.25, duration * 0x1p-48);
-    delay_ends_.push_back({delay, now + RoundedTime((state.left + slack) / speed)});
+  for (Running& running : processors_[processor].running) {
+    if (running.undisturbed) PassAllUntil(running, now);
+    const double slowdown = program_.delay_owners[running.delay].slowdown;
+    const double speed = communicates ? share / (1 + slowdown) : share;
+    const bool undisturbed = !communicates && share == 1 && running.delay < running.last;
+    if (speed == running.speed && undisturbed == running.undisturbed) continue;
+    if (speed != running.speed) {
+      const double elapsed = static_cast<double>((now - running.since).picoseconds());
+      running.left = std::max(0.0, running.left - running.speed * elapsed);
+      running.since = now;
+      running.speed = speed;
+      // Halves are rounded up whatever rounding errors came before, as for flows.
+      const double duration = static_cast<double>(program_.delays[running.delay].picoseconds());
+      const double slack = std::min(0.25, duration * 0x1p-48);
+      running.end = now + RoundedTime((running.left + slack) / speed);
+    }
+    running.undisturbed = undisturbed;
+    if (!undisturbed && running.delay < running.last && running.kept == kNone) KeepEnds(running);
+    delay_ends_.push_back(
+        {running.task, undisturbed ? running.end + DurationAfter(running) : running.end});
   }
 }
 
@@ -145,7 +228,7 @@ void Interference::SettleFlow(uint32_t flow) {
   flow_touched_[flow] = 0;
   double factor = 1;
   for (const uint32_t processor : PartiesOf(flow)) {
-    const bool computes = !processors_[processor].delays.empty();
+    const bool computes = !processors_[processor].running.empty();
     const double share = ShareOf(processor);
     factor =
         std::min(factor, computes ? share / (1 + program_.processors[processor].slowdown) : share);

@@ -5,6 +5,9 @@
 // As with a flow (sim/engine/transfer_network.h), what is left of a delay is updated when its speed
 // changes, and only then:
 //   left -= speed_old · (now - since),    end = now + round(left / speed_new).
+// While nothing slows its processor, the delays of a series follow one another at their own pace,
+// and only the end of the last one needs an event: which of them runs is worked out when something
+// begins to slow it.
 //
 // Use: Begin and End as the events of one instant say, then Settle once. Work is done only for the
 // processors and hosts that these calls concern. Not thread-safe; refers to the program.
@@ -21,8 +24,9 @@ namespace rehearse {
 
 class Interference {
  public:
+  // When the delay that the task has come to will have ended, or the whole series.
   struct DelayEnd {
-    uint32_t delay = 0;
+    uint32_t task = 0;
     Time end;
   };
   struct FlowFactor {
@@ -32,7 +36,8 @@ class Interference {
 
   explicit Interference(const Program& program);
 
-  // Whether the delay (or flow) takes part; otherwise it must not be named below.
+  // Whether the delay (the first of a series) or flow takes part; otherwise it must not be named
+  // below.
   bool OwnsDelay(uint32_t delay) const {
     return !program_.delay_owners.empty() &&
            program_.delay_owners[delay].processor != Program::kNone;
@@ -41,8 +46,15 @@ class Interference {
     return !program_.party_sets.empty() && program_.party_sets[flow] != Program::kNone;
   }
 
-  void BeginDelay(uint32_t delay);
-  void EndDelay(uint32_t delay);
+  // The task is of delays [first, last]; not all of them are empty.
+  void BeginDelays(uint32_t task, uint32_t first, uint32_t last, Time now);
+  // The end that Settle last gave is now. Returns whether the last delay has ended; if not, the
+  // task goes on. `kept` then says where the ends of its delays are to be found, if any but the
+  // last has been slowed.
+  bool EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* kept);
+  Time KeptEnd(uint32_t kept, uint32_t i) const { return ends_[kept + i]; }
+  // Which of the task's delays goes on beyond the clock's range.
+  uint32_t LateDelay(uint32_t task, uint32_t first) const;
   void BeginFlow(uint32_t flow);  // its task, not its bytes
   void EndFlow(uint32_t flow);
 
@@ -53,14 +65,25 @@ class Interference {
   std::span<const FlowFactor> flow_factors() const { return flow_factors_; }
 
  private:
-  struct DelayState {
-    double left = 0;   // picoseconds at full speed, at `since`
-    double speed = 0;  // 0: begun since the last Settle
+  static constexpr uint32_t kNone = 0xffffffffu;
+
+  // A task's delays, and how far the one is that runs.
+  struct Running {
+    uint32_t task = 0;
+    uint32_t first = 0;
+    uint32_t last = 0;
+    uint32_t delay = 0;
+    uint32_t kept = kNone;     // from there on in ends_: when they ended, once one was slowed
+    bool undisturbed = false;  // the event is the end of the last one
+    double left = 0;           // of the one that runs: picoseconds at full speed, at `since`
+    double speed = 0;          // 0: begun since the last Settle
     Time since;
+    Time end;    // of the one that runs, at this speed
+    Time begin;  // of the first
   };
   struct ProcessorState {
-    std::vector<uint32_t> delays;  // that run
-    std::vector<uint32_t> flows;   // under way; a party named twice counts twice
+    std::vector<Running> running;
+    std::vector<uint32_t> flows;  // under way; a party named twice counts twice
     bool touched = false;
   };
   struct HostState {
@@ -75,11 +98,17 @@ class Interference {
   void ChangeActive(uint32_t processor, int change);
   void TouchProcessorsOfHosts();
   double ShareOf(uint32_t processor) const;
+  size_t PlaceOf(uint32_t task, uint32_t processor) const;
+  void Enter(Running& running, uint32_t delay) const;
+  void Pass(Running& running, Time now);
+  void PassAllUntil(Running& running, Time now);
+  void KeepEnds(Running& running);
+  Time DurationAfter(const Running& running) const;
   void SettleDelays(uint32_t processor, Time now);
   void SettleFlow(uint32_t flow);
 
   const Program& program_;
-  std::vector<DelayState> delays_;
+  std::vector<Time> ends_;
   std::vector<double> factors_;  // per flow
   std::vector<uint8_t> flow_touched_;
   std::vector<ProcessorState> processors_;

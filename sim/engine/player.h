@@ -35,7 +35,8 @@ class Player {
   struct TaskState {
     Time start;
     Time end = kNotDone;
-    uint32_t waiting_for = 0;  // predecessors that have not ended
+    uint32_t waiting_for = 0;    // predecessors that have not ended
+    uint32_t kept_ends = kNone;  // of a series: Interference::KeptEnd
   };
 
   void PopBatch();
@@ -43,7 +44,7 @@ class Player {
   void ChangeLinks();
   void WorkOffAgenda();
   void StartTask(uint32_t task);
-  void StartDelay(uint32_t task);
+  void StartDelays(uint32_t task);
   void ScheduleDelays(uint32_t task);
   void StartFlow(uint32_t flow);
   void EndTask(uint32_t task);
@@ -54,6 +55,8 @@ class Player {
   void ScheduleFlow(uint32_t flow, Time time);
 
   [[noreturn]] void FailBeyondTime() const;
+  Series SeriesOf(uint32_t task) const;
+  uint32_t LateDelayOf(uint32_t task) const;
   std::string SlownessOf(uint32_t task) const;
   void CheckAllDone() const;
   void CheckCausality() const;
@@ -61,6 +64,7 @@ class Player {
   std::string Describe(uint32_t task) const;
   std::string SpanOf(uint32_t task) const;
   Timeline MakeTimeline(uint32_t ranks);
+  void AddSpansOfSeries(uint32_t task, Span* whole, std::vector<Span>* spans) const;
   std::vector<double> BytesByLink() const;
   std::vector<TaskTime> TaskTimes() const;
   std::vector<Bottleneck> Bottlenecks() const;
@@ -74,8 +78,7 @@ class Player {
   std::vector<FlowRun> flows_;
   StepPeriods periods_;
   std::vector<TaskState> tasks_;
-  std::vector<uint32_t> task_of_delay_;  // when there is interference
-  std::vector<uint32_t> agenda_;         // tasks
+  std::vector<uint32_t> agenda_;  // tasks
   std::vector<uint32_t> batch_;
   size_t next_link_change_ = 0;
   Time now_;

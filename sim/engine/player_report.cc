@@ -32,9 +32,23 @@ void Player::FailBeyondTime() const {
     const auto spans = ops.Of(TaskId(task));
     if (!is_under_way || !is_late || spans.empty()) continue;
     const SpanSpec& span = program_.spans[spans.front()];
-    throw StepTooLong(span.rank, span.op, SlownessOf(task));
+    throw StepTooLong(span.rank, span.op + LateDelayOf(task), SlownessOf(task));
   }
   throw StepTooLong(Program::kNone, Program::kNone, "");
+}
+
+// Which delay of the series will not end in time, from 0; 0 for other tasks.
+uint32_t Player::LateDelayOf(uint32_t task) const {
+  if (program_.tasks[task].kind != TaskKind::kSeries) return 0;
+  const Series series = SeriesOf(task);
+  if (interference_ && interference_->OwnsDelay(series.first))
+    return interference_->LateDelay(task, series.first) - series.first;
+  Time end = tasks_[task].start;
+  for (uint32_t delay = series.first; delay < series.last; ++delay) {
+    end += program_.delays[delay];
+    if (end >= kBeyondTime) return delay - series.first;
+  }
+  return series.size() - 1;
 }
 
 std::string Player::SlownessOf(uint32_t task) const {
@@ -104,7 +118,7 @@ std::string Player::SpanOf(uint32_t task) const {
 
 // A task that is stuck.
 std::string Player::Describe(uint32_t task) const {
-  static constexpr const char* kNames[] = {"join", "delay", "flow"};
+  static constexpr const char* kNames[] = {"join", "delay", "series", "flow"};
   const Task& what = program_.tasks[task];
   const std::string name = fmt::format("task {} (a {})", task, kNames[static_cast<int>(what.kind)]);
   if (tasks_[task].waiting_for > 0) {
@@ -117,20 +131,45 @@ std::string Player::Describe(uint32_t task) const {
                      flows_[run.upstream].task);
 }
 
+// Adds the spans of all its delays but the last, whose span is left.
+void Player::AddSpansOfSeries(uint32_t task, Span* whole, std::vector<Span>* spans) const {
+  const Series series = SeriesOf(task);
+  const uint32_t kept = tasks_[task].kept_ends;
+  Span span = *whole;
+  for (uint32_t delay = series.first; delay < series.last; ++delay) {
+    span.end = kept != kNone ? interference_->KeptEnd(kept, delay - series.first)
+                             : span.begin + program_.delays[delay];
+    spans->push_back(span);
+    ++span.op;
+    span.ready = span.begin = span.end;
+  }
+  span.end = whole->end;
+  *whole = span;
+}
+
 Timeline Player::MakeTimeline(uint32_t ranks) {
   Timeline timeline;
   timeline.provenance = Provenance::kSimulated;
   timeline.ranks = ranks;
-  timeline.spans.reserve(program_.spans.size());
+  const auto is_series = [&](const SpanSpec& spec) {
+    return program_.tasks[spec.begin.index()].kind == TaskKind::kSeries;
+  };
+  size_t spans = program_.spans.size();
+  for (const SpanSpec& spec : program_.spans) {
+    if (is_series(spec)) spans += SeriesOf(spec.begin.index()).size() - 1;
+  }
+  timeline.spans.reserve(spans);
   for (const SpanSpec& spec : program_.spans) {
     const Time begin = tasks_[spec.begin.index()].start;
     const bool ready_at_begin = !spec.ready.IsSet() || spec.ready == spec.begin;
-    timeline.spans.push_back({.rank = spec.rank,
-                              .op = spec.op,
-                              .ready = ready_at_begin ? begin : tasks_[spec.ready.index()].end,
-                              .begin = begin,
-                              .end = tasks_[spec.end.index()].end});
-    timeline.step = std::max(timeline.step, timeline.spans.back().end);
+    Span span{.rank = spec.rank,
+              .op = spec.op,
+              .ready = ready_at_begin ? begin : tasks_[spec.ready.index()].end,
+              .begin = begin,
+              .end = tasks_[spec.end.index()].end};
+    timeline.step = std::max(timeline.step, span.end);
+    if (is_series(spec)) AddSpansOfSeries(spec.begin.index(), &span, &timeline.spans);
+    timeline.spans.push_back(span);
   }
   const std::vector<double> bytes = BytesByLink();
   timeline.links.reserve(program_.links.size());

@@ -11,7 +11,6 @@ namespace rehearse {
 
 void ProgramBuilder::Reserve(size_t tasks, size_t edges, size_t spans) {
   program_.tasks.reserve(tasks);
-  program_.delays.reserve(tasks);
   program_.spans.reserve(spans);
   edges_.reserve(edges);
 }
@@ -52,6 +51,31 @@ TaskId ProgramBuilder::AddDelay(Time duration) {
   CHECK_GE(duration.picoseconds(), 0);
   program_.delays.push_back(duration);
   return AddTask(TaskKind::kDelay, program_.delays.size() - 1);
+}
+
+uint32_t ProgramBuilder::AddSeries(const std::vector<Time>& delays,
+                                   const std::vector<DelayOwner>& owners) {
+  CHECK_GE(delays.size(), 2u);
+  CHECK(owners.empty() || owners.size() == delays.size());
+  Series series;
+  series.first = static_cast<uint32_t>(program_.delays.size());
+  series.last = series.first + static_cast<uint32_t>(delays.size() - 1);
+  for (const Time delay : delays) {
+    CHECK_GE(delay.picoseconds(), 0);
+    series.duration += delay;
+  }
+  program_.delays.insert(program_.delays.end(), delays.begin(), delays.end());
+  for (uint32_t i = 0; i < owners.size(); ++i) {
+    CHECK_EQ(owners[i].processor, owners.front().processor);
+    SetOwnerOf(series.first + i, owners[i]);
+  }
+  program_.series.push_back(series);
+  return static_cast<uint32_t>(program_.series.size() - 1);
+}
+
+TaskId ProgramBuilder::AddTaskOfSeries(uint32_t series) {
+  CHECK_LT(series, program_.series.size());
+  return AddTask(TaskKind::kSeries, series);
 }
 
 TaskId ProgramBuilder::AddFlow(const Flow& flow) {
@@ -115,11 +139,15 @@ void ProgramBuilder::SetOwner(TaskId delay, const DelayOwner& owner) {
   CHECK_LT(delay.index(), program_.tasks.size());
   const Task& task = program_.tasks[delay.index()];
   CHECK(task.kind == TaskKind::kDelay);
+  SetOwnerOf(task.payload, owner);
+}
+
+void ProgramBuilder::SetOwnerOf(uint32_t delay, const DelayOwner& owner) {
   CHECK_LT(owner.processor, program_.processors.size());
   CHECK_GE(owner.slowdown, 0.0);
   CHECK(std::isfinite(owner.slowdown));
   program_.delay_owners.resize(program_.delays.size());
-  program_.delay_owners[task.payload] = owner;
+  program_.delay_owners[delay] = owner;
 }
 
 void ProgramBuilder::SetParties(TaskId flow, uint32_t party_set) {

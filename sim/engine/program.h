@@ -2,8 +2,10 @@
 // engine plays; it knows neither GPUs nor layers, only ids.
 //
 // A task is a join (no duration), a delay (a fixed duration: a kernel, or a closed-form
-// collective) or a flow (bytes through links at the max-min fair rate). A task starts when all its
-// predecessors have ended.
+// collective), a series of delays that run one after the other (kernels of which only the last is
+// waited for), or a flow (bytes through links at the max-min fair rate). A task starts when all its
+// predecessors have ended. A series means the same as a task for each of its delays; it only costs
+// less, and tasks that repeat may share it.
 //
 // A flow runs `steps` times: each step first waits `latency`, then moves `bytes` at its rate. With
 // an upstream, step s+1 starts only when its own step s and the upstream's step s have ended (step
@@ -51,11 +53,20 @@ using TaskId = Id<TaskTag>;
 struct LinkTag {};
 using LinkId = Id<LinkTag>;  // position in Program::links
 
-enum class TaskKind : uint8_t { kJoin, kDelay, kFlow };
+enum class TaskKind : uint8_t { kJoin, kDelay, kSeries, kFlow };
 
 struct Task {
   TaskKind kind = TaskKind::kJoin;
-  uint32_t payload = 0;  // kDelay: position in delays; kFlow: position in flows
+  uint32_t payload = 0;  // position in delays, series or flows
+};
+
+// delays[first .. last], of one processor or none.
+struct Series {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  Time duration;  // of all, at full speed
+
+  uint32_t size() const { return last - first + 1; }
 };
 
 // How often a flow crosses a link: its rate r takes multiplicity·r of the link's capacity.
@@ -81,7 +92,8 @@ struct ProgramLink {
 
 // What to record: op `op` of `rank` was ready when `ready` ended (its own predecessors were done),
 // began when `begin` started and ended when `end` ended. For a compute op all three are one task;
-// `ready` unset, or the same task as `begin`, means that the op was ready when it began.
+// `ready` unset, or the same task as `begin`, means that the op was ready when it began. If that
+// task is a series, the spec stands for the spans of as many ops from `op` on, one for each delay.
 struct SpanSpec {
   uint32_t rank = 0;
   uint32_t op = 0;
@@ -113,6 +125,7 @@ struct Program {
   std::vector<ProgramLink> links;
   std::vector<Task> tasks;
   std::vector<Time> delays;
+  std::vector<Series> series;
   std::vector<Flow> flows;
   std::vector<uint32_t> use_set_begin;  // use set i is uses[use_set_begin[i] .. use_set_begin[i+1])
   std::vector<LinkUse> uses;
@@ -145,6 +158,10 @@ class ProgramBuilder {
   uint32_t AddUseSet(const std::vector<LinkUse>& uses);
   TaskId AddJoin();
   TaskId AddDelay(Time duration);
+  // Returns its position. `owners`: one for each delay, all of one processor, or none at all.
+  // CHECKs that, and that there are at least two delays.
+  uint32_t AddSeries(const std::vector<Time>& delays, const std::vector<DelayOwner>& owners = {});
+  TaskId AddTaskOfSeries(uint32_t series);
   // CHECKs that the use set exists, bytes and latency are not negative and there is at
   // least one step.
   TaskId AddFlow(const Flow& flow);
@@ -173,6 +190,7 @@ class ProgramBuilder {
 
  private:
   TaskId AddTask(TaskKind kind, size_t payload);
+  void SetOwnerOf(uint32_t delay, const DelayOwner& owner);
   Flow& FlowOf(TaskId task);
   bool IsEmptyUseSet(uint32_t use_set) const;
   void CompleteChains();

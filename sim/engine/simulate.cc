@@ -41,14 +41,7 @@ Player::Player(const Program& program, const SimulationOptions& options)
   for (uint32_t task = 0; task < program.tasks.size(); ++task) {
     tasks_[task].waiting_for = program.predecessor_count[task];
   }
-  if (program.processors.empty()) return;
-  interference_.emplace(program);
-  task_of_delay_.resize(program.delays.size());
-  for (uint32_t task = 0; task < program.tasks.size(); ++task) {
-    if (program.tasks[task].kind == TaskKind::kDelay) {
-      task_of_delay_[program.tasks[task].payload] = task;
-    }
-  }
+  if (!program.processors.empty()) interference_.emplace(program);
 }
 
 Simulation Player::Play(uint32_t ranks) {
@@ -104,9 +97,11 @@ void Player::HandleEvent(uint32_t task) {
     return;
   }
   const uint32_t payload = program_.tasks[task].payload;
-  if (program_.tasks[task].kind == TaskKind::kDelay) {
-    if (interference_ && interference_->OwnsDelay(payload)) interference_->EndDelay(payload);
-    EndTask(task);
+  if (program_.tasks[task].kind != TaskKind::kFlow) {
+    const uint32_t first = SeriesOf(task).first;
+    const bool goes_on = interference_ && interference_->OwnsDelay(first) &&
+                         !interference_->EndDelay(task, first, now_, &tasks_[task].kept_ends);
+    if (!goes_on) EndTask(task);
   } else if (flows_[payload].phase == FlowPhase::kLatency) {
     MoveBytes(payload);
   } else {
@@ -153,7 +148,8 @@ void Player::StartTask(uint32_t task) {
       EndTask(task);
       break;
     case TaskKind::kDelay:
-      StartDelay(task);
+    case TaskKind::kSeries:
+      StartDelays(task);
       break;
     case TaskKind::kFlow:
       StartFlow(program_.tasks[task].payload);
@@ -161,12 +157,19 @@ void Player::StartTask(uint32_t task) {
   }
 }
 
-void Player::StartDelay(uint32_t task) {
-  const uint32_t delay = program_.tasks[task].payload;
-  if (program_.delays[delay] == Time()) {
+// A lone delay is a series of one.
+Series Player::SeriesOf(uint32_t task) const {
+  const auto [kind, payload] = program_.tasks[task];
+  if (kind == TaskKind::kSeries) return program_.series[payload];
+  return {payload, payload, program_.delays[payload]};
+}
+
+void Player::StartDelays(uint32_t task) {
+  const Series series = SeriesOf(task);
+  if (series.duration == Time()) {
     EndTask(task);
-  } else if (interference_ && interference_->OwnsDelay(delay)) {
-    interference_->BeginDelay(delay);
+  } else if (interference_ && interference_->OwnsDelay(series.first)) {
+    interference_->BeginDelays(task, series.first, series.last, now_);
   } else {
     ScheduleDelays(task);
   }
@@ -175,19 +178,20 @@ void Player::StartDelay(uint32_t task) {
 // If only the next delay waits for a delay's end, and for nothing else (any more), that end needs
 // no event: when the next one starts is known now.
 void Player::ScheduleDelays(uint32_t task) {
-  Time end = now_ + program_.delays[program_.tasks[task].payload];
+  Time end = now_ + SeriesOf(task).duration;
   for (;;) {
     const uint32_t first = program_.successor_begin[task];
     if (program_.successor_begin[task + 1] != first + 1) break;
     const uint32_t next = program_.successors[first].index();
-    const Task& what = program_.tasks[next];
-    if (what.kind != TaskKind::kDelay || tasks_[next].waiting_for != 1) break;
-    if (interference_ && interference_->OwnsDelay(what.payload)) break;
+    const TaskKind kind = program_.tasks[next].kind;
+    if (kind == TaskKind::kJoin || kind == TaskKind::kFlow || tasks_[next].waiting_for != 1) break;
+    const Series series = SeriesOf(next);
+    if (interference_ && interference_->OwnsDelay(series.first)) break;
     tasks_[task].end = end;
     ++tasks_done_;
     tasks_[next].start = end;
     tasks_[next].waiting_for = 0;
-    end += program_.delays[what.payload];
+    end += series.duration;
     task = next;
   }
   queue_.Schedule(task, end);
@@ -259,9 +263,7 @@ void Player::EndStep(uint32_t flow) {
 void Player::Settle() {
   if (interference_) {
     interference_->Settle(now_);
-    for (const auto [delay, end] : interference_->delay_ends()) {
-      queue_.Schedule(task_of_delay_[delay], end);
-    }
+    for (const auto [task, end] : interference_->delay_ends()) queue_.Schedule(task, end);
     for (const auto [flow, factor] : interference_->flow_factors()) {
       network_.SetFactor(flow, factor);
       if (periods_.HasGroups()) periods_.Touch(flow, now_);

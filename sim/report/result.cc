@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/base/error.h"
+#include "sim/schedule/written_out.h"
 
 namespace rehearse {
 namespace {
@@ -225,6 +226,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   ActivitySums sums(axes);
   std::vector<RoleSums> of_role(schedule.roles.size());
   std::vector<std::vector<Edge>> streams;
+  std::vector<uint32_t> places;  // by position, of the role of the last rank
+  uint32_t role_of_places = 0xffffffffu;
   auto span = timeline.spans.begin();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (weight[rank] == 0) continue;
@@ -233,9 +236,15 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
     const Role& role = schedule.roles[role_index];
     streams.resize(role.streams.size());
     for (std::vector<Edge>& edges : streams) edges.clear();
+    if (role_index != role_of_places) {
+      role_of_places = role_index;
+      places.clear();
+      WrittenOut(role).ForEachOp(
+          [&](uint32_t place, const WrittenOut::Copy&) { places.push_back(place); });
+    }
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
-      const uint32_t op = role.PlaceAt(span->op);
-      CHECK_LT(op, role.ops.size());
+      CHECK_LT(span->op, places.size());
+      const uint32_t op = places[span->op];
       const OpLane lane = lanes[role_index][op];
       const int64_t begin = span->begin.picoseconds();
       const int64_t end = span->end.picoseconds();

@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/repeats.h"
+#include "sim/schedule/written_out.h"
 
 namespace rehearse {
 namespace {
@@ -16,27 +17,35 @@ namespace {
 class RaceFinder {
  public:
   RaceFinder(const Role& role, uint32_t number)
-      : role_(role), number_(number), streams_(role.streams.size()) {
-    clocks_.resize(role.ops.size() * streams_);
-    position_.resize(role.ops.size());
-    accesses_.resize(role.buffers.size());
+      : role_(role),
+        number_(number),
+        all_(role, FewerCopies(role, kCopiesThatShowAll)),
+        streams_(role.streams.size()) {
+    clocks_.resize(all_.op_count() * streams_);
+    position_.resize(all_.op_count());
+    places_.reserve(all_.op_count());
+    accesses_.resize(all_.buffer_count());
   }
 
   void Run() {
     std::vector<uint32_t> latest(streams_, kNoOp);
-    for (uint32_t op = 0; op < role_.ops.size(); ++op) {
-      const uint32_t stream = role_.ops[op].stream.index();
+    all_.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
+      const auto op = static_cast<uint32_t>(places_.size());
+      places_.push_back(place);
+      const Op& what = role_.ops[place];
+      const uint32_t stream = what.stream.index();
       CHECK_LT(stream, streams_);
       if (latest[stream] != kNoOp) Join(op, latest[stream]);
-      for (const OpId before : role_.ops[op].after) {
-        CHECK_LT(before.index(), op);
-        Join(op, before.index());
+      for (const OpId before : what.after) {
+        const uint32_t earlier = all_.PositionOf(before, copy);
+        CHECK_LT(earlier, op);
+        Join(op, earlier);
       }
       position_[op] = ++clocks_[op * streams_ + stream];
       latest[stream] = op;
-      for (const BufferId buffer : role_.ops[op].reads) Touch(op, buffer, /*writes=*/false);
-      for (const BufferId buffer : role_.ops[op].writes) Touch(op, buffer, /*writes=*/true);
-    }
+      for (const BufferId id : what.reads) Touch(op, all_.NumberOf(id, copy), /*writes=*/false);
+      for (const BufferId id : what.writes) Touch(op, all_.NumberOf(id, copy), /*writes=*/true);
+    });
   }
 
  private:
@@ -59,13 +68,16 @@ class RaceFinder {
   }
 
   bool IsBefore(uint32_t earlier, uint32_t op) const {
-    return clocks_[op * streams_ + role_.ops[earlier].stream.index()] >= position_[earlier];
+    return clocks_[op * streams_ + At(earlier).stream.index()] >= position_[earlier];
   }
 
-  void Touch(uint32_t op, BufferId buffer, bool writes) {
-    CHECK_LT(buffer.index(), accesses_.size());
-    const uint32_t stream = role_.ops[op].stream.index();
-    const Footprint part = FootprintOf(role_.buffers, buffer);
+  const Op& At(uint32_t op) const { return role_.ops[places_[op]]; }
+
+  void Touch(uint32_t op, uint32_t buffer, bool writes) {
+    CHECK_LT(buffer, accesses_.size());
+    const uint32_t stream = At(op).stream.index();
+    Footprint part = FootprintOf(role_.buffers, all_.KeptId(buffer));
+    part.buffer = BufferId(all_.RootOf(buffer));
     std::vector<Access>& accesses = accesses_[part.buffer.index()];
     Access* own = nullptr;
     for (Access& access : accesses) {
@@ -83,24 +95,26 @@ class RaceFinder {
     (writes ? own->write : own->read) = op;
   }
 
-  [[noreturn]] void Fail(BufferId buffer, uint32_t a, bool a_writes, uint32_t b,
+  [[noreturn]] void Fail(uint32_t buffer, uint32_t a, bool a_writes, uint32_t b,
                          bool b_writes) const {
     const auto name = [&](uint32_t op, bool writes) {
-      return fmt::format("op {} \"{}\" (stream \"{}\") {}", op, role_.ops[op].name,
-                         role_.streams[role_.ops[op].stream.index()].name,
+      return fmt::format("op {} \"{}\" (stream \"{}\") {}", op, At(op).name,
+                         role_.streams[At(op).stream.index()].name,
                          writes ? "writes it" : "reads it");
     };
     throw OpError(
         number_, b,
         fmt::format("role \"{}\": race on buffer \"{}\": {} and {}, and neither is ordered "
                     "before the other",
-                    role_.name, role_.buffers[buffer.index()].name, name(a, a_writes),
+                    role_.name, all_.KeptBuffer(buffer).name, name(a, a_writes),
                     name(b, b_writes)));
   }
 
   const Role& role_;
   uint32_t number_;  // of the role
+  const WrittenOut all_;
   size_t streams_;
+  std::vector<uint32_t> places_;               // by op, as counted here: where it is kept
   std::vector<uint32_t> clocks_;               // [op][stream]
   std::vector<uint32_t> position_;             // by op: 1 for the first of its stream
   std::vector<std::vector<Access>> accesses_;  // by buffer
@@ -109,14 +123,7 @@ class RaceFinder {
 }  // namespace
 
 void CheckBuffers(const Schedule& schedule) {
-  for (uint32_t i = 0; i < schedule.roles.size(); ++i) {
-    const Role& role = schedule.roles[i];
-    if (role.repeats.empty()) {
-      RaceFinder(role, i).Run();
-    } else {
-      RaceFinder(Expanded(WithFewerCopies(role, kCopiesThatShowAll)), i).Run();
-    }
-  }
+  for (uint32_t i = 0; i < schedule.roles.size(); ++i) RaceFinder(schedule.roles[i], i).Run();
 }
 
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.h"
 #include "sim/schedule/repeats.h"
+#include "sim/schedule/written_out.h"
 
 namespace rehearse {
 namespace {
@@ -15,19 +16,21 @@ struct Life {
   size_t last = 0;
 };
 
-MemoryUse MemoryOfPlain(const Role& role) {
-  std::vector<Life> lives(role.buffers.size());
-  for (size_t op = 0; op < role.ops.size(); ++op) {
-    for (const auto* touched : {&role.ops[op].reads, &role.ops[op].writes}) {
+MemoryUse MemoryOf(const Role& role, const WrittenOut& all) {
+  std::vector<Life> lives(all.buffer_count());
+  size_t position = 0;
+  all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
+    const Op& op = role.ops[place];
+    for (const auto* touched : {&op.reads, &op.writes}) {
       for (const BufferId buffer : *touched) {
         CHECK_LT(buffer.index(), role.buffers.size());
-        const auto& view = role.buffers[buffer.index()].view;
-        Life& life = lives[view ? view->of.index() : buffer.index()];
-        life.first = std::min(life.first, op);
-        life.last = op;
+        Life& life = lives[all.RootOf(all.NumberOf(buffer, copy))];
+        life.first = std::min(life.first, position);
+        life.last = position;
       }
     }
-  }
+    ++position;
+  });
 
   MemoryUse use;
   // What activations and buffers gain before an op and lose after it.
@@ -35,10 +38,10 @@ MemoryUse MemoryOfPlain(const Role& role) {
     Bytes activations;
     Bytes buffers;
   };
-  std::vector<Change> gained(role.ops.size());
-  std::vector<Change> lost(role.ops.size());
-  for (size_t i = 0; i < role.buffers.size(); ++i) {
-    const Buffer& buffer = role.buffers[i];
+  std::vector<Change> gained(all.op_count());
+  std::vector<Change> lost(all.op_count());
+  for (uint32_t i = 0; i < all.buffer_count(); ++i) {
+    const Buffer& buffer = all.KeptBuffer(i);
     switch (buffer.kind) {
       case BufferKind::kParameter:
         use.parameters += buffer.bytes;
@@ -63,7 +66,7 @@ MemoryUse MemoryOfPlain(const Role& role) {
   }
 
   Change now;
-  for (size_t op = 0; op < role.ops.size(); ++op) {
+  for (size_t op = 0; op < all.op_count(); ++op) {
     now.activations += gained[op].activations;
     now.buffers += gained[op].buffers;
     if (now.activations + now.buffers > use.activations + use.buffers) {
@@ -79,9 +82,8 @@ MemoryUse MemoryOfPlain(const Role& role) {
 }  // namespace
 
 MemoryUse MemoryOf(const Role& role) {
-  if (role.repeats.empty()) return MemoryOfPlain(role);
   // Copies live as long as each other: what is in use at the same time shows in a few.
-  return MemoryOfPlain(Expanded(WithFewerCopies(role, kCopiesThatShowAll)));
+  return MemoryOf(role, WrittenOut(role, FewerCopies(role, kCopiesThatShowAll)));
 }
 
 MemoryUse MemoryOfFullestRank(const Schedule& schedule) {

@@ -5,90 +5,9 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/written_out.h"
 
 namespace rehearse {
-namespace {
-
-uint32_t BuffersOf(const Repeat& repeat) { return repeat.end_buffer - repeat.first_buffer; }
-
-// Writes a role out, copy by copy.
-class Expansion {
- public:
-  explicit Expansion(const Role& kept) : kept_(kept) {}
-
-  Role Run() {
-    role_.name = kept_.name;
-    role_.streams = kept_.streams;
-    role_.regions = kept_.regions;
-    role_.ops.reserve(kept_.OpCount());
-    AddBuffers();
-    uint32_t position = 0;
-    for (uint32_t i = 0; i <= kept_.repeats.size(); ++i) {
-      const uint32_t begin = i == 0 ? 0 : kept_.repeats[i - 1].end;
-      const bool is_last = i == kept_.repeats.size();
-      const auto end = is_last ? static_cast<uint32_t>(kept_.ops.size()) : kept_.repeats[i].end;
-      for (uint32_t op = begin; op < end; ++op) AddOp(position++, kept_.ops[op], i, 0);
-      if (is_last) break;
-      for (uint32_t copy = 1; copy <= kept_.repeats[i].times; ++copy) {
-        for (uint32_t op = kept_.repeats[i].begin; op < end; ++op)
-          AddOp(position++, kept_.ops[op], i, copy);
-      }
-    }
-    CHECK_EQ(position, kept_.OpCount());
-    return std::move(role_);
-  }
-
- private:
-  // The id of a buffer in the copy-th copy of the repeat that has `before` others before it.
-  BufferId BufferIn(BufferId buffer, size_t before, uint32_t copy) const {
-    uint32_t index = buffer.index();
-    for (size_t i = 0; i < before; ++i) {
-      const Repeat& repeat = kept_.repeats[i];
-      if (buffer.index() >= repeat.first_buffer) index += repeat.times * BuffersOf(repeat);
-    }
-    if (copy > 0) {
-      const Repeat& repeat = kept_.repeats[before];
-      if (buffer.index() + BuffersOf(repeat) >= repeat.first_buffer)
-        index += copy * BuffersOf(repeat);
-    }
-    return BufferId(index);
-  }
-
-  void AddBuffer(uint32_t index, size_t before, uint32_t copy) {
-    Buffer buffer = kept_.buffers[index];
-    if (buffer.view) buffer.view->of = BufferIn(buffer.view->of, before, copy);
-    role_.buffers.push_back(std::move(buffer));
-  }
-
-  void AddBuffers() {
-    uint32_t next = 0;
-    for (size_t i = 0; i < kept_.repeats.size(); ++i) {
-      const Repeat& repeat = kept_.repeats[i];
-      for (; next < repeat.end_buffer; ++next) AddBuffer(next, i, 0);
-      for (uint32_t copy = 1; copy <= repeat.times; ++copy) {
-        for (uint32_t index = repeat.first_buffer; index < repeat.end_buffer; ++index)
-          AddBuffer(index, i, copy);
-      }
-    }
-    for (; next < kept_.buffers.size(); ++next) AddBuffer(next, kept_.repeats.size(), 0);
-  }
-
-  void AddOp(uint32_t position, const Op& kept, size_t before, uint32_t copy) {
-    Op op = kept;
-    op.tag = kept_.TagAt(position);
-    op.after.clear();
-    for (const uint32_t earlier : kept_.AfterAt(position)) op.after.emplace_back(earlier);
-    for (auto* buffers : {&op.reads, &op.writes}) {
-      for (BufferId& buffer : *buffers) buffer = BufferIn(buffer, before, copy);
-    }
-    role_.ops.push_back(std::move(op));
-  }
-
-  const Role& kept_;
-  Role role_;
-};
-
-}  // namespace
 
 KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position) {
   KeptOp kept;
@@ -113,7 +32,34 @@ bool HasRepeats(const Schedule& schedule) {
                      [](const Role& role) { return !role.repeats.empty(); });
 }
 
-Role Expanded(const Role& role) { return role.repeats.empty() ? role : Expansion(role).Run(); }
+Role Expanded(const Role& role) {
+  if (role.repeats.empty()) return role;
+  const WrittenOut all(role);
+  Role expanded;
+  expanded.name = role.name;
+  expanded.streams = role.streams;
+  expanded.regions = role.regions;
+  expanded.buffers.reserve(all.buffer_count());
+  for (uint32_t number = 0; number < all.buffer_count(); ++number) {
+    expanded.buffers.push_back(all.KeptBuffer(number));
+    auto& view = expanded.buffers.back().view;
+    if (view) view->of = BufferId(all.RootOf(number));
+  }
+  expanded.ops.reserve(all.op_count());
+  all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
+    Op op = role.ops[place];
+    if (copy.number > 0) {
+      const Repeat& repeat = role.repeats[copy.repeats_before];
+      op.tag.micro_batch += static_cast<int32_t>(copy.number) * repeat.micro_batches;
+    }
+    for (OpId& before : op.after) before = OpId(all.PositionOf(before, copy));
+    for (auto* buffers : {&op.reads, &op.writes}) {
+      for (BufferId& buffer : *buffers) buffer = BufferId(all.NumberOf(buffer, copy));
+    }
+    expanded.ops.push_back(std::move(op));
+  });
+  return expanded;
+}
 
 Schedule Expanded(const Schedule& schedule) {
   Schedule expanded = schedule;
@@ -123,28 +69,30 @@ Schedule Expanded(const Schedule& schedule) {
   return expanded;
 }
 
-Role WithFewerCopies(const Role& role, uint32_t copies) {
-  Role fewer = role;
-  for (Repeat& repeat : fewer.repeats) repeat.times = std::min(repeat.times, copies);
-  return fewer;
+std::vector<Repeat> FewerCopies(const Role& role, uint32_t copies) {
+  std::vector<Repeat> repeats = role.repeats;
+  for (Repeat& repeat : repeats) repeat.times = std::min(repeat.times, copies);
+  return repeats;
 }
 
-Schedule WithFewerCopies(const Schedule& schedule, uint32_t copies) {
-  Schedule fewer = schedule;
-  std::vector<Role*> roles;
-  for (Role& role : fewer.roles) {
-    if (!role.ops.empty()) roles.push_back(&role);
+std::vector<std::vector<Repeat>> FewerCopies(const Schedule& schedule, uint32_t copies) {
+  std::vector<std::vector<Repeat>> all;
+  std::vector<std::vector<Repeat>*> repeating;  // of roles that have ops
+  all.reserve(schedule.roles.size());
+  for (const Role& role : schedule.roles) {
+    all.push_back(role.repeats);
+    if (!role.ops.empty()) repeating.push_back(&all.back());
   }
-  for (const Role* role : roles) {
-    if (role->repeats.size() != roles.front()->repeats.size()) return fewer;
+  for (const auto* repeats : repeating) {
+    if (repeats->size() != repeating.front()->size()) return all;
   }
-  for (size_t i = 0; !roles.empty() && i < roles.front()->repeats.size(); ++i) {
-    uint32_t least = roles.front()->repeats[i].times;
-    for (const Role* role : roles) least = std::min(least, role->repeats[i].times);
+  for (size_t i = 0; !repeating.empty() && i < repeating.front()->size(); ++i) {
+    uint32_t least = (*repeating.front())[i].times;
+    for (const auto* repeats : repeating) least = std::min(least, (*repeats)[i].times);
     if (least <= copies) continue;
-    for (Role* role : roles) role->repeats[i].times -= least - copies;
+    for (auto* repeats : repeating) (*repeats)[i].times -= least - copies;
   }
-  return fewer;
+  return all;
 }
 
 std::vector<MiddleCopies> MiddleCopiesOf(const Role& role, uint32_t most) {

@@ -32,12 +32,12 @@ bool HasRepeats(const Schedule& schedule);
 Role Expanded(const Role& role);
 Schedule Expanded(const Schedule& schedule);
 
-// The role with no repeat of more than `copies` copies.
-Role WithFewerCopies(const Role& role, uint32_t copies);
+// The repeats of the role, none of more than `copies` copies.
+std::vector<Repeat> FewerCopies(const Role& role, uint32_t copies);
 // The same for all roles at once: roles whose ops meet leave out equally many copies, so that the
-// remaining ops still match. Returns nothing if roles repeat differently, so that leaving copies
-// out could take different ops from them.
-Schedule WithFewerCopies(const Schedule& schedule, uint32_t copies);
+// remaining ops still match. If roles have different numbers of repeats, so that leaving copies out
+// could take different ops from them, nothing is left out.
+std::vector<std::vector<Repeat>> FewerCopies(const Schedule& schedule, uint32_t copies);
 
 // Copies in the middle of what a role repeats: positions [begin, end).
 struct MiddleCopies {

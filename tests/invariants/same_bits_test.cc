@@ -74,6 +74,22 @@ TEST(SameBitsTest, RunPlanAndExecuteHaveOneSchedule) {
   }
 }
 
+// Kernels that follow each other are one task, unless somebody wants to know about each
+// (Series in sim/engine/program.h).
+TEST(SameBitsTest, KernelsInSeriesAndOneByOneTakeTheSameTime) {
+  const Cases cases = CasesOf(2);
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const RandomScenario drawn = DrawScenario(seed);
+    SCOPED_TRACE(drawn.text);
+    const PlayedScenario series = PlayScenario(drawn.scenario);
+    const PlayedScenario one_by_one = PlayScenario(drawn.scenario, {.record_tasks = true});
+    ASSERT_EQ(HashOf(series.simulation.timeline), HashOf(one_by_one.simulation.timeline));
+    ASSERT_EQ(series.simulation.stats.transfers, one_by_one.simulation.stats.transfers);
+    ASSERT_LE(series.lowered.program.tasks.size(), one_by_one.lowered.program.tasks.size());
+    ASSERT_TRUE(one_by_one.lowered.program.series.empty());
+  }
+}
+
 // And the CPU begins the ops of that schedule in the order in which the simulator does.
 TEST(SameBitsTest, ExecuteBeginsOpsAsRunDoes) {
   const Cases cases = CasesOf(20);

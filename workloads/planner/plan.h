@@ -14,6 +14,7 @@
 #include "workloads/planner/kernel_costs.h"
 #include "workloads/planner/parameters.h"
 #include "workloads/planner/plan_builder.h"
+#include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy.h"
 
 namespace rehearse {
@@ -31,13 +32,37 @@ struct WeightOperands {
   Tensor dy;
 };
 
+// The nodes that a stage has to do with, numbered from 0: its own, its data, and what arrives from
+// other stages. Few of those of a deep network.
+class NodesOfStage {
+ public:
+  NodesOfStage(const Network& network, const Stage& stage);
+
+  uint32_t count() const { return count_; }
+  uint32_t NumberOf(uint32_t node) const {
+    CHECK_LT(numbers_[node], count_);
+    return numbers_[node];
+  }
+
+ private:
+  std::vector<uint32_t> numbers_;  // by node
+  uint32_t count_ = 0;
+};
+
 // A micro-batch (or one chunk of it) between its forward pass and its last gradient. Several may be
 // alive at once.
 struct ChunkState {
-  explicit ChunkState(size_t count) : nodes(count), gradients(count) {}
+  explicit ChunkState(const NodesOfStage& known)
+      : stage_nodes(&known), nodes(known.count()), gradients(known.count()) {}
 
-  std::vector<NodeState> nodes;                  // by node
-  std::vector<std::optional<Tensor>> gradients;  // by node: that of its value, as far as known
+  NodeState& StateOf(uint32_t node) { return nodes[stage_nodes->NumberOf(node)]; }
+  std::optional<Tensor>& GradientOf(uint32_t node) {
+    return gradients[stage_nodes->NumberOf(node)];
+  }
+
+  const NodesOfStage* stage_nodes;
+  std::vector<NodeState> nodes;                              // by number in the stage
+  std::vector<std::optional<Tensor>> gradients;              // that of its value, as far as known
   std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
 };
 
@@ -54,8 +79,8 @@ struct Plan {
   std::map<uint32_t, ExpertRouting> routings = {};  // by node, of those asked for so far
 
   const NetworkNode& Node(uint32_t node) const { return network.nodes[node]; }
-  NodeState& State(uint32_t node) const { return chunk->nodes[node]; }
-  std::optional<Tensor>& Gradient(uint32_t node) const { return chunk->gradients[node]; }
+  NodeState& State(uint32_t node) const { return chunk->StateOf(node); }
+  std::optional<Tensor>& Gradient(uint32_t node) const { return chunk->GradientOf(node); }
   const Tensor& Input(uint32_t node, size_t i = 0) const {
     return State(network.nodes[node].inputs[i]).value;
   }

@@ -22,10 +22,22 @@ StreamId MessageStreams::Of(Kind kind, uint32_t other_rank) {
   return stream;
 }
 
+NodesOfStage::NodesOfStage(const Network& network, const Stage& stage) {
+  constexpr uint32_t kUnknown = 0xffffffffu;
+  numbers_.assign(network.nodes.size(), kUnknown);
+  const auto add = [&](uint32_t node) {
+    if (numbers_[node] == kUnknown) numbers_[node] = count_++;
+  };
+  for (const uint32_t node : stage.inputs) add(node);
+  for (const uint32_t node : stage.arrives) add(node);
+  for (uint32_t node = stage.node_begin(); node < stage.node_end(); ++node) add(node);
+}
+
 StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan,
                            MessageStreams* streams)
     : step_(step),
       stage_(stage),
+      nodes_(std::make_unique<NodesOfStage>(step.network, stage)),
       plan_(*plan),
       builder_(plan->builder),
       parameters_(plan->parameters),
@@ -120,7 +132,7 @@ void StagePlanner::RunForward(uint32_t micro_batch) {
   ForEachCrossing(stage_.leaves, Phase::kForward, [&](uint32_t node) {
     const Tensor& value = plan_.State(node).value;
     if (handed != nullptr) {
-      handed->chunks[chunk_index()].nodes[node].value = value;
+      handed->chunks[chunk_index()].StateOf(node).value = value;
       return;
     }
     builder_.AddSend(AsItCrosses(node, value), builder_.communicators().OfValues(),
@@ -199,7 +211,7 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
     CHECK(plan_.Gradient(node).has_value());
     const Tensor& gradient = *plan_.Gradient(node);
     if (handed != nullptr) {
-      handed->chunks[chunk_index()].gradients[node] = gradient;
+      handed->chunks[chunk_index()].GradientOf(node) = gradient;
       return;
     }
     builder_.AddSend(AsItCrosses(node, gradient), builder_.communicators().OfGradients(),
@@ -342,7 +354,7 @@ void StagePlanner::ForEachCrossing(const std::vector<uint32_t>& nodes, Phase pha
 StagePlanner::MicroBatch& StagePlanner::Begin(uint32_t micro_batch) {
   MicroBatch& begun = micro_batches_[micro_batch];
   if (begun.chunks.empty()) {
-    begun.chunks.assign(step_.strategy.chunks, ChunkState(step_.network.nodes.size()));
+    begun.chunks.assign(step_.strategy.chunks, ChunkState(*nodes_));
   }
   return begun;
 }

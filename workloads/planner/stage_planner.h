@@ -16,6 +16,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,7 @@ class StagePlanner {
 
   const StepSetup& step_;
   const Stage& stage_;
+  std::unique_ptr<const NodesOfStage> nodes_;
   Plan& plan_;
   PlanBuilder& builder_;
   Parameters& parameters_;

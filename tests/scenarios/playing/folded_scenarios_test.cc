@@ -186,7 +186,7 @@ TEST(FoldedScenariosTest, RandomScenariosFold) {
     try {
       const PlayedScenario played = PlayScenario(testing::ReadSmall(RandomChanges(seed)));
       ++possible;
-      ranks += played.schedule.ranks();
+      ranks += played.schedule().ranks();
       classes += played.lowered.rank_classes;
     } catch (const Error&) {
     }
