@@ -64,6 +64,7 @@ class Lowering {
     }
     Lowered lowered;
     lowered.program = builder_.Build();
+    lowered.flows_of_ops = std::move(flows_of_ops_);
     lowered.rank_classes = folding_.ranks.size();
     lowered.chosen.assign(chosen_.begin(), chosen_.end());
     lowered.links = folding_.links.of;
@@ -187,7 +188,10 @@ class Lowering {
       if (slot == kNoTransfer) {
         ends[position] = LowerAlone(rank, position, place, op);
       } else {
+        const uint32_t first_flow = builder_.flow_count();
         ends[position] = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
+        if (builder_.flow_count() > first_flow)
+          flows_of_ops_.push_back({rank, position, first_flow, builder_.flow_count()});
       }
       std::optional<uint32_t>& previous = last_on_stream[op.stream.index()];
       if (previous) builder_.AddEdge(ends[*previous].last, ends[position].first);
@@ -434,6 +438,7 @@ class Lowering {
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   std::set<ChosenCollective> chosen_;
+  std::vector<FlowsOfOp> flows_of_ops_;
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

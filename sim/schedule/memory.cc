@@ -16,6 +16,25 @@ struct Life {
 };
 
 MemoryUse MemoryOfPlain(const Role& role) {
+  const MemoryChanges changes = MemoryChangesOf(role);
+  MemoryUse use = changes.kept;
+  MemoryChange now;
+  for (size_t op = 0; op < role.ops.size(); ++op) {
+    now.activations += changes.gained[op].activations;
+    now.buffers += changes.gained[op].buffers;
+    if (now.activations + now.buffers > use.activations + use.buffers) {
+      use.activations = now.activations;
+      use.buffers = now.buffers;
+    }
+    now.activations -= changes.lost[op].activations;
+    now.buffers -= changes.lost[op].buffers;
+  }
+  return use;
+}
+
+}  // namespace
+
+MemoryChanges MemoryChangesOf(const Role& role) {
   std::vector<Life> lives(role.buffers.size());
   for (size_t op = 0; op < role.ops.size(); ++op) {
     for (const auto* touched : {&role.ops[op].reads, &role.ops[op].writes}) {
@@ -29,54 +48,36 @@ MemoryUse MemoryOfPlain(const Role& role) {
     }
   }
 
-  MemoryUse use;
-  // What activations and buffers gain before an op and lose after it.
-  struct Change {
-    Bytes activations;
-    Bytes buffers;
-  };
-  std::vector<Change> gained(role.ops.size());
-  std::vector<Change> lost(role.ops.size());
+  MemoryChanges changes;
+  MemoryUse& kept = changes.kept;
+  changes.gained.resize(role.ops.size());
+  changes.lost.resize(role.ops.size());
   for (size_t i = 0; i < role.buffers.size(); ++i) {
     const Buffer& buffer = role.buffers[i];
     switch (buffer.kind) {
       case BufferKind::kParameter:
-        use.parameters += buffer.bytes;
+        kept.parameters += buffer.bytes;
         break;
       case BufferKind::kGradient:
-        use.gradients += buffer.bytes;
+        kept.gradients += buffer.bytes;
         break;
       case BufferKind::kOptimizer:
-        use.optimizer += buffer.bytes;
+        kept.optimizer += buffer.bytes;
         break;
       case BufferKind::kActivation:
         if (lives[i].first == kNever) break;
-        gained[lives[i].first].activations += buffer.bytes;
-        lost[lives[i].last].activations += buffer.bytes;
+        changes.gained[lives[i].first].activations += buffer.bytes;
+        changes.lost[lives[i].last].activations += buffer.bytes;
         break;
       case BufferKind::kBuffer:
         if (lives[i].first == kNever) break;
-        gained[lives[i].first].buffers += buffer.bytes;
-        lost[lives[i].last].buffers += buffer.bytes;
+        changes.gained[lives[i].first].buffers += buffer.bytes;
+        changes.lost[lives[i].last].buffers += buffer.bytes;
         break;
     }
   }
-
-  Change now;
-  for (size_t op = 0; op < role.ops.size(); ++op) {
-    now.activations += gained[op].activations;
-    now.buffers += gained[op].buffers;
-    if (now.activations + now.buffers > use.activations + use.buffers) {
-      use.activations = now.activations;
-      use.buffers = now.buffers;
-    }
-    now.activations -= lost[op].activations;
-    now.buffers -= lost[op].buffers;
-  }
-  return use;
+  return changes;
 }
-
-}  // namespace
 
 MemoryUse MemoryOf(const Role& role) {
   if (role.repeats.empty()) return MemoryOfPlain(role);
