@@ -10,7 +10,9 @@
 // Nothing is assumed about the timeline, it is looked at: for each stretch of the role in which
 // layers follow each other (sim/schedule/stretches.h), two neighbouring layers on every rank must
 // do everything at the same times, one layer's time later, and nothing else may be under way
-// meanwhile. Then whatever determines how the second one goes on also determined the first.
+// meanwhile. Then whatever determines how the second one goes on also determined the first. Only
+// where gradients are summed up behind the way back, all layers are played, as others' last
+// gradients may still be on their way.
 // Wherever that does not hold, or layers are not equal, there is no answer, and the caller plays
 // the whole step.
 #pragma once

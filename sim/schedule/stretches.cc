@@ -3,6 +3,8 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace rehearse {
