@@ -103,6 +103,7 @@ class Lowering {
     }
     Lowered lowered;
     lowered.program = builder_.Build();
+    lowered.flows_of_ops = std::move(flows_of_ops_);
     lowered.rank_classes = folding_.ranks.size();
     lowered.chosen.assign(chosen_.begin(), chosen_.end());
     lowered.links = folding_.links.of;
@@ -230,7 +231,10 @@ class Lowering {
       } else if (slot == kNoTransfer) {
         own = LowerAlone(rank, position, place, op);
       } else {
+        const uint32_t first_flow = builder_.flow_count();
         own = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
+        if (builder_.flow_count() > first_flow)
+          flows_of_ops_.push_back({rank, position, first_flow, builder_.flow_count()});
       }
       TaskId& previous = last_on_stream[op.stream.index()];
       if (previous.IsSet()) builder_.AddEdge(previous, own.first);
@@ -520,6 +524,7 @@ class Lowering {
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   bool interferes_ = true;  // what is being laid out, with the kernels beside it
   std::set<ChosenCollective> chosen_;
+  std::vector<FlowsOfOp> flows_of_ops_;
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

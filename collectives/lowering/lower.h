@@ -50,8 +50,18 @@ struct LowerOptions {
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
 };
 
+// The flows [begin, end) of the program that ops at a position of a rank make, the first of those
+// that meet there.
+struct FlowsOfOp {
+  uint32_t rank = 0;
+  uint32_t position = 0;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
 struct Lowered {
   Program program;                       // spans only of representatives
+  std::vector<FlowsOfOp> flows_of_ops;   // all flows, in their order
   std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
   // The cluster's link or trunk -> the program's that stands for it.
   std::vector<uint32_t> links;

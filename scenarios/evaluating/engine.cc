@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/playing/few_layers.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
@@ -50,6 +51,7 @@ Scenario Engine::Read(const JsonDocument& document) {
 
 Result Engine::Play(const Scenario& scenario, const std::function<void(double)>& tell) const {
   PlayObserver observer(options_.is_stopped, tell);
+  if (std::optional<Result> result = RehearseFewLayers(scenario, observer)) return *result;
   return Rehearse(scenario, {.observer = &observer, .threads = 1}).result;
 }
 

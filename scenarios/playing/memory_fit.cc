@@ -1,7 +1,6 @@
 #include "scenarios/playing/memory_fit.h"
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/error.h"
+#include "sim/base/units.h"
 #include "sim/schedule/memory.h"
 
 namespace rehearse {
@@ -32,15 +33,23 @@ Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& de
 
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
                       const Cluster& cluster) {
-  std::vector<std::optional<MemoryUse>> use_of_role(schedule.roles.size());
+  std::vector<bool> is_played(schedule.roles.size());
+  for (const uint32_t role : schedule.role_of_rank) is_played[role] = true;
+  std::vector<MemoryUse> uses(schedule.roles.size());
+  for (size_t role = 0; role < uses.size(); ++role)
+    if (is_played[role]) uses[role] = MemoryOf(schedule.roles[role]);
+  return TightestFit(schedule, uses, placement, cluster);
+}
+
+MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of_roles,
+                      const std::vector<uint32_t>& placement, const Cluster& cluster) {
   std::map<std::pair<uint32_t, uint32_t>, Bytes> reserves;  // by role and kind of device
   MemoryFit tightest;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const uint32_t role = schedule.role_of_rank[rank];
-    if (!use_of_role[role]) use_of_role[role] = MemoryOf(schedule.roles[role]);
     MemoryFit fit;
     fit.rank = rank;
-    fit.use = *use_of_role[role];
+    fit.use = of_roles[role];
     fit.device = placement[rank];
     fit.capacity = cluster.DeviceOf(fit.device).memory;
     const auto [reserve, is_new] = reserves.try_emplace({role, cluster.SpecOf(fit.device)});
@@ -55,6 +64,19 @@ MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& pla
     }
   }
   return tightest;
+}
+
+void CheckFit(const MemoryFit& fit, const Cluster& cluster, const Place& place) {
+  if (fit.Room() >= Bytes(0)) return;
+  const MemoryUse& use = fit.use;
+  throw Error(
+      place,
+      fmt::format("out of memory: {} needs {} (parameters {}, gradients {}, optimizer {}, "
+                  "activations {}, buffers {}), the device {} has {}; --allow-oom plays it anyway",
+                  fit.sizes_differ ? NameOf(fit, cluster) : "a rank", Print(use.Total()),
+                  Print(use.parameters), Print(use.gradients), Print(use.optimizer),
+                  Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
+                  Print(fit.capacity)));
 }
 
 std::string NameOf(const MemoryFit& fit, const Cluster& cluster) {

@@ -38,6 +38,13 @@ Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& de
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
                       const Cluster& cluster);
 
+// The same for roles that need so much.
+MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of_roles,
+                      const std::vector<uint32_t>& placement, const Cluster& cluster);
+
+// Throws Error if it does not fit.
+void CheckFit(const MemoryFit& fit, const Cluster& cluster, const Place& place);
+
 // "rank 8 (node2/gpu0, a100-40g)"
 std::string NameOf(const MemoryFit& fit, const Cluster& cluster);
 

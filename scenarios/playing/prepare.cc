@@ -7,7 +7,6 @@
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/token_shares.h"
 #include "sim/base/error.h"
-#include "sim/base/units.h"
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
 #include "workloads/planner/kernel_tuning.h"
@@ -15,20 +14,6 @@
 
 namespace rehearse {
 namespace {
-
-void CheckMemory(const Cluster& cluster, const Job& job, const Place& place) {
-  const MemoryFit fit = TightestFit(job.schedule, job.placement, cluster);
-  if (fit.Room() >= Bytes(0)) return;
-  const MemoryUse& use = fit.use;
-  throw Error(
-      place,
-      fmt::format("out of memory: {} needs {} (parameters {}, gradients {}, optimizer {}, "
-                  "activations {}, buffers {}), the device {} has {}; --allow-oom plays it anyway",
-                  fit.sizes_differ ? NameOf(fit, cluster) : "a rank", Print(use.Total()),
-                  Print(use.parameters), Print(use.gradients), Print(use.optimizer),
-                  Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
-                  Print(fit.capacity)));
-}
 
 // If a job has several steps or begins late, they are written out op by op: some gigabytes.
 void CheckSteps(const Job& job, const Place& place) {
@@ -103,7 +88,8 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request, ProgressObse
   CheckSchedule(job.schedule);
   CheckBuffers(job.schedule);
   CheckSteps(job, request.place);
-  if (!scenario.allow_out_of_memory) CheckMemory(cluster, job, request.place);
+  if (!scenario.allow_out_of_memory)
+    CheckFit(TightestFit(job.schedule, job.placement, cluster), cluster, request.place);
   return job;
 }
 

@@ -241,20 +241,24 @@ std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& p
 
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const std::optional<JobPart>& own) {
-  const Simulation& simulation = played.simulation;
-  Result result = Summarize(own ? own->schedule : played.schedule(),
-                            own ? own->timeline : simulation.timeline, MeanPeak(scenario));
-  result.scenario = scenario.name;
-  result.fidelity = Name(scenario.lowering.fidelity);
-  result.left_out = LeftOutBy(scenario.lowering.fidelity);
   // Steps of a job use the same memory, one after the other.
   std::optional<MemoryFit> tightest;
   for (const Job& job : played.jobs) {
     const MemoryFit fit = TightestFit(job.schedule, job.placement, *scenario.cluster);
-    if (tightest && fit.Room() >= tightest->Room()) continue;
-    tightest = fit;
-    DescribeMemory(fit, *scenario.cluster, &result);
+    if (!tightest || fit.Room() < tightest->Room()) tightest = fit;
   }
+  return Describe(scenario, played, own, *tightest);
+}
+
+Result Describe(const Scenario& scenario, const PlayedScenario& played,
+                const std::optional<JobPart>& own, const MemoryFit& fit) {
+  const Simulation& simulation = played.simulation;
+  Result result = Summarize(own ? own->schedule : played.schedule(),
+                            own ? own->timeline : simulation.timeline, MeanPeak(scenario), fit.use);
+  result.scenario = scenario.name;
+  result.fidelity = Name(scenario.lowering.fidelity);
+  result.left_out = LeftOutBy(scenario.lowering.fidelity);
+  DescribeMemory(fit, *scenario.cluster, &result);
   result.simulator.events = simulation.stats.events;
   result.simulator.transfers = simulation.stats.transfers;
   result.chosen = played.lowered.chosen;

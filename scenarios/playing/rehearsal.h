@@ -7,6 +7,7 @@
 
 #include "collectives/lowering/lower.h"
 #include "scenarios/playing/jobs_result.h"
+#include "scenarios/playing/memory_fit.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline.h"
@@ -41,6 +42,9 @@ std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& p
 // Describes that part, or the whole, without the cost of wall time and memory.
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const std::optional<JobPart>& own);
+// The same, if it is known what memory the tightest rank needs.
+Result Describe(const Scenario& scenario, const PlayedScenario& played,
+                const std::optional<JobPart>& own, const MemoryFit& fit);
 
 struct Rehearsal {
   Schedule schedule;

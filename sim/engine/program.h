@@ -168,6 +168,7 @@ class ProgramBuilder {
   // Makes `upstream` and `downstream` neighbours in a chain of steps. CHECKs equal step counts and
   // that neither has such a neighbour already. A flow may be chained to itself.
   void Chain(TaskId upstream, TaskId downstream);
+  uint32_t flow_count() const { return static_cast<uint32_t>(program_.flows.size()); }
   void AddEdge(TaskId before, TaskId after);
   void AddSpan(const SpanSpec& span);
 

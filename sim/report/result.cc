@@ -200,6 +200,11 @@ std::optional<DType> MainDType(const Schedule& schedule) {
 }
 
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak) {
+  return Summarize(schedule, timeline, peak, MemoryOfFullestRank(schedule));
+}
+
+Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak,
+                 const MemoryUse& memory) {
   CHECK_EQ(schedule.ranks(), timeline.ranks);
   const uint32_t ranks = timeline.ranks;
   const size_t axes = schedule.communicators.size();
@@ -209,7 +214,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   result.step = ToSeconds(timeline.step);
   result.peak = peak;
   if (const auto dtype = MainDType(schedule)) result.peak_dtype = Name(*dtype);
-  result.memory = MemoryOfFullestRank(schedule);
+  result.memory = memory;
   result.links = BusiestFirst(timeline);
   result.timeline_hash = HashOf(timeline);
   if (ranks == 0) return result;

@@ -168,6 +168,9 @@ std::optional<DType> MainDType(const Schedule& schedule);
 // simulator. A collective is active from begin to end; one on a communicator of one rank, or that
 // takes no time, counts as nothing. Cost: linear in the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
+// The same, if it is known what memory is needed.
+Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak,
+                 const MemoryUse& memory);
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
 // number under the same key in every version. "changes", "notes", "left_out" and "collectives" only

@@ -16,7 +16,7 @@ struct Life {
   size_t last = 0;
 };
 
-MemoryUse MemoryOf(const Role& role, const WrittenOut& all) {
+MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
   std::vector<Life> lives(all.buffer_count());
   size_t position = 0;
   all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
@@ -32,58 +32,58 @@ MemoryUse MemoryOf(const Role& role, const WrittenOut& all) {
     ++position;
   });
 
-  MemoryUse use;
-  // What activations and buffers gain before an op and lose after it.
-  struct Change {
-    Bytes activations;
-    Bytes buffers;
-  };
-  std::vector<Change> gained(all.op_count());
-  std::vector<Change> lost(all.op_count());
+  MemoryChanges changes;
+  MemoryUse& kept = changes.kept;
+  changes.gained.resize(all.op_count());
+  changes.lost.resize(all.op_count());
   for (uint32_t i = 0; i < all.buffer_count(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
     switch (buffer.kind) {
       case BufferKind::kParameter:
-        use.parameters += buffer.bytes;
+        kept.parameters += buffer.bytes;
         break;
       case BufferKind::kGradient:
-        use.gradients += buffer.bytes;
+        kept.gradients += buffer.bytes;
         break;
       case BufferKind::kOptimizer:
-        use.optimizer += buffer.bytes;
+        kept.optimizer += buffer.bytes;
         break;
       case BufferKind::kActivation:
         if (lives[i].first == kNever) break;
-        gained[lives[i].first].activations += buffer.bytes;
-        lost[lives[i].last].activations += buffer.bytes;
+        changes.gained[lives[i].first].activations += buffer.bytes;
+        changes.lost[lives[i].last].activations += buffer.bytes;
         break;
       case BufferKind::kBuffer:
         if (lives[i].first == kNever) break;
-        gained[lives[i].first].buffers += buffer.bytes;
-        lost[lives[i].last].buffers += buffer.bytes;
+        changes.gained[lives[i].first].buffers += buffer.bytes;
+        changes.lost[lives[i].last].buffers += buffer.bytes;
         break;
     }
   }
-
-  Change now;
-  for (size_t op = 0; op < all.op_count(); ++op) {
-    now.activations += gained[op].activations;
-    now.buffers += gained[op].buffers;
-    if (now.activations + now.buffers > use.activations + use.buffers) {
-      use.activations = now.activations;
-      use.buffers = now.buffers;
-    }
-    now.activations -= lost[op].activations;
-    now.buffers -= lost[op].buffers;
-  }
-  return use;
+  return changes;
 }
 
 }  // namespace
 
+MemoryChanges MemoryChangesOf(const Role& role) { return ChangesOf(role, WrittenOut(role)); }
+
 MemoryUse MemoryOf(const Role& role) {
   // Copies live as long as each other: what is in use at the same time shows in a few.
-  return MemoryOf(role, WrittenOut(role, FewerCopies(role, kCopiesThatShowAll)));
+  const MemoryChanges changes =
+      ChangesOf(role, WrittenOut(role, FewerCopies(role, kCopiesThatShowAll)));
+  MemoryUse use = changes.kept;
+  MemoryChange now;
+  for (size_t op = 0; op < changes.gained.size(); ++op) {
+    now.activations += changes.gained[op].activations;
+    now.buffers += changes.gained[op].buffers;
+    if (now.activations + now.buffers > use.activations + use.buffers) {
+      use.activations = now.activations;
+      use.buffers = now.buffers;
+    }
+    now.activations -= changes.lost[op].activations;
+    now.buffers -= changes.lost[op].buffers;
+  }
+  return use;
 }
 
 MemoryUse MemoryOfFullestRank(const Schedule& schedule) {

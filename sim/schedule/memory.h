@@ -1,6 +1,8 @@
 // Device memory of one rank, from the buffers of its role.
 #pragma once
 
+#include <vector>
+
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -14,6 +16,20 @@ struct MemoryUse {
 
   Bytes Total() const { return parameters + gradients + optimizer + activations + buffers; }
 };
+
+// Activations and buffers that begin or cease to live.
+struct MemoryChange {
+  Bytes activations;
+  Bytes buffers;
+};
+
+// By op of a role without repeats: what begins to live with it, and ceases to live after it.
+struct MemoryChanges {
+  MemoryUse kept;  // parameters, gradients and optimizer state, which live all the time
+  std::vector<MemoryChange> gained;
+  std::vector<MemoryChange> lost;
+};
+MemoryChanges MemoryChangesOf(const Role& role);
 
 // Parameters, gradients and optimizer state are all counted; an activation or buffer lives from the
 // first to the last op (in list order) that touches it or a view of it. A buffer that no op touches

@@ -141,9 +141,16 @@ struct NetworkNode {
   bool of_choices = false;     // has a row for each kept choice of a token, not for each token
 };
 
+// Layers that a network stands for without having them (workloads/planner/fewer_layers.h).
+struct LeftOutLayers {
+  uint32_t count = 0;
+  int32_t like = 0;  // the layer that they equal
+};
+
 struct Network {
   std::string name;
   int32_t layers = 0;
+  LeftOutLayers left_out = {};
   uint64_t samples = 0;  // of the step, over all ranks
   std::string sample_name = "samples";
   // Rows of a sample that only attention brings together (tokens), so that ranks may share them. 0:

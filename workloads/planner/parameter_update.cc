@@ -311,12 +311,15 @@ uint32_t Parameters::UpdatedArrays() const {
   uint32_t owners = 0;
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     if (!IsOwner(index)) continue;
-    ++owners;
-    groups += matrices_[index].group_begin == index ? 1 : 0;
+    const uint32_t layers = LayersLike(network_.matrices[index].layer);
+    owners += layers;
+    groups += matrices_[index].group_begin == index ? layers : 0;
   }
   if (strategy_.shard && strategy_.shard->by_layer) return groups;
   uint32_t vectors = 0;
-  for (const VectorGroup& group : groups_) vectors += static_cast<uint32_t>(group.vectors.size());
+  for (const VectorGroup& group : groups_)
+    for (const uint32_t vector : group.vectors)
+      vectors += LayersLike(network_.vectors[vector].layer);
   return owners + vectors;
 }
 

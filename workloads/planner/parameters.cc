@@ -86,7 +86,10 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
   for (uint32_t i = 0; i < matrices_.size(); ++i) {
     if (!HasMatrix(i)) continue;
     matrices_[i].uses_left = matrices_[i].uses;
+    const size_t first = plan_.role().buffers.size();
+    const double elements = update_elements_;
     AddMatrixBuffers(i);
+    if (LayersLike(network.matrices[i].layer) > 1) AddLeftOut(first, update_elements_ - elements);
   }
   MakeBuckets();
   AddVectors(rests);
@@ -205,6 +208,21 @@ BufferId Parameters::AddMatrixBuffer(uint32_t index, std::string name, BufferKin
   return plan_.AddBuffer(MatrixBuffer(index, std::move(name), kind, dtype, share));
 }
 
+// Parameters, gradients and optimizer state of the layers that are left out and equal the one whose
+// buffers begin at `first`, and which updates so many elements.
+void Parameters::AddLeftOut(size_t first, double elements) {
+  const double count = network_.left_out.count;
+  update_elements_ += count * elements;
+  for (const BufferKind kind :
+       {BufferKind::kParameter, BufferKind::kGradient, BufferKind::kOptimizer}) {
+    Bytes bytes;
+    for (size_t i = first; i < plan_.role().buffers.size(); ++i)
+      if (plan_.role().buffers[i].kind == kind) bytes += plan_.role().buffers[i].bytes;
+    if (bytes > Bytes(0))
+      plan_.AddBuffer({.name = "of layers left out", .kind = kind, .bytes = count * bytes});
+  }
+}
+
 // This rank's share of an array that it holds whole.
 BufferId Parameters::AddShareView(uint32_t index, BufferId of, std::string name, BufferKind kind,
                                   DType dtype) {
@@ -308,7 +326,8 @@ void Parameters::AddVectorsOf(const Stage& stage, const std::vector<Layout>& res
         group->sum_axes = sum_axes;
       }
       group->vectors.push_back(vector);
-      group->elements += network_.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
+      const uint64_t elements = network_.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
+      group->elements += LayersLike(network_.vectors[vector].layer) * elements;
     }
   }
 }

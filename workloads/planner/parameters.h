@@ -169,6 +169,12 @@ class Parameters {
   void GatherUpdated();
   void PlaceMatrix(uint32_t index);
   void AddMatrixBuffers(uint32_t index);
+  // How many layers this one stands for.
+  uint32_t LayersLike(int32_t layer) const {
+    const LeftOutLayers& left_out = network_.left_out;
+    return left_out.count > 0 && layer == left_out.like ? 1 + left_out.count : 1;
+  }
+  void AddLeftOut(size_t first, double elements);
   BufferId AddShareView(uint32_t index, BufferId of, std::string name, BufferKind kind,
                         DType dtype);
   BufferId AddBlock(uint32_t index);

@@ -1,0 +1,32 @@
+// A step of a network with many equal layers, worked out from one with few.
+//
+// Layers that equal each other take equally long, to the picosecond, once the first ones have
+// passed: the engine's state when a layer begins is the same as when the one before it began. So
+// the network is planned and played with a handful of its layers (workloads/planner/fewer_layers.h;
+// the norm of the gradients and Adam have the size of all), and what lies between two layers of the
+// timeline is repeated as often as layers are missing. The result is that of the whole step, its
+// hash included, except for the engine's counts of what it played.
+//
+// Nothing is assumed about the timeline, it is looked at: for each stretch of the role in which
+// layers follow each other (sim/schedule/stretches.h), two neighbouring layers on every rank must
+// do everything at the same times, one layer's time later, and nothing else may be under way
+// meanwhile. Then whatever determines how the second one goes on also determined the first. Only
+// where gradients are summed up behind the way back, all layers are played, as others' last
+// gradients may still be on their way.
+// Wherever that does not hold, or layers are not equal, there is no answer, and the caller plays
+// the whole step.
+#pragma once
+
+#include <optional>
+
+#include "scenarios/readers/scenario.h"
+#include "sim/base/progress.h"
+#include "sim/report/result.h"
+
+namespace rehearse {
+
+// Throws Error if the step does not fit into the devices' memory, as Prepare() does, and whatever
+// the observer throws.
+std::optional<Result> RehearseFewLayers(const Scenario& scenario, ProgressObserver& observer);
+
+}  // namespace rehearse

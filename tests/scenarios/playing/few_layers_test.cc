@@ -1,0 +1,112 @@
+#include "scenarios/playing/few_layers.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/scenarios/small_scenario.h"
+
+namespace rehearse {
+namespace few_layers_test {
+
+using rehearse::testing::ReadSmall;
+
+constexpr const char* kTwelveLayers = "model.layers=12";
+
+std::string FourD(const char* sizes) {
+  return fmt::format(R"(strategy={{"kind": "4d", {}, "transpose_alternate_layers": true,
+      "overlap_all_reduce": true, "overlap_reduce_scatter": true, "overlap_all_gather": true,
+      "cached_layers": 0}})",
+                     sizes);
+}
+
+// All that is said about a step, without what it took to find out.
+nlohmann::json SaidOf(const Result& result) {
+  nlohmann::json said = nlohmann::json::parse(ToJson(result).dump());
+  said.erase("simulator");
+  return said;
+}
+
+// Of the small scenario with these changes and 12 layers.
+std::optional<Result> OfFew(std::vector<std::string> changes) {
+  changes.emplace_back(kTwelveLayers);
+  return RehearseFewLayers(ReadSmall(changes), NoObserver());
+}
+
+void ExpectTheSame(std::vector<std::string> changes) {
+  const std::optional<Result> few = OfFew(changes);
+  changes.emplace_back(kTwelveLayers);
+  ASSERT_TRUE(few.has_value());
+  const Result whole = Rehearse(ReadSmall(changes)).result;
+  EXPECT_EQ(SaidOf(*few), SaidOf(whole));
+  EXPECT_EQ(few->timeline_hash, whole.timeline_hash);
+  EXPECT_LE(few->simulator.events, whole.simulator.events);
+}
+
+TEST(FewLayersTest, AStepOfManyLayersFollowsFromFew) {
+  for (const char* sizes : {R"("column": 2, "row": 2, "depth": 2, "data": 1)",
+                            R"("column": 8, "row": 1, "depth": 1, "data": 1)",
+                            R"("column": 1, "row": 2, "depth": 4, "data": 1)",
+                            R"("column": 2, "row": 1, "depth": 2, "data": 2)",
+                            R"("column": 1, "row": 1, "depth": 1, "data": 8)"}) {
+    SCOPED_TRACE(sizes);
+    ExpectTheSame({FourD(sizes)});
+  }
+}
+
+TEST(FewLayersTest, WhateverIsRecomputedAndHowManyMicroBatchesThereAre) {
+  const std::string grid = FourD(R"("column": 2, "row": 2, "depth": 2, "data": 1)");
+  for (const char* change :
+       {"training.recomputation=none", "training.recomputation=selective",
+        "training.micro_batches=4", "training.optimizer=loop", "training.kernels=eager",
+        "simulator={\"fidelity\": \"formula\"}", "simulator={\"fidelity\": \"step\"}",
+        "simulator={\"protocol\": \"none\", \"algorithm\": \"ring\"}", "training.precision=fp32"}) {
+    SCOPED_TRACE(change);
+    ExpectTheSame({grid, change});
+  }
+}
+
+TEST(FewLayersTest, OtherStrategiesToo) {
+  for (const char* strategy :
+       {R"({"kind": "data-parallel", "data": 8, "overlap_gradients": false})",
+        R"({"kind": "zero-1", "shard": 8, "replicas": 1, "overlap_gradients": false})",
+        R"({"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
+            "overlap_all_reduce": true, "overlap_gradients": false,
+            "distributed_optimizer": false})"}) {
+    SCOPED_TRACE(strategy);
+    ExpectTheSame({std::string("strategy=") + strategy});
+  }
+}
+
+// Layers that are treated differently, or not many enough, are all played.
+TEST(FewLayersTest, SaysNothingWhereLayersDiffer) {
+  const std::string grid = FourD(R"("column": 2, "row": 2, "depth": 2, "data": 1)");
+  EXPECT_TRUE(OfFew({grid}).has_value());
+  EXPECT_FALSE(OfFew({grid, "strategy.cached_layers=3"}).has_value());
+  EXPECT_FALSE(OfFew({grid, "training.recomputed_layers=[4]"}).has_value());
+  EXPECT_FALSE(OfFew({grid, R"(simulator={"perturbation": {"seed": 1, "compute_jitter": 0.05}})"})
+                   .has_value());
+  EXPECT_FALSE(RehearseFewLayers(ReadSmall({grid, "model.layers=6"}), NoObserver()).has_value());
+}
+
+// The same words as for the whole step.
+TEST(FewLayersTest, SaysThatTheStepDoesNotFit) {
+  const auto message_of = [](const auto& play) -> std::string {
+    try {
+      play();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::vector<std::string> changes = {
+      FourD(R"("column": 2, "row": 2, "depth": 2, "data": 1)"), "model.layers=400",
+      "model.hidden=8192", "model.heads=64"};
+  const std::string of_few =
+      message_of([&] { RehearseFewLayers(ReadSmall(changes), NoObserver()); });
+  EXPECT_EQ(of_few, message_of([&] { Rehearse(ReadSmall(changes)); }));
+  EXPECT_NE(of_few.find("out of memory: a rank needs"), std::string::npos) << of_few;
+}
+
+}  // namespace few_layers_test
+}  // namespace rehearse

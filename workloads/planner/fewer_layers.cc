@@ -1,0 +1,168 @@
+#include "workloads/planner/fewer_layers.h"
+
+#include <algorithm>
+
+namespace rehearse {
+namespace {
+
+// The first layers, before those that are left out, have another neighbour on the way there.
+constexpr uint32_t kFirst = 2;
+
+// Where a layer's nodes, matrices and vectors begin.
+struct Begin {
+  uint32_t node = 0;
+  uint32_t matrix = 0;
+  uint32_t vector = 0;
+};
+
+template <typename Thing>
+std::optional<std::vector<uint32_t>> BeginsOf(const std::vector<Thing>& things, uint32_t layers) {
+  std::vector<uint32_t> begins;
+  uint32_t i = 0;
+  while (i < things.size() && things[i].layer < 0) ++i;
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    begins.push_back(i);
+    while (i < things.size() && things[i].layer == static_cast<int32_t>(layer)) ++i;
+  }
+  begins.push_back(i);
+  for (; i < things.size(); ++i)
+    if (things[i].layer >= 0) return std::nullopt;
+  return begins;
+}
+
+bool AreEqual(const ProductLayouts& a, const ProductLayouts& b) {
+  return a.x == b.x && a.w == b.w && a.rest == b.rest && a.by_way_of == b.by_way_of && !a.summa &&
+         !b.summa;
+}
+
+bool AreEqual(const std::optional<Window>& a, const std::optional<Window>& b) {
+  return !a && !b;  // convolutions change from layer to layer
+}
+
+class Comparison {
+ public:
+  Comparison(const Network& network, const Strategy& strategy)
+      : network_(network), strategy_(strategy) {}
+
+  // Fills in where layers begin, the last of them and what comes after it included.
+  bool LayersAreAlike(std::vector<Begin>* begins) const {
+    const auto layers = static_cast<uint32_t>(network_.layers);
+    const auto nodes = BeginsOf(network_.nodes, layers);
+    const auto matrices = BeginsOf(network_.matrices, layers);
+    const auto vectors = BeginsOf(network_.vectors, layers);
+    if (!nodes || !matrices || !vectors) return false;
+    for (uint32_t layer = 0; layer <= layers; ++layer)
+      begins->push_back({(*nodes)[layer], (*matrices)[layer], (*vectors)[layer]});
+    for (uint32_t layer = 1; layer < layers; ++layer) {
+      const Begin& before = (*begins)[layer - 1];
+      const Begin& own = (*begins)[layer];
+      const Begin& end = (*begins)[layer + 1];
+      if (end.node - own.node != own.node - before.node ||
+          end.matrix - own.matrix != own.matrix - before.matrix ||
+          end.vector - own.vector != own.vector - before.vector)
+        return false;
+      if (layer > 1 && !IsLike(own, end, before)) return false;
+    }
+    return true;
+  }
+
+ private:
+  // The layer that begins at `own` is like the one that begins at `before`.
+  bool IsLike(const Begin& own, const Begin& end, const Begin& before) const {
+    for (uint32_t i = own.node; i < end.node; ++i)
+      if (!NodesAreAlike(i, i - own.node + before.node, own, before)) return false;
+    for (uint32_t i = own.matrix; i < end.matrix; ++i) {
+      const NetworkMatrix& a = network_.matrices[i];
+      const NetworkMatrix& b = network_.matrices[i - own.matrix + before.matrix];
+      if (a.name != b.name || a.k != b.k || a.n != b.n || a.role != b.role || a.tied || b.tied)
+        return false;
+      if (!AreEqual(strategy_.products[i], strategy_.products[i - own.matrix + before.matrix]))
+        return false;
+    }
+    for (uint32_t i = own.vector; i < end.vector; ++i) {
+      const NetworkVector& a = network_.vectors[i];
+      const NetworkVector& b = network_.vectors[i - own.vector + before.vector];
+      if (a.name != b.name || a.size != b.size) return false;
+    }
+    return true;
+  }
+
+  bool NodesAreAlike(uint32_t i, uint32_t j, const Begin& own, const Begin& before) const {
+    const NetworkNode& a = network_.nodes[i];
+    const NetworkNode& b = network_.nodes[j];
+    if (a.kind != b.kind || a.name != b.name || a.op != b.op || a.backward_op != b.backward_op ||
+        a.rows != b.rows || a.columns != b.columns ||
+        a.matrix.has_value() != b.matrix.has_value() || !AreEqual(a.window, b.window) ||
+        a.kernels != b.kernels || a.rotary != b.rotary || a.attributes != b.attributes ||
+        a.units != b.units || a.unit_name != b.unit_name || a.whole_samples != b.whole_samples ||
+        a.of_choices != b.of_choices || a.inputs.size() != b.inputs.size() ||
+        a.vectors.size() != b.vectors.size())
+      return false;
+    // From this layer or the one before it.
+    for (size_t k = 0; k < a.inputs.size(); ++k)
+      if (i - a.inputs[k] != j - b.inputs[k] || a.inputs[k] + own.node < 2 * before.node ||
+          a.inputs[k] < before.node)
+        return false;
+    for (size_t k = 0; k < a.vectors.size(); ++k)
+      if (a.vectors[k] - own.vector != b.vectors[k] - before.vector) return false;
+    return true;
+  }
+
+  const Network& network_;
+  const Strategy& strategy_;
+};
+
+bool TreatsLayersAlike(const Strategy& strategy) {
+  if (strategy.bucket_elements > 0 || strategy.gathers_beside_forward) return false;
+  const std::optional<ShardPolicy>& shard = strategy.shard;
+  return !shard || (shard->cached_layers == 0 && shard->prefetch_elements == 0 &&
+                    shard->most_gathered == 0 && shard->reduce_elements == 0);
+}
+
+}  // namespace
+
+std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
+                                           uint32_t layers) {
+  if (layers <= kFirst || network.layers <= static_cast<int32_t>(layers)) return std::nullopt;
+  if (!TreatsLayersAlike(strategy) || strategy.products.size() != network.matrices.size())
+    return std::nullopt;
+  std::vector<Begin> begins;
+  if (!Comparison(network, strategy).LayersAreAlike(&begins)) return std::nullopt;
+
+  const uint32_t count = static_cast<uint32_t>(network.layers) - layers;
+  const Begin& from = begins[kFirst];
+  const Begin& to = begins[kFirst + count];
+  FewerLayers fewer{network, strategy};
+  Network& left = fewer.network;
+  left.layers = static_cast<int32_t>(layers);
+  left.left_out = {count, static_cast<int32_t>(kFirst)};
+  const auto erase = [](auto* things, uint32_t begin, uint32_t end) {
+    things->erase(things->begin() + begin, things->begin() + end);
+  };
+  erase(&left.nodes, from.node, to.node);
+  erase(&left.matrices, from.matrix, to.matrix);
+  erase(&left.vectors, from.vector, to.vector);
+  erase(&fewer.strategy.products, from.matrix, to.matrix);
+  // What comes behind them takes from the layer before them what it took from the last of them.
+  const auto move = [](uint32_t* i, uint32_t begin, uint32_t end) {
+    if (*i >= begin) *i -= end - begin;
+  };
+  const auto renumber = [&](auto* things, uint32_t begin) {
+    for (size_t i = begin; i < things->size(); ++i)
+      if ((*things)[i].layer >= 0) (*things)[i].layer -= static_cast<int32_t>(count);
+  };
+  renumber(&left.nodes, from.node);
+  renumber(&left.matrices, from.matrix);
+  renumber(&left.vectors, from.vector);
+  for (size_t i = from.node; i < left.nodes.size(); ++i) {
+    NetworkNode& node = left.nodes[i];
+    for (uint32_t& input : node.inputs) move(&input, from.node, to.node);
+    for (uint32_t& vector : node.vectors) move(&vector, from.vector, to.vector);
+    if (node.matrix) move(&*node.matrix, from.matrix, to.matrix);
+  }
+  for (size_t i = from.matrix; i < left.matrices.size(); ++i)
+    if (left.matrices[i].tied) move(&*left.matrices[i].tied, from.matrix, to.matrix);
+  return fewer;
+}
+
+}  // namespace rehearse
