@@ -39,7 +39,9 @@ const ObjectShape& StageTimesShape() {
        {"input_gradient", ADuration(), Required(), "gradients of inputs", "\"18.1ms\""},
        {"weight_gradient", ADuration(), Required(), "gradients of weights", "\"9.3ms\""},
        {"message", ADuration(), Default("\"0s\""), "a message from one rank to the next",
-        "\"0.6ms\""}}};
+        "\"0.6ms\""},
+       {"kept_for_weights", ANumberAbove(0, 1), Optional("as the model's products say"),
+        "what share of a micro-batch's memory is kept between its two gradients", "0.43"}}};
   return shape;
 }
 
@@ -72,13 +74,16 @@ PipelineOrder ReadOrder(const JsonReader& reader) {
   return ParsePipelineOrder(RowsOf(ReadInputFile(there)), {there, 0, ""});
 }
 
-StageTimes ReadTimes(const JsonReader& object) {
+StageTimes ReadTimes(const JsonReader& object, double kept_for_weights) {
   const JsonReader reader = object.As(StageTimesShape());
   StageTimes times;
   times.forward = reader.At("forward").Duration().value();
   times.input_gradient = reader.At("input_gradient").Duration().value();
   times.weight_gradient = reader.At("weight_gradient").Duration().value();
   times.message = reader.At("message").Duration().value();
+  times.kept_for_weights = kept_for_weights;
+  if (reader.Has("kept_for_weights"))
+    times.kept_for_weights = reader.At("kept_for_weights").Number();
   if (!(times.forward > 0 && times.input_gradient > 0 && times.weight_gradient > 0)) {
     object.Expected("times above zero");
   }
@@ -212,8 +217,9 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
     const PipelineScheduleFacts& facts = PipelineSchedules()[reader.At("schedule").Choice()];
     const uint32_t a_rank =
         reader.Has("virtual") ? reader.At("virtual").Whole<uint32_t>() : facts.fewest_stages_a_rank;
-    const StageTimes times =
-        reader.Has("times") ? ReadTimes(reader.At("times")) : TimesByFlops(network, training);
+    const StageTimes times = reader.Has("times")
+                                 ? ReadTimes(reader.At("times"), KeptForWeights(network, training))
+                                 : TimesByFlops(network, training);
     order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place());
   }
   pipeline.places = std::move(order.places);

@@ -61,5 +61,8 @@ PipelineOrder OrderOf(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank
 // F, B and W of one stage in flops, with `stages` equal ones: the times that an order by times uses
 // if none are given. A recomputed layer adds its forward pass to B.
 StageTimes TimesByFlops(const Network& network, const Training& training);
+// What an unfused attention core stores of its scores is not needed for weight gradients; 1 if it is
+// fused, or if anything is recomputed.
+double KeptForWeights(const Network& network, const Training& training);
 
 }  // namespace rehearse
