@@ -189,8 +189,23 @@ const ObjectShape& PipelineShape() {
         R"(["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"])"},
        {"overlap_messages", TrueFalse(), Default("true"),
         "messages travel during the work on other micro-batches; otherwise kernels wait for them"},
+       {"batch_messages", TrueFalse(), Default("false"),
+        "with overlap_messages, kernels wait for what has been sent before them, and receives are "
+        "posted with it (Megatron-LM without --overlap-p2p-communication)",
+        "true"},
        {"scatter", ListOf(AText("axis")), Default("[]"),
         "axes whose ranks hold the same message and each send a part of it", "[\"tensor\"]"},
+       {"pair_passes", TrueFalse(), Default("false"),
+        "a forward pass and the backward pass of another micro-batch after it take turns, so that "
+        "tokens of one travel beside kernels of the other",
+        "true"},
+       {"validation", OneOf({"before-update", "after-update", "done-again"}),
+        Default("\"before-update\""),
+        "ranks wait for the norm of all gradients; or each updates with that of the ranks before "
+        "it, "
+        "and puts its update right later, if it must (steps then follow each other rank by rank); "
+        "or this happens to every rank",
+        "\"after-update\""},
        {"times", ObjectOf(StageTimesShape), Optional("as its flops say"),
         "how long a stage takes, for \"zb-1p\" and \"zb-2p\"",
         R"({"forward": "18.5ms", "input_gradient": "18.1ms", "weight_gradient": "9.3ms"})"}}};
@@ -232,6 +247,13 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
             "ranks with several stages that wait for their messages would wait for each other; "
             "expected true");
   }
+  pipeline.batches_messages = reader.At("batch_messages").Bool();
+  pipeline.pairs_passes = reader.At("pair_passes").Bool();
+  if (pipeline.pairs_passes && strategy.chunks > 1) {
+    reader.At("pair_passes")
+        .Fail("chunks take turns by themselves; expected false, or strategies without chunks");
+  }
+  pipeline.validation = static_cast<AdamAgain>(reader.At("validation").Choice());
   pipeline.scattered_axes = ReadScatter(reader.At("scatter"), strategy.mesh);
   return pipeline;
 }
