@@ -25,7 +25,8 @@ CommandSyntax ExplainSyntax() {
       "Simulates the scenario and says why the step takes as long as it does: the critical path\n"
       "and the slack of what is not on it, communication that nothing hides, links that held\n"
       "transfers back and who shared them, and how much shorter the step would be if one\n"
-      "figure were 10 % better (by simulating again). Examples:\n"
+      "figure were 10 % better (by simulating again); of a pipeline, what other stages would\n"
+      "give. Examples:\n"
       "  rehearse explain scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse explain scenarios/axonn-weak-80b.json --rows 20\n"
       "  rehearse explain scenarios/axonn-weak-80b.json --format csv --table links\n";
@@ -70,10 +71,11 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
   if (!explanation.left_out.empty()) {
     std::fflush(stdout);
     Say(
-        fmt::format("{}: {} of {} machines that would help were not simulated; all else that is "
+        fmt::format("{}: {} of {} steps that might be shorter were not simulated; all else that is "
                     "shown is complete",
                     StopWords(), explanation.left_out.size(),
-                    explanation.left_out.size() + explanation.sensitivities.size()));
+                    explanation.left_out.size() + explanation.sensitivities.size() +
+                        explanation.stages.size()));
   }
   return StopCode();
 }

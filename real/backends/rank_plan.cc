@@ -220,7 +220,8 @@ std::vector<uint32_t> OptimizerOps(const Role& role) {
   std::vector<uint32_t> ops;
   for (uint32_t i = 0; i < role.ops.size(); ++i) {
     const auto* compute = std::get_if<Compute>(&role.ops[i].work);
-    if (compute != nullptr && compute->kernel == Kernel::kAdam) ops.push_back(i);
+    const bool is_update = compute != nullptr && compute->kernel == Kernel::kAdam;
+    if (is_update && compute->attributes.size() <= 1) ops.push_back(i);
   }
   return ops;
 }

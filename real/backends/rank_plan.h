@@ -69,7 +69,8 @@ std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id);
 // of X" the "gradient of X".
 std::string ArrayName(const RankPlan& plan, BufferId id);
 
-// The positions of Adam's ops, which say what parameters, gradients and optimizer state are.
+// The positions of Adam's ops (but not of those that do it again), which say what parameters,
+// gradients and optimizer state are.
 std::vector<uint32_t> OptimizerOps(const Role& role);
 
 // The same schedule with all ops of a role on one stream, in list order: for ranks without a spare

@@ -56,6 +56,12 @@ class Maker {
                         "GPUs yet; expected --backend cpu",
                         plan_.role->name, id, op.name));
       }
+      if (compute->kernel == Kernel::kAdam && compute->attributes.size() > 1) {
+        throw Error(
+            fmt::format("role \"{}\": op {} \"{}\" may undo an update, which has no kernel for "
+                        "GPUs; expected --backend cpu, or \"validation\": \"before-update\"",
+                        plan_.role->name, id, op.name));
+      }
       made.operands = AddOperands(op);
       if (compute->kernel != Kernel::kGemm) {
         made.kernel.push_back(MakeKernel(op.stream.index(), *compute, made.operands));

@@ -33,18 +33,23 @@ void SquaredNorm(const KernelCall<T>& call) {
   call.writes[0].At(0, 0) = static_cast<T>(total);
 }
 
+namespace {
+
 template <typename T>
-void Adam(const KernelCall<T>& call) {
-  const size_t arrays = call.reads.size() - 1;
+T ClipOf(const Operand<T>& norm) {
+  const double root = std::sqrt(static_cast<double>(norm.At(0, 0)));
+  return static_cast<T>(root > kClipNorm ? kClipNorm / root : 1);
+}
+
+// Calls work(gradient, parameter, master, first, second) for every element. After the gradients
+// come `norms` other operands.
+template <typename T, typename Work>
+void ForEachParameter(const KernelCall<T>& call, size_t norms, const Work& work) {
+  const size_t arrays = call.reads.size() - norms;
   CHECK_EQ(call.writes.size(), arrays + 1);
   const Operand<T>& state = call.writes.back();
   const bool has_masters = state.rows == 3;
   CHECK(has_masters || state.rows == 2);
-  const double norm = std::sqrt(static_cast<double>(call.reads.back().At(0, 0)));
-  const T clip = static_cast<T>(norm > kClipNorm ? kClipNorm / norm : 1);
-  const double t = call.facts.number;
-  const T rate = static_cast<T>(call.Attribute(0) / (1 - std::pow(kBeta1, t)));
-  const T correction = static_cast<T>(1 / (1 - std::pow(kBeta2, t)));
   uint64_t at = 0;  // in the state's rows
   for (size_t a = 0; a < arrays; ++a) {
     const Operand<T>& gradient = call.reads[a];
@@ -59,15 +64,36 @@ void Adam(const KernelCall<T>& call) {
       T* master = has_masters ? state.Row(0) + at : p;
       T* first = state.Row(state.rows - 2) + at;
       T* second = state.Row(state.rows - 1) + at;
-      for (uint64_t j = 0; j < parameter.columns; ++j) {
-        const T value = g[j] * clip;
-        first[j] = T(kBeta1) * first[j] + T(1 - kBeta1) * value;
-        second[j] = T(kBeta2) * second[j] + T(1 - kBeta2) * value * value;
-        master[j] -= rate * first[j] / (std::sqrt(second[j] * correction) + T(kEpsilon));
-        p[j] = master[j];
-      }
+      for (uint64_t j = 0; j < parameter.columns; ++j)
+        work(g[j], p[j], master[j], first[j], second[j]);
     }
   }
+}
+
+}  // namespace
+
+template <typename T>
+void Adam(const KernelCall<T>& call) {
+  const double t = call.facts.number;
+  const T rate = static_cast<T>(call.Attribute(0) / (1 - std::pow(kBeta1, t)));
+  const T correction = static_cast<T>(1 / (1 - std::pow(kBeta2, t)));
+  const bool is_again = call.compute.attributes.size() > 1;
+  const T clip = ClipOf(call.reads.back());
+  const T old_clip = is_again ? ClipOf(call.reads[call.reads.size() - 2]) : clip;
+  if (is_again && clip == old_clip) return;
+  ForEachParameter(call, is_again ? 2 : 1, [&](T g, T& p, T& master, T& first, T& second) {
+    if (is_again) {
+      const T old = g * old_clip;
+      master += rate * first / (std::sqrt(second * correction) + T(kEpsilon));
+      first = (first - T(1 - kBeta1) * old) / T(kBeta1);
+      second = std::max(T(0), (second - T(1 - kBeta2) * old * old) / T(kBeta2));
+    }
+    const T value = g * clip;
+    first = T(kBeta1) * first + T(1 - kBeta1) * value;
+    second = T(kBeta2) * second + T(1 - kBeta2) * value * value;
+    master -= rate * first / (std::sqrt(second * correction) + T(kEpsilon));
+    p = master;
+  });
 }
 
 REHEARSE_INSTANTIATE(SquaredNorm);

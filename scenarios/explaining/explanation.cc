@@ -220,7 +220,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     explanation.result = Describe(scenario, played, own);
     explanation.result.routes = std::move(routes);
     explanation.result.experts =
-        DrawExperts(scenario, ToSeconds(played.simulation.timeline.step), 0, observer);
+        DrawExperts(scenario, StepOf(played.schedule, played.simulation.timeline), 0, observer);
     explanation.of_jobs = scenario.lists_jobs;
     Explainer explainer(played);
     explainer.DescribePath(&explanation);
@@ -239,6 +239,8 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     }
   }
   explanation.sensitivities = FindSensitivities(scenario, carries, observer, &explanation.left_out);
+  if (explanation.left_out.empty())
+    explanation.stages = TryStageChanges(asked, observer, &explanation.left_out);
   std::stable_sort(explanation.sensitivities.begin(), explanation.sensitivities.end(),
                    [](const Sensitivity& a, const Sensitivity& b) { return a.step < b.step; });
   return explanation;

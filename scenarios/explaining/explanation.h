@@ -14,6 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/explaining/sensitivity.h"
+#include "scenarios/explaining/stage_changes.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/progress.h"
 #include "sim/report/result.h"
@@ -97,7 +98,8 @@ struct Explanation {
   std::vector<NamedBottleneck> bottlenecks;  // by op
   std::vector<ContendedLink> links;          // longest first
   std::vector<Sensitivity> sensitivities;    // shortest step first
-  std::vector<std::string> left_out;         // sensitivities that were not simulated, if stopped
+  std::vector<StageChange> stages;           // of a pipeline: other ones
+  std::vector<std::string> left_out;         // of these two, what was not simulated, if stopped
 };
 
 // Simulates the scenario with everything recorded, and once more for each sensitivity. Throws as

@@ -66,6 +66,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   json["links"] = Links(explanation.links);
   if (!explanation.left_out.empty()) json["sensitivities_left_out"] = explanation.left_out;
   json["sensitivities"] = rows("sensitivities");
+  if (!explanation.stages.empty()) json["stages"] = rows("stages");
   return json;
 }
 

@@ -132,6 +132,25 @@ DataTable SensitivityTable(const Explanation& explanation) {
   return table;
 }
 
+DataTable StagesTable(const Explanation& explanation) {
+  const Seconds step = explanation.result.step;
+  DataTable table({{"what", CellKind::kText},
+                   {"step_seconds", CellKind::kNumber},
+                   {"change", CellKind::kNumber},
+                   {"idle", CellKind::kNumber},
+                   {"memory_bytes", CellKind::kNumber},
+                   {"reason", CellKind::kText}});
+  for (const StageChange& row : explanation.stages) {
+    if (row.refused.empty()) {
+      table.Add({row.what, row.step.value(), step > Seconds(0) ? (row.step - step) / step : 0.0,
+                 row.idle, row.memory.value(), DataCell()});
+    } else {
+      table.Add({row.what, DataCell(), DataCell(), DataCell(), DataCell(), row.refused});
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 const std::vector<ExplanationList>& ExplanationLists() {
@@ -145,7 +164,8 @@ const std::vector<ExplanationList>& ExplanationLists() {
       {"bottlenecks", "a collective and the link that held it back", BottleneckTable},
       {"links", "a link that held transfers back", LinkTable},
       {"sharers", "an op on such a link", SharerTable},
-      {"sensitivities", "a figure that could be better", SensitivityTable}};
+      {"sensitivities", "a figure that could be better", SensitivityTable},
+      {"stages", "a pipeline with other stages", StagesTable}};
   return kLists;
 }
 

@@ -133,6 +133,28 @@ void WriteSensitivities(Page& page, const Explanation& explanation) {
     page.Line("  not simulated: {}", fmt::format("{}", fmt::join(explanation.left_out, ", ")));
 }
 
+void WriteStages(Page& page, const Explanation& explanation) {
+  if (explanation.stages.empty()) return;
+  Heading(page, "Other stages", "the step on the same devices, with the same batch");
+  const Result& result = explanation.result;
+  const auto line = [&](const std::string& what, Seconds step, double idle, Bytes memory) {
+    const double change = Share((step - result.step).value(), result.step.value());
+    page.Line("  {:<52}{:>10}{:>10}{:>10}{:>12}", Shortened(what, 51), Print(step),
+              fmt::format("{:+.1f} %", 100 * change), Percent(idle), Print(memory));
+  };
+  page.Line("{}", page.pen(Ink::kFaint, fmt::format("  {:<52}{:>10}{:>10}{:>10}{:>12}", "", "step",
+                                                    "change", "idle", "memory")));
+  line("as it is", result.step, Share(result.breakdown.idle.value(), result.step.value()),
+       result.memory.Total());
+  for (const StageChange& row : explanation.stages) {
+    if (row.refused.empty()) {
+      line(row.what, row.step, row.idle, row.memory);
+    } else {
+      page.Line("  {:<52}cannot be: {}", Shortened(row.what, 51), row.refused);
+    }
+  }
+}
+
 }  // namespace
 
 std::string ToText(const Explanation& explanation, size_t rows, bool color) {
@@ -150,6 +172,7 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   WriteSlack(page, explanation, rows);
   WriteExposure(page, explanation, rows);
   WriteLinks(page, explanation, rows);
+  WriteStages(page, explanation);
   WriteSensitivities(page, explanation);
   page.Gap();
   page.Line("{}", page.pen(Ink::kFaint,

@@ -196,10 +196,7 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
   draft.Set("/pipeline/schedule", a_rank > 1 ? "interleaved" : "1f1b");
   if (a_rank > 1) {
     draft.Set("/pipeline/virtual", a_rank);
-    if (!overlaps)
-      draft.Remark(
-          "not supported: --no-overlap-p2p-communication with virtual stages; messages travel "
-          "during kernels");
+    if (!overlaps) draft.Set("/pipeline/batch_messages", true);
   }
   SetStages(arguments, draft, run, run.stages.value * a_rank);
 }

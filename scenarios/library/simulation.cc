@@ -100,7 +100,7 @@ Simulation Simulate(const Scenario& scenario, const RunOptions& options) {
     if (read->given) json["given"] = *read->given;
     state->json = json.dump(2) + "\n";
     state->text = played.jobs ? ToText(*played.jobs, false) : ToText(played.result, false);
-    state->step_seconds = ToSeconds(played.timeline.step).value();
+    state->step_seconds = StepOf(played.schedule, played.timeline).value();
     state->hash = HashOf(played.timeline);
     state->spans = SpansOf(played.schedule, played.timeline);
     state->ops = OpsOf(played.schedule);

@@ -58,7 +58,8 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
     const size_t seed = i == 0 ? 0 : i + 1;
     try {
       const Scenario drawn = Drawn(scenario, static_cast<uint32_t>(seed));
-      steps[seed] = ToSeconds(PlayJobs(drawn, Prepare(drawn)).simulation.timeline.step);
+      const PlayedScenario played = PlayJobs(drawn, Prepare(drawn));
+      steps[seed] = StepOf(played.schedule, played.simulation.timeline);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));
     } catch (...) {  // so that the others need not begin

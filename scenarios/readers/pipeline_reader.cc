@@ -39,7 +39,9 @@ const ObjectShape& StageTimesShape() {
        {"input_gradient", ADuration(), Required(), "gradients of inputs", "\"18.1ms\""},
        {"weight_gradient", ADuration(), Required(), "gradients of weights", "\"9.3ms\""},
        {"message", ADuration(), Default("\"0s\""), "a message from one rank to the next",
-        "\"0.6ms\""}}};
+        "\"0.6ms\""},
+       {"kept_for_weights", ANumberAbove(0, 1), Optional("as the model's products say"),
+        "what share of a micro-batch's memory is kept between its two gradients", "0.43"}}};
   return shape;
 }
 
@@ -72,13 +74,16 @@ PipelineOrder ReadOrder(const JsonReader& reader) {
   return ParsePipelineOrder(RowsOf(ReadInputFile(there)), {there, 0, ""});
 }
 
-StageTimes ReadTimes(const JsonReader& object) {
+StageTimes ReadTimes(const JsonReader& object, double kept_for_weights) {
   const JsonReader reader = object.As(StageTimesShape());
   StageTimes times;
   times.forward = reader.At("forward").Duration().value();
   times.input_gradient = reader.At("input_gradient").Duration().value();
   times.weight_gradient = reader.At("weight_gradient").Duration().value();
   times.message = reader.At("message").Duration().value();
+  times.kept_for_weights = kept_for_weights;
+  if (reader.Has("kept_for_weights"))
+    times.kept_for_weights = reader.At("kept_for_weights").Number();
   if (!(times.forward > 0 && times.input_gradient > 0 && times.weight_gradient > 0)) {
     object.Expected("times above zero");
   }
@@ -184,8 +189,23 @@ const ObjectShape& PipelineShape() {
         R"(["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"])"},
        {"overlap_messages", TrueFalse(), Default("true"),
         "messages travel during the work on other micro-batches; otherwise kernels wait for them"},
+       {"batch_messages", TrueFalse(), Default("false"),
+        "with overlap_messages, kernels wait for what has been sent before them, and receives are "
+        "posted with it (Megatron-LM without --overlap-p2p-communication)",
+        "true"},
        {"scatter", ListOf(AText("axis")), Default("[]"),
         "axes whose ranks hold the same message and each send a part of it", "[\"tensor\"]"},
+       {"pair_passes", TrueFalse(), Default("false"),
+        "a forward pass and the backward pass of another micro-batch after it take turns, so that "
+        "tokens of one travel beside kernels of the other",
+        "true"},
+       {"validation", OneOf({"before-update", "after-update", "done-again"}),
+        Default("\"before-update\""),
+        "ranks wait for the norm of all gradients; or each updates with that of the ranks before "
+        "it, "
+        "and puts its update right later, if it must (steps then follow each other rank by rank); "
+        "or this happens to every rank",
+        "\"after-update\""},
        {"times", ObjectOf(StageTimesShape), Optional("as its flops say"),
         "how long a stage takes, for \"zb-1p\" and \"zb-2p\"",
         R"({"forward": "18.5ms", "input_gradient": "18.1ms", "weight_gradient": "9.3ms"})"}}};
@@ -212,8 +232,9 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
     const PipelineScheduleFacts& facts = PipelineSchedules()[reader.At("schedule").Choice()];
     const uint32_t a_rank =
         reader.Has("virtual") ? reader.At("virtual").Whole<uint32_t>() : facts.fewest_stages_a_rank;
-    const StageTimes times =
-        reader.Has("times") ? ReadTimes(reader.At("times")) : TimesByFlops(network, training);
+    const StageTimes times = reader.Has("times")
+                                 ? ReadTimes(reader.At("times"), KeptForWeights(network, training))
+                                 : TimesByFlops(network, training);
     order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place());
   }
   pipeline.places = std::move(order.places);
@@ -226,6 +247,13 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
             "ranks with several stages that wait for their messages would wait for each other; "
             "expected true");
   }
+  pipeline.batches_messages = reader.At("batch_messages").Bool();
+  pipeline.pairs_passes = reader.At("pair_passes").Bool();
+  if (pipeline.pairs_passes && strategy.chunks > 1) {
+    reader.At("pair_passes")
+        .Fail("chunks take turns by themselves; expected false, or strategies without chunks");
+  }
+  pipeline.validation = static_cast<AdamAgain>(reader.At("validation").Choice());
   pipeline.scattered_axes = ReadScatter(reader.At("scatter"), strategy.mesh);
   return pipeline;
 }

@@ -149,6 +149,7 @@ void ReadExperts(const JsonReader& reader, const Network& network, CombinedOptio
   options->expert = reader.At("expert").Whole<uint32_t>();
   options->expert_tensor = reader.At("expert_tensor").Whole<uint32_t>();
   options->overlap_shared_expert = reader.At("overlap_shared_expert").Bool();
+  options->narrow_dispatch = reader.At("dispatch").Choice() == 1;
   const auto routes = [](const NetworkNode& node) { return node.kind == NodeKind::kRoute; };
   const auto route = std::find_if(network.nodes.begin(), network.nodes.end(), routes);
   if (route == network.nodes.end()) {

@@ -199,6 +199,59 @@ std::optional<DType> MainDType(const Schedule& schedule) {
   return most->first;
 }
 
+namespace {
+
+constexpr uint32_t kNoOp = static_cast<uint32_t>(-1);
+
+// By role: the last op of its step, the others being those that validate its update; empty if
+// there are none of these.
+std::vector<uint32_t> UpdatesValidatedLater(const Schedule& schedule) {
+  std::vector<uint32_t> last(schedule.roles.size(), kNoOp);
+  bool are_validated = false;
+  for (size_t role = 0; role < schedule.roles.size(); ++role) {
+    const std::vector<Op>& ops = schedule.roles[role].ops;
+    for (uint32_t op = 0; op < ops.size(); ++op) {
+      const auto* compute = std::get_if<Compute>(&ops[op].work);
+      if (compute == nullptr || compute->kernel != Kernel::kAdam) continue;
+      if (compute->attributes.size() <= 1) {
+        last[role] = op;
+      } else {
+        are_validated |= compute->attributes[1] == double{kAdamIfClipped};
+      }
+    }
+  }
+  if (!are_validated) last.clear();
+  return last;
+}
+
+int64_t LongestRank(const Schedule& schedule, const Timeline& timeline,
+                    const std::vector<uint32_t>& last) {
+  int64_t longest = 0;
+  for (size_t i = 0; i < timeline.spans.size();) {
+    const uint32_t rank = timeline.spans[i].rank;
+    const uint32_t role_index = schedule.role_of_rank[rank];
+    int64_t begin = timeline.step.picoseconds();
+    int64_t end = 0;
+    for (; i < timeline.spans.size() && timeline.spans[i].rank == rank; ++i) {
+      const Span& span = timeline.spans[i];
+      const uint32_t op = schedule.roles[role_index].PlaceAt(span.op);
+      if (op <= last[role_index]) begin = std::min(begin, span.begin.picoseconds());
+      // What has been sent before may still wait for its receiver.
+      if (op == last[role_index]) end = span.end.picoseconds();
+    }
+    longest = std::max(longest, end - begin);
+  }
+  return longest;
+}
+
+}  // namespace
+
+Seconds StepOf(const Schedule& schedule, const Timeline& timeline) {
+  const std::vector<uint32_t> last = UpdatesValidatedLater(schedule);
+  if (last.empty()) return ToSeconds(timeline.step);
+  return ToSeconds(Time(LongestRank(schedule, timeline, last)));
+}
+
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak) {
   return Summarize(schedule, timeline, peak, MemoryOfFullestRank(schedule));
 }
@@ -211,7 +264,10 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 
   Result result;
   result.ranks = ranks;
-  result.step = ToSeconds(timeline.step);
+  const std::vector<uint32_t> last_ops = UpdatesValidatedLater(schedule);
+  const int64_t whole_step =
+      last_ops.empty() ? timeline.step.picoseconds() : LongestRank(schedule, timeline, last_ops);
+  result.step = ToSeconds(Time(whole_step));
   result.peak = peak;
   if (const auto dtype = MainDType(schedule)) result.peak_dtype = Name(*dtype);
   result.memory = memory;
@@ -257,6 +313,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       CHECK_LE(begin, end);
       CHECK_LE(end, timeline.step.picoseconds());
       if (!lane.counts || begin == end) continue;
+      if (!last_ops.empty() && op > last_ops[role_index]) continue;
       runs[role_index][op] += weight[rank];
       std::vector<Edge>& edges = streams[role.ops[op].stream.index()];
       CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
@@ -273,11 +330,11 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   }
   CHECK(span == timeline.spans.end());  // else not sorted by rank
 
-  const WideTime whole = WideTime(timeline.step.picoseconds()) * ranks;
+  const WideTime whole = WideTime(whole_step) * ranks;
   result.breakdown.compute = MeanOver(ranks, sums.compute());
   result.breakdown.exposed_communication = MeanOver(ranks, sums.exposed());
   result.breakdown.idle = MeanOver(ranks, whole - sums.compute() - sums.exposed());
-  result.roles = UsesOf(schedule, of_role, timeline.step.picoseconds());
+  result.roles = UsesOf(schedule, of_role, whole_step);
   result.communication = MeanOver(ranks, sums.communication());
   if (sums.communication() > 0) {
     result.overlap_fraction = static_cast<double>(sums.communication() - sums.exposed()) /

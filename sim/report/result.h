@@ -163,6 +163,13 @@ struct Result {
 // The type that most of the arithmetic is done in; nothing without arithmetic.
 std::optional<DType> MainDType(const Schedule& schedule);
 
+// How long a step takes. If ranks update before they know the norm of all gradients
+// (kAdamIfClipped in sim/schedule/kernel.h), each begins its next step right after its update, and
+// what validates this runs beside it: then it is the time from the first op to the update of the
+// rank for which that is longest (the "cost" of Qi et al. 2023, arXiv 2401.10241, section 5.3).
+// Otherwise the timeline's.
+Seconds StepOf(const Schedule& schedule, const Timeline& timeline);
+
 // Everything that follows from schedule and timeline; `peak` is one device's rate. The caller fills
 // scenario, fidelity, left_out, memory where devices differ, its capacity and rank, chosen and
 // simulator. A collective is active from begin to end; one on a communicator of one rank, or that

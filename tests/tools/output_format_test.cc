@@ -115,7 +115,7 @@ TEST_F(OutputFormatTest, EveryCommandThatPrintsRowsPrintsThemForOtherPrograms) {
   };
   for (const Printed& command : commands) ExpectTable(command);
   for (const char* list : {"path", "by-kind", "by-op", "by-layer", "slack", "exposed",
-                           "bottlenecks", "links", "sharers", "sensitivities"})
+                           "bottlenecks", "links", "sharers", "sensitivities", "stages"})
     ExpectTable({"explain " + scenario + " --table " + list, {}});
 }
 

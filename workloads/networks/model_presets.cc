@@ -149,6 +149,10 @@ std::vector<GptModel> Presets() {
   const char* llama2 = "Touvron et al. 2023 (Llama 2), arXiv 2307.09288";
   const char* llama3 = "Grattafiori et al. 2024 (Llama 3), arXiv 2407.21783, Table 3";
   const char* mistral = "Jiang et al. 2023 (Mistral 7B), arXiv 2310.06825, Table 1";
+  // Their MLP is a squared ReLU, which costs what a GELU does; biases, which they lack, are 0.01 %
+  // of their parameters.
+  const char* nemotron_15b = "Parmar et al. 2024 (Nemotron-4 15B), arXiv 2402.16819, Table 1";
+  const char* nemotron_340b = "NVIDIA 2024 (Nemotron-4 340B), arXiv 2406.11704, Table 1";
   return {
       {"gpt-125m", 12, 768, 12, kGpt2, gpt3},
       {"gpt-350m", 24, 1024, 16, kGpt2, gpt3},
@@ -190,6 +194,9 @@ std::vector<GptModel> Presets() {
       Llama("llama-2-70b", 80, 8192, 64, 8, 28672, 32000, llama2),
       Llama("llama-3-8b", 32, 4096, 32, 8, 14336, 128256, llama3),
       Llama("llama-3-70b", 80, 8192, 64, 8, 28672, 128256, llama3),
+      Llama("llama-3-405b", 126, 16384, 128, 8, 53248, 128256, llama3),
+      {"nemotron-4-15b", 32, 6144, 48, 256000, nemotron_15b, false, 8, 24576, /*tied=*/false},
+      {"nemotron-4-340b", 96, 18432, 96, 256000, nemotron_340b, false, 8, 73728, /*tied=*/false},
       WithWindow(Llama("mistral-7b", 32, 4096, 32, 8, 14336, 32000, mistral), 4096),
   };
 }

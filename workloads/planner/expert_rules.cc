@@ -167,38 +167,21 @@ class ExpertNode {
 
   // To the ranks that have the experts, or back from them.
   Tensor Send(const Tensor& tensor, bool back) const {
-    const uint32_t ranks = rows().ranks();
-    if (ranks == 1) return tensor;
-    const double row = static_cast<double>(tensor.columns) * plan_.element();
-    Tensor arrived =
-        MakeRows(tensor.name, back ? rows().sent() : rows().received(), tensor.columns, spread_);
-    Collective collective;
-    collective.kind = CollectiveKind::kAllToAll;
-    collective.communicator = builder_.CommunicatorNamed(policy()->axes, kExpertRanks);
-    collective.dtype = builder_.precision();
-    collective.bytes = Bytes(static_cast<double>(rows().sent()) * row);
-    if (!IsEvenOverRanks()) {
-      double most = 0;
-      for (uint32_t from = 0; from < ranks; ++from) {
-        double sum = 0;
-        for (uint32_t to = 0; to < ranks; ++to) {
-          const double bytes = static_cast<double>(rows().RowsFor(back ? from : to)) * row;
-          collective.pair_bytes.emplace_back(bytes);
-          sum += bytes;
-        }
-        most = std::max(most, sum);
-      }
-      collective.bytes = Bytes(most);
-    }
-    const bool overlaps = policy()->overlaps_shared;
-    builder_.AddCollective(fmt::format("{} {}", back ? "combine" : "dispatch", tensor.name),
-                           collective, overlaps ? Issue::kAsynchronous : Issue::kBlocking,
-                           {tensor.buffer}, {arrived.buffer});
-    return arrived;
+    if (rows().ranks() == 1) return tensor;
+    const bool is_narrow = !back && policy()->narrow_dispatch;
+    if (!is_narrow) return SendAsItIs(tensor, back);
+    const Tensor cast = MakeCast(tensor, rows().sent());
+    AddCast("cast ", tensor, cast);
+    return SendAsItIs(cast, back);
   }
 
   // What has arrived on all ranks that share the experts, expert by expert.
   Tensor Collect(Tensor tensor) const {
+    if (IsNarrow(tensor.dtype)) {
+      const Tensor wide = MakeRows(tensor.name, rows().received(), tensor.columns, spread_);
+      AddCast("widen ", tensor, wide);
+      tensor = wide;
+    }
     if (rows().sharers() > 1) {
       const uint64_t all = rows().received() * rows().sharers();
       const Tensor whole = MakeRows(tensor.name, all, tensor.columns, gathered_);
@@ -228,6 +211,55 @@ class ExpertNode {
       if (rows().RowsFor(rank) != rows().RowsFor(0)) return false;
     }
     return true;
+  }
+
+  // `row` is in bytes.
+  void SetSizes(double row, bool back, Collective* collective) const {
+    collective->bytes = Bytes(static_cast<double>(rows().sent()) * row);
+    if (IsEvenOverRanks()) return;
+    const uint32_t ranks = rows().ranks();
+    double most = 0;
+    for (uint32_t from = 0; from < ranks; ++from) {
+      double sum = 0;
+      for (uint32_t to = 0; to < ranks; ++to) {
+        const double bytes = static_cast<double>(rows().RowsFor(back ? from : to)) * row;
+        collective->pair_bytes.emplace_back(bytes);
+        sum += bytes;
+      }
+      most = std::max(most, sum);
+    }
+    collective->bytes = Bytes(most);
+  }
+
+  static constexpr double kNarrowElement = 1 + 4.0 / 128;  // bytes, with its part of a scale
+
+  Tensor MakeCast(const Tensor& tensor, uint64_t rows) const {
+    return builder_.MakeTensor(tensor.name, rows * Pieces(spread_, builder_.sizes(), 0),
+                               tensor.columns, spread_, DType::kFp8, Bytes(kNarrowElement));
+  }
+  void AddCast(const char* name, const Tensor& from, const Tensor& to) const {
+    const double bytes = builder_.LocalElements(from) * (plan_.element() + kNarrowElement);
+    builder_.AddMemoryOp(name + to.name, Kernel::kCopy, KernelCost{bytes, 1}, {from.buffer},
+                         {to.buffer});
+  }
+
+  Tensor SendAsItIs(const Tensor& tensor, bool back) const {
+    const bool is_narrow = IsNarrow(tensor.dtype);
+    const double row =
+        static_cast<double>(tensor.columns) * (is_narrow ? kNarrowElement : plan_.element());
+    const uint64_t arriving = back ? rows().sent() : rows().received();
+    Tensor arrived = is_narrow ? MakeCast(tensor, arriving)
+                               : MakeRows(tensor.name, arriving, tensor.columns, spread_);
+    Collective collective;
+    collective.kind = CollectiveKind::kAllToAll;
+    collective.communicator = builder_.CommunicatorNamed(policy()->axes, kExpertRanks);
+    collective.dtype = is_narrow ? tensor.dtype : builder_.precision();
+    SetSizes(row, back, &collective);
+    const bool overlaps = policy()->overlaps_shared;
+    builder_.AddCollective(fmt::format("{} {}", back ? "combine" : "dispatch", tensor.name),
+                           collective, overlaps ? Issue::kAsynchronous : Issue::kBlocking,
+                           {tensor.buffer}, {arrived.buffer});
+    return arrived;
   }
 
   void AddShared(CollectiveKind kind, const char* name, const Tensor& whole, const Tensor& from,

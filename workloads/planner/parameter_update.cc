@@ -2,7 +2,11 @@
 // optimizer runs.
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
 #include "workloads/planner/parameters.h"
 
 namespace rehearse {
@@ -325,14 +329,27 @@ uint32_t Parameters::UpdatedArrays() const {
 
 BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
                                   std::vector<double> shares) {
-  const BufferId norm = plan_.AddBuffer({.name = "gradient norm",
-                                         .kind = BufferKind::kBuffer,
-                                         .bytes = Bytes(kFloat),
-                                         .dtype = DType::kFp32,
-                                         .rows = 1,
-                                         .columns = 1});
+  const BufferId norm = AddNumber("gradient norm");
   plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, AdamCosts().norm, gradients, {norm},
                     std::move(shares));
+  if (validation_ == kAdamOnce) {
+    SumOverModel(norm);
+  } else {
+    SumWithRanksBefore(norm);
+  }
+  return norm;
+}
+
+BufferId Parameters::AddNumber(const std::string& name) {
+  return plan_.AddBuffer({.name = name,
+                          .kind = BufferKind::kBuffer,
+                          .bytes = Bytes(kFloat),
+                          .dtype = DType::kFp32,
+                          .rows = 1,
+                          .columns = 1});
+}
+
+void Parameters::SumOverModel(BufferId norm) {
   const uint32_t ranks =
       plan_.mesh().size() / plan_.SizeOfAxes(pure_data_) * plan_.communicators().pipeline_ranks();
   if (ranks > 1) {
@@ -342,7 +359,75 @@ BufferId Parameters::GradientNorm(const std::vector<BufferId>& gradients,
     collective.dtype = DType::kFp32;
     plan_.AddCollective("all-reduce gradient norm", collective, Issue::kBlocking, {norm}, {norm});
   }
-  return norm;
+}
+
+// ---- validation after the update ----------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kValidation = "validation";
+
+}  // namespace
+
+void Parameters::set_validation(AdamAgain validation) {
+  validation_ = validation;
+  if (validation == kAdamOnce) return;
+  for (uint32_t index = 0; index < matrices_.size(); ++index) {
+    const bool is_gathered = HasMatrix(index) && IsOwner(index) && Shares(matrices_[index], 1) &&
+                             !Shares(matrices_[index], 3);
+    if (!is_gathered) continue;
+    throw Error(plan_.place(),
+                fmt::format("validation after the update: the share of {} that a rank updates is "
+                            "gathered (ZeRO stage {}), and would have to be gathered again; stages "
+                            "0 and 3 can do it, or \"validation\": \"before-update\"",
+                            ArrayOf(index).name, ZeroStage()));
+  }
+}
+
+// Over the ranks of this stage, then along the pipeline from its first rank to this one.
+void Parameters::SumWithRanksBefore(BufferId norm) {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis = 0; axis < plan_.sizes().size(); ++axis) {
+    const bool is_pure = std::find(pure_data_.begin(), pure_data_.end(), axis) != pure_data_.end();
+    if (!is_pure && plan_.sizes()[axis] > 1) axes.push_back(axis);
+  }
+  if (!axes.empty()) {
+    plan_.AddCollective("all-reduce gradient norm", CollectiveKind::kAllReduce, axes, kFloat,
+                        DType::kFp32, Issue::kBlocking, {norm}, {norm});
+  }
+  const CommunicatorId pipeline = plan_.PipelineNamed(kValidation);
+  const uint32_t rank = stages_.front()->rank;
+  if (rank > 0) {
+    const BufferId before = AddNumber("gradient norm of ranks before");
+    plan_.AddReceive("receive gradient norm", before, pipeline, rank - 1);
+    plan_.AddMemoryOp("add gradient norm", Kernel::kAccumulate, 3 * kFloat, {before, norm}, {norm});
+  }
+  if (rank + 1 < plan_.communicators().pipeline_ranks())
+    plan_.AddSend("send gradient norm", norm, pipeline, rank + 1);
+}
+
+// The whole norm comes back from the last rank, and the update is done again if it must be.
+// `reads` are gradients and the norm that Adam was given.
+void Parameters::Validate(std::vector<BufferId> reads, const std::vector<BufferId>& writes) {
+  const CommunicatorId pipeline = plan_.PipelineNamed(kValidation);
+  const uint32_t rank = stages_.front()->rank;
+  BufferId whole = reads.back();
+  const bool is_last = rank + 1 == plan_.communicators().pipeline_ranks();
+  if (!is_last) {
+    whole = AddNumber("whole gradient norm");
+    plan_.AddReceive("receive whole gradient norm", whole, pipeline, rank + 1);
+  }
+  if (rank > 0) plan_.AddSend("send whole gradient norm", whole, pipeline, rank - 1);
+  if (is_last) return;
+  reads.push_back(whole);
+  KernelCost cost = {0, 1};
+  if (validation_ == kAdamTwice) {
+    cost = AdamCosts().update;
+    cost.bytes *= 2;
+    cost.kernels *= 2;
+  }
+  plan_.AddMemoryOp("validate update", Kernel::kAdam, cost, reads, writes,
+                    {kLearningRate, static_cast<double>(validation_)});
 }
 
 // The gradient norm over all shares (one number travels), then Adam: reads the gradient, reads and
@@ -377,6 +462,7 @@ void Parameters::Update() {
   parameters.push_back(optimizer_state_);
   plan_.AddMemoryOp("Adam", Kernel::kAdam, AdamCosts().update, gradients, parameters,
                     {kLearningRate});
+  if (validation_ != kAdamOnce) Validate(gradients, parameters);
   if (!strategy_.gathers_beside_forward) GatherUpdated();
 }
 

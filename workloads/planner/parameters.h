@@ -80,6 +80,10 @@ class Parameters {
   // Does what the action has put off: sums that are awaited only at its end.
   void FinishGradients();
 
+  // Whether Update() does without the norm of the ranks behind (workloads/planner/pipeline.h).
+  // Throws Error if shares are gathered after the update: they would have to be gathered again.
+  void set_validation(AdamAgain validation);
+
   void Synchronize();
   // Does the norm of all gradients, Adam, and the all-gathers of what stages 1 and 2 have updated
   // in shares.
@@ -206,6 +210,10 @@ class Parameters {
   void SumOverStages();
   void SynchronizeVectors();
   BufferId GradientNorm(const std::vector<BufferId>& gradients, std::vector<double> shares);
+  BufferId AddNumber(const std::string& name);
+  void SumOverModel(BufferId norm);
+  void SumWithRanksBefore(BufferId norm);
+  void Validate(std::vector<BufferId> reads, const std::vector<BufferId>& writes);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
   void SetLayer(int32_t layer);
   double GradientBytes() const;
@@ -233,6 +241,7 @@ class Parameters {
   std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
   StreamId beside_;                // where shares are accumulated that are summed beside backward
+  AdamAgain validation_ = kAdamOnce;
   uint32_t micro_batch_ = 0;
   bool is_last_ = false;
   bool is_last_chunk_ = true;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/schedule/attention_part.h"
+
 namespace rehearse {
 
 const std::vector<PipelineScheduleFacts>& PipelineSchedules() {
@@ -123,7 +125,27 @@ StageTimes TimesByFlops(const Network& network, const Training& training) {
   const double again = RecomputedFlops(network, training).value();
   // Each gradient of a product takes as long as the product; those of a core two and a half times
   // as long.
-  return {1, (of_products + 2.5 * attention + again) / forward, of_products / forward, 0};
+  return {1, (of_products + 2.5 * attention + again) / forward, of_products / forward, 0,
+          KeptForWeights(network, training)};
+}
+
+double KeptForWeights(const Network& network, const Training& training) {
+  if (training.FusesAttention() || training.recomputation != Recomputation::kNone) return 1;
+  const double element = SizeOf(training.precision).value();
+  double products = 0;  // bytes
+  double scores = 0;
+  for (const NetworkNode& node : network.nodes) {
+    const double rows = static_cast<double>(node.rows);
+    if (node.kind == NodeKind::kProduct && node.layer >= 0) {
+      const NetworkMatrix& matrix = network.matrices[*node.matrix];
+      products += rows * static_cast<double>(matrix.k + matrix.n) * element;
+    }
+    if (node.kind != NodeKind::kAttention) continue;
+    // As workloads/planner/attention_rules.cc stores them: two results and a mask.
+    scores += rows * node.attributes[kAttentionSequence] * node.attributes[kAttentionGroups] *
+              node.attributes[kAttentionHeadsOfGroup] * (2 * element + 1);
+  }
+  return products > 0 ? products / (products + scores) : 1;
 }
 
 }  // namespace rehearse

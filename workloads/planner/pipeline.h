@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/schedule/kernel.h"
 #include "workloads/networks/network.h"
 #include "workloads/planner/actions.h"
 #include "workloads/planner/pipeline_orders.h"
@@ -24,6 +25,18 @@ struct StagePipeline {
   // Axes of the mesh along which ranks hold the same values: each sends its part, and the receivers
   // gather them (Megatron-LM's scatter/gather, Narayanan et al. 2021, section 4.1).
   std::vector<uint32_t> scattered_axes = {};
+  // Receives are posted ahead, but kernels wait for what has been sent before them: sends and the
+  // receives of the next action go as one batch (Megatron-LM's interleaved 1F1B without
+  // --overlap-p2p-communication).
+  bool batches_messages = false;
+  // A forward pass and the backward pass of another micro-batch right after it take turns: where
+  // one has sent tokens to experts or got them back, the other goes on, so that what travels does so
+  // beside the other's kernels (DualPipe; Megatron-LM's --overlap-moe-expert-parallel-comm).
+  bool pairs_passes = false;
+  // Ranks update with the gradient norm of the ranks up to theirs, and put the update right if the
+  // whole norm says so, which they get while they begin their next step (Qi et al. 2023, section 4,
+  // arXiv 2401.10241). Otherwise all of them wait for the whole norm.
+  AdamAgain validation = kAdamOnce;
 };
 
 enum class PipelineSchedule : uint8_t {
@@ -61,5 +74,8 @@ PipelineOrder OrderOf(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank
 // F, B and W of one stage in flops, with `stages` equal ones: the times that an order by times uses
 // if none are given. A recomputed layer adds its forward pass to B.
 StageTimes TimesByFlops(const Network& network, const Training& training);
+// What an unfused attention core stores of its scores is not needed for weight gradients; 1 if it
+// is fused, or if anything is recomputed.
+double KeptForWeights(const Network& network, const Training& training);
 
 }  // namespace rehearse

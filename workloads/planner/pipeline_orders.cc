@@ -144,6 +144,10 @@ struct Habits {
   double patience = 0;
   bool runs_far_ahead =
       true;  // before its first gradient a rank takes all micro-batches that it may keep
+  // A forward pass is not begun if a gradient is expected before this share of it is done, as the
+  // ranks before this one wait for that: only before the rank's first gradient, or always.
+  double yields = 0;
+  bool always_yields = false;
 };
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -165,7 +169,8 @@ class GreedyOrder {
     }
   }
 
-  void Run() {
+  // Whether everything was done: ranks that yield may all wait.
+  bool Run() {
     for (uint32_t left = 3 * stages_ * micro_batches_; left > 0; --left) {
       // The rank that may begin first does: nothing that becomes known later comes earlier.
       uint32_t next = 0;
@@ -177,9 +182,10 @@ class GreedyOrder {
           first = choice;
         }
       }
-      CHECK(first.begin < kNever);
+      if (first.begin == kNever) return false;
       Do(next, first);
     }
+    return true;
   }
 
   // The time from first to last action of the rank that takes longest.
@@ -216,25 +222,33 @@ class GreedyOrder {
 
   Choice Next(uint32_t s) const {
     const Rank& rank = ranks_[s];
-    const bool may_take = rank.forward < micro_batches_ && rank.forward - rank.weight < most_ &&
+    const bool may_take = rank.forward < micro_batches_ && HasRoom(rank) &&
                           (habits_.runs_far_ahead || rank.input > 0 || rank.forward < stages_ - s);
     const double forward = may_take ? std::max(rank.free, rank.values[rank.forward]) : kNever;
     const bool has_gradients = rank.input < rank.forward;
     const double input = has_gradients ? std::max(rank.free, rank.gradients[rank.input]) : kNever;
     Choice choice = {Kind::kInputGradient, input};
     if (forward < input || (forward == input && habits_.forward_first)) {
-      choice = {Kind::kForward, forward};
+      const bool may_yield =
+          habits_.yields > 0 && has_gradients && (habits_.always_yields || rank.input == 0);
+      const double room = habits_.yields * times_.forward * (1 - 1e-9);
+      const bool yields = may_yield && ExpectedGradient(s) < forward + room;
+      if (!yields) choice = {Kind::kForward, forward};
     }
-    if (rank.weight == rank.input) return choice;
+    if (rank.weight == rank.input || choice.begin <= rank.free) return choice;
     // What is not yet sent is expected after what the sender does now.
-    const double expected =
-        std::min(choice.begin, std::min(may_take ? ExpectedValue(s) : kNever,
-                                        has_gradients ? ExpectedGradient(s) : kNever));
+    const double expected = std::min({choice.begin, may_take ? ExpectedValue(s) : kNever,
+                                      has_gradients ? ExpectedGradient(s) : kNever});
     const double room = habits_.patience * times_.weight_gradient;
-    if (choice.begin > rank.free && expected >= rank.free + room * (1 - 1e-9)) {
-      return {Kind::kWeightGradient, rank.free};
-    }
-    return choice;
+    if (expected < rank.free + room * (1 - 1e-9)) return choice;
+    return {Kind::kWeightGradient, rank.free};
+  }
+
+  // Whether one more micro-batch fits.
+  bool HasRoom(const Rank& rank) const {
+    const double whole = rank.forward - rank.input;
+    const double rest = rank.input - rank.weight;
+    return whole + times_.kept_for_weights * rest + 1 <= most_ + 1e-9;
   }
 
   // The earliest times at which the next value and the next gradient will be there.
@@ -295,17 +309,29 @@ class GreedyOrder {
 std::vector<Action> ZeroBubbleByTimes(uint32_t stages, uint32_t micro_batches, uint32_t most,
                                       const StageTimes& times) {
   CHECK_GE(most, 1u);
+  constexpr std::array<double, 5> kPatience = {0, 0.25, 0.5, 0.75, 1};
+  std::vector<Habits> all;
+  for (const double patience : kPatience) {
+    for (const bool runs_far : {true, false}) {
+      for (const bool forward_first : {false, true}) {
+        all.push_back(
+            {.forward_first = forward_first, .patience = patience, .runs_far_ahead = runs_far});
+      }
+    }
+  }
+  for (const double patience : kPatience) {
+    for (const double yields : {0.25, 0.5, 1.}) {
+      for (const bool always : {false, true})
+        all.push_back({.patience = patience, .yields = yields, .always_yields = always});
+    }
+  }
   std::vector<Action> best;
   double shortest = kNever;
-  for (uint32_t habits = 0; habits < 20; ++habits) {
-    constexpr std::array<double, 5> kPatience = {0, 0.25, 0.5, 0.75, 1};
-    GreedyOrder order(stages, micro_batches, most, times,
-                      {(habits & 1) != 0, kPatience[habits / 4], (habits & 2) == 0});
-    order.Run();
-    if (order.LongestRank() < shortest) {
-      shortest = order.LongestRank();
-      best = order.Take();
-    }
+  for (const Habits& habits : all) {
+    GreedyOrder order(stages, micro_batches, most, times, habits);
+    if (!order.Run() || order.LongestRank() >= shortest) continue;
+    shortest = order.LongestRank();
+    best = order.Take();
   }
   return best;
 }

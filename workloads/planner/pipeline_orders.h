@@ -36,10 +36,13 @@ struct StageTimes {
   double input_gradient = 1;
   double weight_gradient = 1;
   double message = 0;
+  // What share of a micro-batch's memory is kept from its input gradient until its weight gradient:
+  // inputs of products and gradients of their results, but no attention scores.
+  double kept_for_weights = 1;
 };
-// Weight gradients wherever a rank would wait, at most `most` micro-batches between their forward
-// pass and their weight gradients (Qi et al. 2023, section 3.1: ZB-1p with p of them, ZB-2p with
-// 2p). Takes the best of a few rules of thumb, the one whose longest rank is shortest.
+// Weight gradients wherever a rank would wait, and memory for at most `most` micro-batches between
+// their forward pass and their weight gradients (Qi et al. 2023, section 3.1: ZB-1p with p of them,
+// ZB-2p with 2p). Takes the best of a few rules of thumb, the one whose longest rank is shortest.
 std::vector<Action> ZeroBubbleByTimes(uint32_t stages, uint32_t micro_batches, uint32_t most,
                                       const StageTimes& times);
 // ZB-H2: with 2p-1 of them and equal times, a rank does not idle at all between its first and last

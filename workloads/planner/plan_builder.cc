@@ -40,6 +40,10 @@ CommunicatorId PlanBuilder::CommunicatorNamed(const std::vector<uint32_t>& axes,
   return WithStream(communicators_.Named(axes, name));
 }
 
+CommunicatorId PlanBuilder::PipelineNamed(const std::string& name) {
+  return CommunicatorNamed({static_cast<uint32_t>(mesh().axes().size())}, name);
+}
+
 CommunicatorId PlanBuilder::PairsOf(uint32_t rank, uint32_t other) {
   return WithStream(communicators_.Pairs(rank, other));
 }
@@ -252,6 +256,18 @@ OpId PlanBuilder::AddReceive(const Tensor& tensor, CommunicatorId communicator, 
   const Bytes bytes(LocalElements(tensor) * element());
   return builder_.AddMessage("receive " + tensor.name, Receive{communicator, rank, bytes}, stream,
                              Issue::kAsynchronous, {}, {tensor.buffer});
+}
+
+OpId PlanBuilder::AddSend(std::string name, BufferId number, CommunicatorId communicator,
+                          uint32_t rank) {
+  return builder_.AddMessage(std::move(name), Send{communicator, rank, SizeOf(DType::kFp32)},
+                             builder_.StreamOf(communicator), Issue::kAsynchronous, {number}, {});
+}
+
+OpId PlanBuilder::AddReceive(std::string name, BufferId number, CommunicatorId communicator,
+                             uint32_t rank) {
+  return builder_.AddMessage(std::move(name), Receive{communicator, rank, SizeOf(DType::kFp32)},
+                             builder_.StreamOf(communicator), Issue::kAsynchronous, {}, {number});
 }
 
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,

@@ -50,6 +50,8 @@ class PlanBuilder {
   // Along these axes, the last one varying fastest.
   CommunicatorId CommunicatorOf(const std::vector<uint32_t>& axes);
   CommunicatorId CommunicatorNamed(const std::vector<uint32_t>& axes, const std::string& name);
+  // The ranks of the pipeline with the same coordinates, separate from their other communicators.
+  CommunicatorId PipelineNamed(const std::string& name);
   // Pairs each rank of one mesh of the pipeline with its counterpart on another.
   CommunicatorId PairsOf(uint32_t rank, uint32_t other);
 
@@ -114,6 +116,10 @@ class PlanBuilder {
                Issue issue);
   OpId AddReceive(const Tensor& tensor, CommunicatorId communicator, uint32_t rank,
                   StreamId stream);
+  // One number in fp32, between neighbours on a communicator that PipelineNamed made; nothing waits
+  // for it but its buffer.
+  OpId AddSend(std::string name, BufferId number, CommunicatorId communicator, uint32_t rank);
+  OpId AddReceive(std::string name, BufferId number, CommunicatorId communicator, uint32_t rank);
   StreamId AddStream(std::string name, StreamKind kind = StreamKind::kCommunication) {
     return builder_.AddStream(std::move(name), kind);
   }

@@ -193,8 +193,15 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
                       ProgressObserver& observer) {
   const std::vector<Action>& actions = pipeline.actions;
   const StagePlaces& places = pipeline.places;
-  StepSetup step{Divided(network, strategy.chunks), Normalized(strategy), training, {}, {},
-                 pipeline.overlaps_messages};
+  StepSetup step{Divided(network, strategy.chunks),
+                 Normalized(strategy),
+                 training,
+                 {},
+                 {},
+                 pipeline.overlaps_messages,
+                 pipeline.batches_messages,
+                 pipeline.pairs_passes,
+                 pipeline.validation};
   // Of micro-batches that are kept once, some are still planned.
   CheckSize(step, std::min(network.micro_batches, few_micro_batches), place);
   step.rests = RestsOf(network, step.strategy);

@@ -32,6 +32,8 @@ class RoleBuilder {
     return communicator.index() < stream_of_.size() && stream_of_[communicator.index()].IsSet();
   }
 
+  StreamId StreamOf(CommunicatorId communicator) const { return stream_of_[communicator.index()]; }
+
   BufferId AddBuffer(std::string name, BufferKind kind, Bytes bytes);
   BufferId AddBuffer(Buffer buffer);
   const Buffer& BufferOf(BufferId buffer) const { return role_.buffers[buffer.index()]; }

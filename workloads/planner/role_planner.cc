@@ -28,6 +28,7 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
       plan_{step.network, step.strategy, step.training, builder_, parameters_},
       streams_(&builder_) {
   plan_.expert_rank = step.expert_rank;
+  if (communicators->pipeline_ranks() > 1) parameters_.set_validation(step.validation);
   builder_.set_runs_chunks(step.strategy.chunks > 1);
   builder_.set_host_launch(step.training.host_launch);
   if (const auto& context = step.strategy.context)
@@ -69,6 +70,17 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
       }
     }
     PlannerOf(actions[i]).Await(actions[i]);
+    const bool begins_block = period && !repeat && i + 1 >= period->begin &&
+                              (i + 1 - period->begin) % period->length == 0;
+    if (i + 1 < actions.size() && !begins_block && ArePaired(actions[i], actions[i + 1])) {
+      const Action& backward = actions[i + 1];
+      PlannerOf(backward).Await(backward);
+      if (step_.overlaps_messages && i + 2 < actions.size())
+        PlannerOf(actions[i + 2]).Await(actions[i + 2]);
+      DoTogether(actions[i], backward, last_gradients[backward.stage] == i + 1);
+      ++i;
+      continue;
+    }
     if (step_.overlaps_messages && i + 1 < actions.size()) {
       PlannerOf(actions[i + 1]).Await(actions[i + 1]);
     }
@@ -95,6 +107,51 @@ void RolePlanner::Do(const Action& action, bool makes_last_gradients) {
   } else {
     planner.Do(action);
   }
+}
+
+bool RolePlanner::ArePaired(const Action& forward, const Action& backward) const {
+  const bool goes_back =
+      backward.kind == ActionKind::kBackward || backward.kind == ActionKind::kInputGradient;
+  return step_.pairs_passes && forward.kind == ActionKind::kForward && goes_back &&
+         forward.micro_batch != backward.micro_batch;
+}
+
+namespace {
+
+bool SendsTokens(const Op& op) {
+  const auto* collective = std::get_if<Collective>(&op.work);
+  return collective != nullptr && collective->kind == CollectiveKind::kAllToAll;
+}
+
+}  // namespace
+
+// Either goes on until it has sent tokens, and then it is the other's turn.
+void RolePlanner::DoTogether(const Action& forward, const Action& backward,
+                             bool makes_last_gradients) {
+  struct Side {
+    const Action& action;
+    bool makes_last_gradients;
+    std::vector<StagePlanner::Step> steps;
+    size_t next = 0;
+  };
+  Side sides[] = {{forward, false, PlannerOf(forward).StepsOf(forward)},
+                  {backward, makes_last_gradients, PlannerOf(backward).StepsOf(backward)}};
+  builder_.set_runs_chunks(true);
+  const std::vector<Op>& ops = builder_.role().ops;
+  for (size_t turn = 0;
+       sides[0].next < sides[0].steps.size() || sides[1].next < sides[1].steps.size();
+       turn = 1 - turn) {
+    Side& side = sides[turn];
+    for (bool has_sent = false; !has_sent && side.next < side.steps.size(); ++side.next) {
+      const size_t first_op = ops.size();
+      parameters_.BeginAction(PlannerOf(side.action).stage(), side.action.micro_batch,
+                              side.makes_last_gradients);
+      side.steps[side.next]();
+      has_sent =
+          std::any_of(ops.begin() + static_cast<ptrdiff_t>(first_op), ops.end(), SendsTokens);
+    }
+  }
+  builder_.set_runs_chunks(false);
 }
 
 // ---- blocks that repeat -------------------------------------------------------------------------

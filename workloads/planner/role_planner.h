@@ -38,6 +38,9 @@ class RolePlanner {
 
   StagePlanner& PlannerOf(const Action& action);
   void Do(const Action& action, bool makes_last_gradients);
+  // Whether the two take turns.
+  bool ArePaired(const Action& forward, const Action& backward) const;
+  void DoTogether(const Action& forward, const Action& backward, bool makes_last_gradients);
   Mark MarkHere() const;
   std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks, uint32_t micro_batches) const;
 

@@ -109,8 +109,8 @@ void StagePlanner::Do(const Action& action) {
 }
 
 PlanBuilder::Issue StagePlanner::SendIssue() const {
-  return step_.overlaps_messages ? PlanBuilder::Issue::kAsynchronous
-                                 : PlanBuilder::Issue::kBlocking;
+  const bool waits = !step_.overlaps_messages || step_.batches_messages;
+  return waits ? PlanBuilder::Issue::kBlocking : PlanBuilder::Issue::kAsynchronous;
 }
 
 // This rank's part of what it sends.
@@ -120,13 +120,21 @@ Tensor StagePlanner::AsItCrosses(uint32_t node, const Tensor& tensor) {
 }
 
 void StagePlanner::RunForward(uint32_t micro_batch) {
+  BeginForward();
+  Forward(Phase::kForward, AllVisits());
+  EndForward(micro_batch);
+}
+
+void StagePlanner::BeginForward() {
   plan_.prefetch_end = stage_.matrix_end();
   ForEachChunk([&] { MakeInputs(); });
   ForEachCrossing(stage_.arrives, Phase::kForward, [&](uint32_t node) {
     Tensor& value = plan_.State(node).value;
     value = builder_.Redistribute(value, step_.rests[node]);
   });
-  Forward(Phase::kForward, AllVisits());
+}
+
+void StagePlanner::EndForward(uint32_t micro_batch) {
   MicroBatch* handed = behind_ != nullptr ? &behind_->Begin(micro_batch) : nullptr;
   const auto chunk_index = [&] { return static_cast<size_t>(plan_.chunk - &current_->chunks[0]); };
   ForEachCrossing(stage_.leaves, Phase::kForward, [&](uint32_t node) {
@@ -179,11 +187,7 @@ void StagePlanner::RecomputeOps(const Unit& unit) {
 
 void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
   plan_.puts_off_weights = puts_off_weights;
-  ForEachCrossing(stage_.leaves, Phase::kBackward, [&](uint32_t node) {
-    std::optional<Tensor>& gradient = plan_.Gradient(node);
-    CHECK(gradient.has_value());
-    *gradient = builder_.Redistribute(*gradient, step_.rests[node]);
-  });
+  BeginBackward();
   parameters_.set_goes_backward(true);
   if (Recomputes() && !current_->is_recomputed) {
     for (size_t i = stage_.units.size(); i-- > 0;) {
@@ -205,6 +209,18 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
   }
   parameters_.set_goes_backward(false);
   if (!puts_off_weights) parameters_.FinishGradients();
+  EndBackward(micro_batch);
+}
+
+void StagePlanner::BeginBackward() {
+  ForEachCrossing(stage_.leaves, Phase::kBackward, [&](uint32_t node) {
+    std::optional<Tensor>& gradient = plan_.Gradient(node);
+    CHECK(gradient.has_value());
+    *gradient = builder_.Redistribute(*gradient, step_.rests[node]);
+  });
+}
+
+void StagePlanner::EndBackward(uint32_t micro_batch) {
   MicroBatch* handed = before_ != nullptr ? &before_->micro_batches_.at(micro_batch) : nullptr;
   const auto chunk_index = [&] { return static_cast<size_t>(plan_.chunk - &current_->chunks[0]); };
   ForEachCrossing(stage_.arrives, Phase::kBackward, [&](uint32_t node) {
@@ -223,6 +239,70 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
     chunk.nodes.clear();
     chunk.gradients.clear();
   }
+}
+
+// ---- step by step -------------------------------------------------------------------------------
+
+std::vector<StagePlanner::Step> StagePlanner::StepsOf(const Action& action) {
+  std::vector<Step> steps;
+  const uint32_t micro_batch = action.micro_batch;
+  if (action.kind != ActionKind::kForward) {
+    AddBackwardSteps(action, &steps);
+    return steps;
+  }
+  const auto add = [&](auto work) {
+    steps.push_back([this, micro_batch, work] {
+      Choose(micro_batch, Phase::kForward);
+      plan_.prefetch_end = stage_.matrix_end();
+      work();
+    });
+  };
+  add([this] { BeginForward(); });
+  for (const Visit& visit : AllVisits()) {
+    add([this, visit] { Forward(Phase::kForward, {visit}); });
+  }
+  add([this, micro_batch] { EndForward(micro_batch); });
+  return steps;
+}
+
+void StagePlanner::AddBackwardSteps(const Action& action, std::vector<Step>* steps) {
+  const uint32_t micro_batch = action.micro_batch;
+  const bool puts_off = action.kind == ActionKind::kInputGradient;
+  const auto add = [&](uint32_t prefetch_end, auto work) {
+    steps->push_back([this, micro_batch, puts_off, prefetch_end, work] {
+      Choose(micro_batch, Phase::kBackward);
+      plan_.prefetch_end = prefetch_end;
+      plan_.puts_off_weights = puts_off;
+      parameters_.set_goes_backward(true);
+      work();
+      parameters_.set_goes_backward(false);
+    });
+  };
+  const Training& training = step_.training;
+  const bool recomputes_ops =
+      training.recomputation == Recomputation::kSelective && training.recomputed_ops.Any();
+  add(stage_.matrix_end(), [this] { BeginBackward(); });
+  for (size_t i = stage_.units.size(); i-- > 0;) {
+    const Unit& unit = stage_.units[i];
+    const uint32_t end = Recomputes() || recomputes_ops ? unit.matrix_end : stage_.matrix_end();
+    if (recomputes_ops) add(end, [this, &unit] { RecomputeOps(unit); });
+    std::vector<Visit> visits = VisitsOf(unit);
+    if (Recomputes() && ComputesAgain(unit)) {
+      for (const Visit& visit : visits) {
+        add(end, [this, visit] {
+          if (!current_->is_recomputed) Forward(Phase::kRecompute, {visit});
+        });
+      }
+    }
+    for (size_t visit = visits.size(); visit-- > 0;)
+      add(end, [this, only = visits[visit]] { Backward({only}); });
+  }
+  add(stage_.matrix_end(), [this, micro_batch, puts_off] {
+    parameters_.set_goes_backward(false);
+    if (!puts_off) parameters_.FinishGradients();
+    EndBackward(micro_batch);
+    if (!puts_off) micro_batches_.erase(micro_batch);
+  });
 }
 
 void StagePlanner::RunWeights() {

@@ -15,6 +15,7 @@
 // MLP.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -34,6 +35,9 @@ struct StepSetup {
   std::vector<Layout> rests;      // by node: how its value lies between producer and consumers
   std::vector<Layout> crossings;  // and how it travels to another rank of the pipeline
   bool overlaps_messages = true;
+  bool batches_messages = false;
+  bool pairs_passes = false;
+  AdamAgain validation = kAdamOnce;
   uint32_t expert_rank = 0;  // which share of the experts the planned ranks have
 };
 
@@ -64,6 +68,10 @@ class StagePlanner {
   void Await(const Action& action);
   // All actions except those that end the step.
   void Do(const Action& action);
+  // A forward or backward pass node by node: one after the other, these do what Do() does. Steps of
+  // another action may come in between. For strategies without chunks.
+  using Step = std::function<void()>;
+  std::vector<Step> StepsOf(const Action& action);
 
   // ---- for blocks that repeat: the micro-batches under way ----
   std::vector<uint32_t> UnderWay() const;
@@ -91,6 +99,11 @@ class StagePlanner {
   void RecomputeOps(const Unit& unit);
   MicroBatch& Begin(uint32_t micro_batch);
   void RunForward(uint32_t micro_batch);
+  void BeginForward();
+  void EndForward(uint32_t micro_batch);
+  void BeginBackward();
+  void EndBackward(uint32_t micro_batch);
+  void AddBackwardSteps(const Action& action, std::vector<Step>* steps);
   void RecomputeAll();
   void RunBackward(uint32_t micro_batch, bool puts_off_weights);
   void RunWeights();

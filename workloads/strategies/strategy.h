@@ -113,6 +113,9 @@ struct ExpertPolicy {
   std::vector<uint32_t> axes;         // over which experts are spread, outermost first
   std::vector<uint32_t> tensor_axes;  // over which each is shared, outermost first
   bool overlaps_shared = false;       // tokens travel beside the shared expert
+  // What goes to the experts is cast to 8 bits, with a scale in fp32 for 128 elements, and widened
+  // where it arrives; results come back as they are (DeepSeek-V3, section 3.3.2, arXiv 2412.19437).
+  bool narrow_dispatch = false;
 };
 
 struct Strategy {

@@ -231,6 +231,7 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network, co
         strategy.products[i] = mesh.OfExperts(role == MatrixRole::kExpertFirst);
     }
     strategy.experts->overlaps_shared = options.overlap_shared_expert;
+    strategy.experts->narrow_dispatch = options.narrow_dispatch;
   }
   const std::vector<uint32_t>& context = mesh.PlacesOf(CombinedAxis::kContext);
   if (!context.empty()) {

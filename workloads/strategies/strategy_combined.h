@@ -59,6 +59,7 @@ struct CombinedOptions {
   uint32_t expert = 1;         // ranks over which experts are spread
   uint32_t expert_tensor = 1;  // ranks that share each of them
   bool overlap_shared_expert = false;
+  bool narrow_dispatch = false;
 };
 
 // Throws Error at `place` if the mesh of experts does not fit into the other mesh.

@@ -2,6 +2,7 @@
 // updated parameters of the serial step, wherever the experts are and whichever are chosen, and
 // drops the same choices.
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,6 +117,20 @@ TEST(ExpertExecution, SharedExpertBesideWhatTravels) {
   ExpectSerialNumbers(Experts(), TrainingOf(), options);
 }
 
+TEST(ExpertExecution, TokensTravelInEightBits) {
+  // Only what is sent is smaller: casts are executed as copies.
+  for (const bool overlaps : {false, true}) {
+    CombinedOptions options = Spread(2, 2);
+    options.tensor = 2;
+    options.sequence_parallel = true;
+    options.narrow_dispatch = true;
+    options.overlap_shared_expert = overlaps;
+    ExpectSerialNumbers(Experts(), TrainingOf(), options);
+    options.expert_tensor = 2;
+    ExpectSerialNumbers(Experts(), TrainingOf(), options);
+  }
+}
+
 TEST(ExpertExecution, EveryStageOfZero) {
   for (const uint32_t stage : {1u, 2u, 3u}) {
     CombinedOptions options = Spread(2, 1);
@@ -209,6 +224,45 @@ TEST(ExpertExecution, Pipelines) {
       ExpectSerialNumbers(model, training,
                           PlanStages(network, training, strategy, EvenStages(network, 2),
                                      order(2, training.micro_batches)));
+    }
+  }
+}
+
+size_t SwitchesOfMicroBatch(const Role& role) {
+  size_t switches = 0;
+  int32_t last = 0;
+  for (const Op& op : role.ops) {
+    if (!std::holds_alternative<Compute>(op.work)) continue;
+    switches += op.tag.micro_batch != last ? 1 : 0;
+    last = op.tag.micro_batch;
+  }
+  return switches;
+}
+
+// A forward pass and the backward pass of another micro-batch, in turns: nothing else is computed.
+TEST(ExpertExecution, PairsOfPasses) {
+  for (const Recomputation recomputation :
+       {Recomputation::kNone, Recomputation::kSelective, Recomputation::kFull}) {
+    GptModel model = Experts();
+    model.layers = 4;
+    Training training = TrainingOf(8, 64);
+    training.recomputation = recomputation;
+    training.recomputed_ops.activations = recomputation == Recomputation::kSelective;
+    const Network network = MakeDecoder(model, training);
+    CombinedOptions options = Spread(2, 1);
+    options.zero.stage = recomputation == Recomputation::kFull ? 3 : 1;
+    options.zero.shard = 2;
+    const Strategy strategy = MakeCombined(options, network);
+    StagePipeline pipelines[] = {
+        {OneStageARank(2), EvenStages(network, 2), OneForwardOneBackward(2, 8)},
+        {VShaped(2), EvenStages(network, 4), DualPipeV(2, 8)},
+        {BothWays(2), EvenStages(network, 2), DualPipe(2, 8)}};
+    for (StagePipeline& pipeline : pipelines) {
+      const Schedule apart = PlanPipeline(network, training, strategy, pipeline);
+      pipeline.pairs_passes = true;
+      const Schedule paired = PlanPipeline(network, training, strategy, pipeline);
+      EXPECT_GT(SwitchesOfMicroBatch(paired.roles[0]), SwitchesOfMicroBatch(apart.roles[0]));
+      ExpectSerialNumbers(model, training, paired);
     }
   }
 }

@@ -108,6 +108,48 @@ void ExpectEveryOrderGivesSerialNumbers(const Training& training, bool llama, ui
   }
 }
 
+// Gradients of such a network are clipped, and more by the whole norm than by the first ranks'.
+TEST(PipelineExecutionTest, UpdatesAreDoneAgainWhereTheWholeNormClipsMore) {
+  const Training training = TrainingOf(4, Recomputation::kNone);
+  const Network network = Decoder(training, false);
+  const Strategy one = MakeDataParallel(1, false, network);
+  const Strategy two = MakeMegatron({.tensor = 2, .data = 2}, network);
+  for (const AdamAgain validation : {kAdamIfClipped, kAdamTwice}) {
+    for (const Strategy* strategy : {&one, &two}) {
+      for (const uint32_t stages : {2u, 4u}) {
+        StagePipeline pipeline = {OneStageARank(stages), EvenStages(network, stages),
+                                  ZeroBubbleH1(stages, 4)};
+        pipeline.validation = validation;
+        ExpectSerialNumbers("gpt", network, training, *strategy, pipeline);
+      }
+      StagePipeline v = {VShaped(2), EvenStages(network, 4), ZeroBubbleV(2, 4)};
+      v.validation = validation;
+      ExpectSerialNumbers("gpt", network, training, *strategy, v);
+      StagePipeline both = {BothWays(2), EvenStages(network, 2), DualPipe(2, 4)};
+      both.validation = validation;
+      ExpectSerialNumbers("gpt", network, training, *strategy, both);
+    }
+  }
+}
+
+TEST(PipelineExecutionTest, SharesThatAreGatheredAfterTheUpdateCannotBePutRight) {
+  const Training training = TrainingOf(4, Recomputation::kNone);
+  const Network network = Decoder(training, false);
+  StagePipeline pipeline = {OneStageARank(2), EvenStages(network, 2), ZeroBubbleH1(2, 4)};
+  pipeline.validation = kAdamIfClipped;
+  ZeroOptions options;
+  options.shard = 2;
+  options.stage = 3;
+  ExpectSerialNumbers("gpt", network, training, MakeZero(options, network), pipeline);
+  options.stage = 1;
+  try {
+    PlanPipeline(network, training, MakeZero(options, network), pipeline);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("stages 0 and 3 can do it"), std::string::npos);
+  }
+}
+
 TEST(PipelineExecutionTest, OneRankAStageWithATiedTable) {
   for (const Recomputation recomputation :
        {Recomputation::kNone, Recomputation::kSelective, Recomputation::kFull}) {
@@ -347,6 +389,9 @@ TEST(PipelineExecutionTest, ManyMicroBatchesOfSeveralStagesARankAreKeptOnce) {
     SCOPED_TRACE(static_cast<int>(schedule));
     ExpectSerialNumbers("llama", network, training, strategy, pipeline);
     if (schedule != PipelineSchedule::kInterleaved) continue;
+    StagePipeline in_batches = pipeline;
+    in_batches.batches_messages = true;
+    ExpectSerialNumbers("llama", network, training, strategy, in_batches);
     const Schedule planned = PlanPipeline(network, training, strategy, pipeline);
     for (const Role& role : planned.roles) EXPECT_EQ(role.repeats.size(), 1u);
   }

@@ -808,6 +808,42 @@ TEST(AdamKernelTest, GradientsAreClippedToNormOne) {
   EXPECT_NEAR(p.At(0, 1), -0.1, 1e-8);
 }
 
+TEST(AdamKernelTest, AnUpdateDoneAgainIsAsIfItHadBeenRightAtOnce) {
+  // Three steps. In the second a rank knows only a part of the norm, 2 of 10, and clips to a half
+  // where a tenth would have been right; in the first both clip to a half, in the third neither
+  // clips.
+  Array g = {1, 3, {0.3, -1.5, 0.01}};
+  const Array part = {1, 1, {4}};
+  const Array whole = {1, 1, {100}};
+  const Array small = {1, 1, {0.25}};
+  for (const uint64_t rows : {2u, 3u}) {
+    Array right = {1, 3, {1, 2, 3}};
+    Array right_state = Zeros(rows, 3);
+    Array other = right;
+    Array other_state = right_state;
+    const auto update = [&](uint32_t step, Array norm, Array* p, Array* state) {
+      Call(Kernel::kAdam, {.attributes = {0.1}, .facts = {.number = step}}, {&g, &norm},
+           {p, state});
+    };
+    const auto validate = [&](uint32_t step, Array norm, Array all, Array* p, Array* state) {
+      Call(Kernel::kAdam, {.attributes = {0.1, kAdamIfClipped}, .facts = {.number = step}},
+           {&g, &norm, &all}, {p, state});
+    };
+    for (uint32_t step = 1; step <= 3; ++step) {
+      const Array& first = step == 3 ? small : part;
+      const Array& second = step == 3 ? small : step == 2 ? whole : part;
+      update(step, second, &right, &right_state);
+      update(step, first, &other, &other_state);
+      validate(step, first, second, &other, &other_state);
+      for (uint64_t i = 0; i < 3; ++i) {
+        EXPECT_NEAR(other.At(0, i), right.At(0, i), 1e-11) << step;
+        for (uint64_t row = 0; row < rows; ++row)
+          EXPECT_NEAR(other_state.At(row, i), right_state.At(row, i), 1e-11) << step;
+      }
+    }
+  }
+}
+
 TEST(SquaredNormKernelTest, AReplicaCountsItsShare) {
   Array a = {1, 2, {3, 4}};
   Array b = {1, 1, {2}};

@@ -110,6 +110,19 @@ TEST(PipelineReaderTest, MegatronsStacksWaitForTheMessagesOf1F1B) {
   EXPECT_TRUE(PipelineOf(R"({"stages": 4, "schedule": "gpipe"})", software).overlaps_messages);
 }
 
+TEST(PipelineReaderTest, PassesInPairsAndUpdatesValidatedLater) {
+  const StagePipeline usual = PipelineOf(R"({"stages": 4, "schedule": "zb-h1"})");
+  EXPECT_EQ(usual.validation, kAdamOnce);
+  EXPECT_FALSE(usual.pairs_passes);
+  EXPECT_FALSE(usual.batches_messages);
+  const StagePipeline other = PipelineOf(
+      R"({"stages": 4, "schedule": "zb-h1", "validation": "after-update", "pair_passes": true,
+          "batch_messages": true})");
+  EXPECT_EQ(other.validation, kAdamIfClipped);
+  EXPECT_TRUE(other.pairs_passes);
+  EXPECT_TRUE(other.batches_messages);
+}
+
 TEST(BadPipelineTest, LayersThatDoNotSplit) {
   EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "interleaved", "virtual": 3})"),
               AllOf(HasSubstr("/pipeline"), HasSubstr("8 layers"), HasSubstr("12 stages")));

@@ -78,11 +78,19 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Llama, ModelPresetTest,
     // Meta's checkpoints: 6,738,415,616; 68,976,648,192; 8,030,261,248; 70,553,706,496 parameters;
-    // and of the 13B 13,015,864,320. Mistral's: 7,241,732,096.
+    // and of the 13B 13,015,864,320. Mistral's: 7,241,732,096. Llama 3.1's 405,853,388,800.
     ::testing::Values(
         Published{"llama-2-7b", 6738415616.0, 0}, Published{"llama-2-13b", 13015864320.0, 0},
         Published{"llama-2-70b", 68976648192.0, 0}, Published{"llama-3-8b", 8030261248.0, 0},
-        Published{"llama-3-70b", 70553706496.0, 0}, Published{"mistral-7b", 7241732096.0, 0}));
+        Published{"llama-3-70b", 70553706496.0, 0}, Published{"mistral-7b", 7241732096.0, 0},
+        Published{"llama-3-405b", 405853388800.0, 0}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Nemotron, ModelPresetTest,
+    // The papers print embedding with output layer, and the rest: 3.2 and 12.5, 9.4 and 331.6
+    // billion.
+    ::testing::Values(Published{"nemotron-4-15b", 15.7e9, 0.1e9},
+                      Published{"nemotron-4-340b", 341.0e9, 0.1e9}));
 
 INSTANTIATE_TEST_SUITE_P(
     Experts, ModelPresetTest,

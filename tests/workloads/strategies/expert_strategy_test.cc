@@ -2,6 +2,7 @@
 // tests/real/execution checks that they compute what they should.
 #include <map>
 #include <string>
+#include <variant>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -87,6 +88,26 @@ TEST(ExpertStrategy, TokensGoToTheirExpertsAndComeBack) {
   EXPECT_EQ(forward.at("all-gather counts on expert"), 4 * 8 * kFp32);
   const std::map<std::string, double> backward = BytesByName(schedule, Phase::kBackward);
   EXPECT_EQ(backward.at("dispatch d results of experts on expert"), choices);
+}
+
+TEST(ExpertStrategy, InEightBitsTokensAreHalfAsLargeOnTheirWayToExperts) {
+  CombinedOptions options = Folded();
+  options.narrow_dispatch = true;
+  const Schedule schedule = PlanFolded(options);
+  const double choices = 16 * 2 * kHidden;
+  const double narrow = 1 + 4.0 / 128;  // a scale in fp32 for 128 elements
+  const std::map<std::string, double> forward = BytesByName(schedule, Phase::kForward);
+  EXPECT_EQ(forward.at("dispatch tokens of experts on expert"), choices * narrow);
+  EXPECT_EQ(forward.at("combine experts down on expert"), choices * kBf16);
+  const std::map<std::string, double> backward = BytesByName(schedule, Phase::kBackward);
+  EXPECT_EQ(backward.at("dispatch d results of experts on expert"), choices * narrow);
+  // Reads the tokens, writes them narrow; the reverse where they arrive.
+  double casts = 0;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (op.name != "cast tokens of experts" && op.name != "widen tokens of experts") continue;
+    casts += std::get<Compute>(op.work).bytes.value();
+  }
+  EXPECT_EQ(casts, 2 * choices * (kBf16 + narrow));
 }
 
 TEST(ExpertStrategy, GradientsOfExpertsAreSummedOverTheirReplicas) {
