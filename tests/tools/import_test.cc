@@ -163,8 +163,8 @@ TEST_F(ImportTest, AMeasuredStepIsTheSameFromItsKinetoTraces) {
   EXPECT_EQ(Execute("report timeline.json -o page.html").code, 0);
 }
 
-// What Holistic Trace Analysis makes of a trace, in microseconds. By its rules a kernel communicates if
-// its name begins with "nccl", copies if it has "Memcpy" or "Memset" in it, and computes otherwise;
+// What Holistic Trace Analysis makes of a trace, in microseconds. By its rules a kernel communicates
+// if its name begins with "nccl", copies if it has "Memcpy" or "Memset" in it, and computes otherwise;
 // the part of communication in which something computes is hidden; the time from the first kernel's
 // begin to the last one's end is compute, the rest of what any kernel runs, and idle.
 struct TraceAnalysis {

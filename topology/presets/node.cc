@@ -65,13 +65,10 @@ class Drawing {
       if (staged) Join(stop.in, stop.out, *host.memory);
       sockets.push_back(stop);
     }
-    if (host.far_device) {
-      DrawFarReads(host, sockets);
-    } else if (host.between_sockets) {
+    if (host.between_sockets)
       for (uint32_t i = 0; i < host.sockets; ++i)
         for (uint32_t j = i + 1; j < host.sockets; ++j)
           JoinBoth(sockets[i].out, sockets[j].out, *host.between_sockets);
-    }
 
     std::vector<Stop> switches;
     for (uint32_t i = 0; i < host.switches; ++i) {
@@ -101,18 +98,6 @@ class Drawing {
       DrawNics({host.nics, host.nic_place, *host.nic, *spec_.cable}, stops_of(host.nic_place));
     }
     for (const MoreNics& more : host.more_nics) DrawNics(more, stops_of(more.place));
-  }
-
-  void DrawFarReads(const Host& host, const std::vector<Stop>& sockets) {
-    CHECK(host.memory.has_value() && host.between_sockets.has_value());
-    std::vector<uint32_t> far;
-    for (uint32_t i = 0; i < host.sockets; ++i)
-      far.push_back(Add(fmt::format("far{}", i), VertexKind::kSocket));
-    for (uint32_t i = 0; i < host.sockets; ++i)
-      for (uint32_t j = 0; j < host.sockets; ++j)
-        if (i != j) Join(sockets[i].out, far[j], *host.between_sockets);
-    for (uint32_t i = 0; i < spec_.devices; ++i)
-      Join(far[Deal(i, spec_.devices, host.sockets)], i, *host.far_device);
   }
 
   void DrawNics(const MoreNics& nics, const std::vector<Stop>& stops) {
@@ -147,11 +132,11 @@ NodeSize SizeOf(const NodeSpec& spec) {
     const uint64_t stops = host.memory ? 2 : 1;  // vertices of a socket or switch
     uint64_t nics = host.nics;
     for (const MoreNics& more : host.more_nics) nics += more.count;
-    size.parts += stops * (sockets + host.switches) + nics + (host.far_device ? sockets : 0);
-    size.wires +=
-        (host.memory ? sockets : 0) + (host.between_sockets ? sockets * (sockets - 1) : 0) +
-        (host.root_port ? 2 * uint64_t{host.switches} : 0) +
-        (host.device_to_socket ? 4 : 2) * devices + (host.far_device ? devices : 0) + 2 * nics;
+    size.parts += stops * (sockets + host.switches) + nics;
+    size.wires += (host.memory ? sockets : 0) +
+                  (host.between_sockets ? sockets * (sockets - 1) : 0) +
+                  (host.root_port ? 2 * uint64_t{host.switches} : 0) +
+                  (host.device_to_socket ? 4 : 2) * devices + 2 * nics;
     size.ports = nics * host.nic_ports;
   }
   if (spec.cable && size.ports == 0) size.ports = devices;

@@ -12,8 +12,6 @@
 // "memory" from the first to the second; a PCIe switch is likewise two, pcieN/up and pcieN/down.
 // The memory link's capacity is what copies through that socket's memory reach together, and they
 // contend there. Sockets are joined behind the memory: a reader fetches from the writer's socket.
-// Where each device by itself gets less of another socket's memory than the sockets' link carries,
-// what crosses comes by farN, and from there over a link of the device's own.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +55,6 @@ struct Host {
   std::optional<ClusterLink> between_sockets;  // every two; none: they are not joined
   // Through the host: copies go through this; none: peer to peer.
   std::optional<ClusterLink> memory;
-  // With it: from another socket's memory to a device; none: by way of the device's own socket.
-  std::optional<ClusterLink> far_device;
   std::string socket_name = "socket";
   std::string switch_name = "pcie";
 };

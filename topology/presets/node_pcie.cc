@@ -22,9 +22,7 @@ NodeSpec BridgePairsNode() {
 // ATP calibrated what remains of the bandwidth: four GPUs of a socket get 4.95 GB/s, in NCCL's
 // terms a bus bandwidth of 4.95 · 2 · 3/4 = 7.4 on each of 4 edges through that socket's memory.
 // Eight get 0.97, a bus bandwidth of 0.97 · 2 · 7/8 = 1.70 on the one edge each way that crosses
-// between the sockets. Four pairs across the sockets at the same time, as in DeviceMesh(2, 4), get
-// 1.20 each, which is 4.8 together: so 1.70 is what one GPU gets of the other socket's memory, and
-// not what the sockets' link carries.
+// between the sockets.
 NodeSpec AtpMachineAWithoutPeers() {
   Host host;
   host.sockets = 2;
@@ -32,9 +30,7 @@ NodeSpec AtpMachineAWithoutPeers() {
   host.device = Pcie(kPcie4, kDeviceToPcieStaged);
   host.root_port = Pcie(kPcie4, kRootPort);
   host.between_sockets = EpycToEpyc();
-  host.between_sockets->efficiency = 4 * 1.20 / 96;
-  host.far_device =
-      MakeLink(LinkKind::kSocket, BytesPerSecond(0.97e9 * 2 * 7 / 8), 1, kDeviceToPcie);
+  host.between_sockets->efficiency = 0.97 * 2 * 7 / 8 / 96;
   host.memory = HostMemory(kEpycCopies, 4 * 4.95 * 2 * 3 / 4 / 102.4);
   NodeSpec node;
   node.devices = 8;

@@ -16,7 +16,7 @@ MachineSpec Ic1(const Parameters&) {
       1,
       std::nullopt,
       {"Copies within a socket and between sockets get what ATP calibrated for meshes (2,4) and "
-       "(8,1): one GPU a part of what the sockets' link carries."}};
+       "(8,1); what it calibrated for two GPUs across the sockets is 3 times what this predicts."}};
 }
 
 MachineSpec Ic2(const Parameters&) {

@@ -45,9 +45,9 @@ std::vector<double> NumbersOf(const std::string& text, const std::string& patter
   return numbers;
 }
 
-std::vector<double> HeightsOfBars(const std::string& picture){
-    return NumbersOf(picture,
-                     R"(<rect x="[^"]*" y="[^"]*" width="[^"]*" height="([0-9.]+)" fill) ");
+std::vector<double> HeightsOfBars(const std::string& picture) {
+  return NumbersOf(picture,
+                   R"re(<rect x="[^"]*" y="[^"]*" width="[^"]*" height="([0-9.]+)" fill="#[^f])re");
 }
 
 TEST(StudyPictureTest, BarsAreAsHighAsTheirValues) {
@@ -69,8 +69,9 @@ TEST(StudyPictureTest, OnALogarithmicAxisDoublingIsADistance) {
   const Study study = FourPoints(R"({"title": "all", "log_y": true, "x": ["1", "2", "3"],
       "series": [{"name": "one", "points": ["a", "b", "c"]}]})");
   const std::string picture = StudySvg(study, Took({1, 2, 4, 3}));
-  const std::vector<double> heights = NumbersOf(picture, R"(<circle cx="[^"]*" cy="([0-9.]+)" r) ");
-      ASSERT_EQ(heights.size(), 3u);
+  const std::vector<double> heights =
+      NumbersOf(picture, R"re(<circle cx="[^"]*" cy="([0-9.]+)" r)re");
+  ASSERT_EQ(heights.size(), 3u);
   EXPECT_GT(heights[0], heights[1]);
   EXPECT_NEAR(heights[0] - heights[1], heights[1] - heights[2], 0.02);
 }
@@ -99,7 +100,7 @@ TEST(StudyPictureTest, WhatFailedIsNotDrawn) {
   const Study study = FourPoints(R"({"title": "all", "x": ["1", "2"],
       "series": [{"name": "one", "points": ["a", "b"]}]})");
   const std::string picture = StudySvg(study, Took({1, 0, 4, 3}));
-  EXPECT_EQ(NumbersOf(picture, R"(<circle cx="([0-9.]+)")").size(), 1u);
+  EXPECT_EQ(NumbersOf(picture, R"re(<circle cx="([0-9.]+)")re").size(), 1u);
   EXPECT_THAT(picture, HasSubstr("<title>b: none, published 8</title>"));  // the paper's is
 }
 

@@ -54,8 +54,8 @@ TEST(KernelTuningTest, EveryProductTakesTheFastestModeOfItsShape) {
   EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[2].work).gemm.mode, GemmMode::kNT);
 }
 
-// A die of MI250X has no points of its own; a user's, by mode, let it do what AxoNN's runs on Frontier
-// did: a product that is slow in TN takes NN.
+// A die of MI250X has no points of its own; a user's, by mode, let it do what AxoNN's runs on
+// Frontier did: a product that is slow in TN takes NN.
 TEST(KernelTuningTest, AUsersPointsByModeDecideOnADeviceThatIsARoofline) {
   DeviceSpec device = FindDevice("mi250x-gcd");
   const Gemm gemm = {.m = 4096, .n = 4096, .k = 4096, .mode = GemmMode::kTN};
