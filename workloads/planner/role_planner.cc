@@ -29,7 +29,7 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
       streams_(&builder_) {
   plan_.expert_rank = step.expert_rank;
   if (communicators->pipeline_ranks() > 1) parameters_.set_validation(step.validation);
-  builder_.set_runs_chunks(step.strategy.chunks > 1);
+  builder_.set_runs_chunks(step.strategy.chunks > 1, !step.strategy.chunks_overlap_backward);
   builder_.set_host_launch(step.training.host_launch);
   if (const auto& context = step.strategy.context)
     builder_.set_sequences(context->axis, step.network.sequence, context->balanced);
