@@ -88,6 +88,45 @@ void CheckNames(const CommandSyntax& syntax, const po::variables_map& values) {
   }
 }
 
+constexpr auto kStyle =
+    po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+
+// The first argument beyond the `taken` ones that are not options.
+std::string Extra(const std::vector<std::string>& arguments, const po::options_description& options,
+                  size_t taken) {
+  const auto parsed = po::command_line_parser(arguments).options(options).style(kStyle).run();
+  for (const po::option& option : parsed.options) {
+    if (option.position_key == static_cast<int>(taken)) return option.value.front();
+  }
+  return arguments.back();
+}
+
+// What an option takes, as its help calls it: "exhaustive|random". `name` with its dashes.
+std::string ValueOf(const std::string& name, const po::options_description& options) {
+  for (const auto& option : options.options()) {
+    if (name == "--" + option->long_name() || name == option->canonical_display_name(kStyle))
+      return NameOfValue(*option);
+  }
+  return "a value";
+}
+
+// Explanations keep at least this many columns; a longer option stands on a line of its own.
+std::string OptionsText(const po::options_description& options) {
+  constexpr unsigned kLine = 80;
+  constexpr unsigned kExplanation = 52;
+  po::options_description shown(kLine, kExplanation);
+  for (const auto& option : options.options()) shown.add(option);
+  std::ostringstream text;
+  text << shown;
+  std::string lines;
+  std::string line;
+  for (std::istringstream all(text.str()); std::getline(all, line);) {
+    line.erase(line.find_last_not_of(' ') + 1);  // words are wrapped with the blank behind them
+    lines += line + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
@@ -109,9 +148,8 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
     names.push_back("--" + option->long_name());
   }
   try {
-    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     po::store(
-        po::command_line_parser(arguments).options(all).positional(positional).style(style).run(),
+        po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(),
         *values);
     po::notify(*values);
   } catch (const po::unknown_option& error) {
@@ -125,7 +163,12 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   } catch (const OptionMistake& error) {
     throw Error(error.Message());
   } catch (const po::too_many_positional_options_error&) {
-    throw Error("too many arguments; usage: " + syntax.usage);
+    throw Error(fmt::format("found \"{}\", an argument too many; usage: {}",
+                            Extra(arguments, all, syntax.positional.size()), syntax.usage));
+  } catch (const po::invalid_command_line_syntax& error) {
+    if (error.kind() != po::invalid_syntax::missing_parameter) throw Error(error.what());
+    const std::string name = error.get_option_name();
+    throw Error(fmt::format("{}: found nothing, expected {}", name, ValueOf(name, syntax.options)));
   } catch (const po::error& error) {
     throw Error(error.what());
   }
@@ -134,10 +177,8 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
     CheckThatFilesDiffer(syntax, *values);
     return true;
   }
-  std::ostringstream options;
-  options << syntax.options;
-  const std::string text =
-      fmt::format("usage: {}\n\n{}\n{}", syntax.usage, syntax.explanation, options.str());
+  const std::string text = fmt::format("usage: {}\n\n{}\n{}", syntax.usage, syntax.explanation,
+                                       OptionsText(syntax.options));
   std::fputs(text.c_str(), stdout);
   return false;
 }

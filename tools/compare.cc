@@ -129,6 +129,9 @@ int CompareCommand(const std::vector<std::string>& arguments) {
     PrintBeside(output, comparer.compare(a, b, values, syntax.usage, format));
     return 0;
   }
+  if (b.kind == SubjectKind::kNothing)
+    throw Error(fmt::format("found only {}, expected what to compare it with; usage: {}",
+                            Name(a.kind), syntax.usage));
   throw Error(
       fmt::format("cannot compare {} with {}; expected two timelines, two results, or a table of "
                   "nccl-tests and --cluster",

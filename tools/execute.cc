@@ -82,7 +82,8 @@ CommandSyntax ExecuteSyntax() {
       "nothing");
   add("seed", Whole("N", "1", uint64_t{0}, UINT64_MAX), "seed of parameters, tokens and dropout");
   add("blas-threads", Whole("N", "1", 1u, 1024u), "threads of each matrix product");
-  AddFormatOption(syntax.options, kTextAndJson);
+  AddFormatOption(syntax.options, kTableFormats,
+                  "one row, with a column for each number of the JSON");
   add("out", po::value<std::string>()->value_name("DIR"),
       "write execution.json, timeline.json (for rehearse compare), trace.pftrace, timeline.svg "
       "and, with --steps, losses.csv there, and rank-N.jsonl during the run");
@@ -148,7 +149,7 @@ ExecuteRequest ParseExecuteRequest(const po::variables_map& values) {
   request.mpi_collectives = ParseChoice(values, "collectives", {"own", "mpi"}) == 1;
   request.folder = FolderOption(values, "out");
   request.kineto = WantsKineto(values);
-  request.format = ReadFormat(values, kTextAndJson);
+  request.format = ReadFormat(values, kTableFormats);
   SetBlasThreads(static_cast<int>(values["blas-threads"].as<uint32_t>()));
   return request;
 }
@@ -227,7 +228,7 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
         request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(DType::kFp64));
   }
   if (request.begin_stoppable && transport.rank() == 0) request.begin_stoppable();
-  bool is_cut = false;  // the training, as rank 0 knows; its losses are shown with steps timed
+  bool is_cut = false;  // the training, as rank 0 knows
   if (request.steps > 0) {
     TrainingOptions training;
     training.steps = request.steps;
@@ -249,7 +250,12 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
   }
   ExecutionOptions options = wanted;
   options.observer = request.observer;
-  if (request.begin_stoppable) options.is_stopped = [is_cut] { return !is_cut && IsStopAsked(); };
+  if (request.begin_stoppable) {
+    // Asked after each step. The losses of a training that was cut are shown with one step timed.
+    options.is_stopped = [is_cut, warm_ups = options.warm_ups, asked = 0u]() mutable {
+      return IsStopAsked() && (!is_cut || ++asked > warm_ups);
+    };
+  }
   options.backend =
       request.on_gpus ? GpuBackends(local_rank, request.gpu) : backend_for(wanted.arithmetic);
   executed.execution = Execute(schedule, transport, options, [&](const StepOfRank& step) {
@@ -274,10 +280,21 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
   return executed;
 }
 
+// The columns of "rehearse run", whose rows may stand in one table with these, and the others.
+DataTable TableOf(const ExecutedScenario& executed) {
+  const nlohmann::ordered_json json = ToJson(executed);
+  nlohmann::ordered_json row = json["result"];
+  for (const auto& [key, value] : json.items())
+    if (key != "result" && !row.contains(key)) row[key] = value;
+  if (row.contains("given")) row["given"].erase("description");  // not one of its values
+  return FlatTable({row});
+}
+
 int SayHowItWent(const ExecutedScenario& executed, const ExecuteRequest& request) {
   if (!request.folder.empty()) WriteOutputs(executed, request.folder, request.kineto);
-  const std::string text = request.format == OutputFormat::kJson ? ToJson(executed).dump(2) + "\n"
-                                                                 : ToText(executed, ColorsWanted());
+  const std::string text = request.format == OutputFormat::kText ? ToText(executed, ColorsWanted())
+                           : IsTable(request.format) ? Print(TableOf(executed), request.format)
+                                                     : ToJson(executed).dump(2) + "\n";
   std::fputs(text.c_str(), stdout);
   const bool wrong = executed.check && !executed.check->Passes(executed.check_tolerance);
   return wrong ? 2 : 0;
@@ -328,12 +345,12 @@ int RunAsThreads(const Scenario& scenario, const Schedule& schedule, ExecuteRequ
   std::fflush(stdout);
   const size_t trained = executed->training ? executed->training->losses.size() : request.steps;
   if (trained < request.steps) {
-    Say(fmt::format("{}: {} of {} steps were trained; --steps {} asks for as many", StopWords(),
-                    trained, request.steps, trained));
+    Say(fmt::format("{}: trained {} of {} steps; --steps {} asks for as many", StopWords(), trained,
+                    request.steps, trained));
     return StopCode();
   }
   const size_t measured = executed->execution.repeats.size();
-  Say(fmt::format("{}: {} of {} steps were measured; --repeat {} asks for as many", StopWords(),
+  Say(fmt::format("{}: measured {} of {} steps; --repeat {} asks for as many", StopWords(),
                   measured, request.options.repeats, measured));
   return StopCode();
 }

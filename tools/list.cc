@@ -138,7 +138,11 @@ CommandSyntax ListSyntax() {
   CommandSyntax syntax;
   syntax.usage =
       "rehearse list [clusters|devices|models|strategies|pipelines|software|algorithms] [options]";
-  syntax.explanation = "Lists what scenarios and commands can name, with sources (--sources).\n";
+  syntax.explanation =
+      "Lists what scenarios and commands can name, with sources (--sources). Examples:\n"
+      "  rehearse list\n"
+      "  rehearse list strategies\n"
+      "  rehearse list models --format csv\n";
   syntax.positional = {"kind"};
   syntax.takes["kind"] = TakenName({});
   for (const ListedKind& kind : kListedKinds) syntax.takes["kind"].names.emplace_back(kind.name);

@@ -102,7 +102,10 @@ std::string ManPage() {
       ".SH ENVIRONMENT\n"
       ".TP\n"
       ".B NO_COLOR\n"
-      "No colours, as with TERM=dumb.\n";
+      "No colours, as with TERM=dumb.\n"
+      ".TP\n"
+      ".B COLUMNS\n"
+      "How wide \\fB\\-\\-gantt\\fR prints where standard output is not a terminal.\n";
   return page;
 }
 

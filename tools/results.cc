@@ -8,6 +8,7 @@
 #include "scenarios/evaluating/results_file.h"
 #include "scenarios/evaluating/results_table.h"
 #include "sim/base/error.h"
+#include "sim/base/input_file.h"
 #include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/visible_text.h"
@@ -101,6 +102,9 @@ int ResultsCommand(const std::vector<std::string>& arguments) {
     throw Error(fmt::format("results: found \"{}\"{}", action, KnownNames(action, names)));
   if (values.count("file") == 0) throw Error("no file given; usage: " + syntax.usage);
   const auto files = values["file"].as<std::vector<std::string>>();
+  if (std::find(files.begin(), files.end(), kStandardInput) != files.end())
+    throw Error(
+        "found \"-\", expected a file: results are SQLite, which is not read from a stream");
   return action == "show" ? Show(files, values) : MergeCommand(files, values);
 }
 

@@ -22,7 +22,7 @@ void AddClusterOption(CommandSyntax* syntax) {
   syntax->takes["scenario"] = TakenFile({".json", ".json.gz"});
   syntax->options.add_options()(
       "cluster", po::value<std::string>()->value_name("CLUSTER"),
-      "needed if SCENARIO is a schedule (rehearse plan): a preset, a preset with changes "
+      "needed for a schedule (rehearse plan writes them): a preset, a preset with changes "
       "(dgx-a100:nodes=4), or a cluster file, with or without changes (my.json:nodes=4)");
 }
 
@@ -104,9 +104,10 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
     document.Set("calibration=" + calibration.dump(), kCalibrationOption);
   }
   if (Has(values, "device-points")) {
-    const nlohmann::json path =
-        std::filesystem::absolute(values["device-points"].as<std::string>()).string();
-    document.Set("device_points=" + path.dump(), kPointsOption);
+    const std::string path = values["device-points"].as<std::string>();
+    const nlohmann::json named =
+        path == kStandardInput ? "/dev/stdin" : std::filesystem::absolute(path).string();
+    document.Set("device_points=" + named.dump(), kPointsOption);
   }
   Scenario scenario = ReadScenario(document);
   // Options of their own, which the result records anyway.

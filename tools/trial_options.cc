@@ -173,9 +173,13 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   std::iota(ranks.begin(), ranks.end(), 0u);
   if (values.count("ranks") > 0) ranks = ParseRanks("--ranks", TextOf(values, "ranks"), devices);
 
+  const auto groups = values["groups"].as<uint32_t>();
+  if (groups == 0 || ranks.size() % groups != 0)
+    throw Error(fmt::format("--groups: found {}, expected a number that divides the {} ranks",
+                            groups, ranks.size()));
   Trial trial;
   trial.kind = kind;
-  trial.groups = DealRanks(ranks, values["groups"].as<uint32_t>(), devices);
+  trial.groups = DealRanks(ranks, groups, devices);
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   if (size < 2)
     throw Error("a group of one rank has nothing to send; give each group at least two ranks");

@@ -101,8 +101,8 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   if (is_whole) return StopCode();
   std::fflush(stdout);
   Say(fmt::format(
-      "{}: {} of {} rows were played, the errors are those of these{}; a table of the "
-      "others has the rest",
+      "{}: {} of {} rows were simulated, and the errors above are theirs alone{}; to go on, give "
+      "the other rows in a table of their own",
       StopWords(), table.rows.size(), wanted,
       svg.empty() ? "" : fmt::format(", and nothing is written to {}", OutputName(svg))));
   return StopCode();

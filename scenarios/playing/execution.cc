@@ -150,8 +150,8 @@ std::string TrainingToText(const TrainedSteps& training) {
   constexpr size_t kMostShown = 10;
   const size_t steps = training.losses.size();
   const bool has_serial = !training.serial_losses.empty();
-  std::string text =
-      fmt::format("\nTrained {} steps on one batch, in {}", steps, Name(training.arithmetic));
+  std::string text = fmt::format("\nTrained {} step{} on one batch, in {}", steps,
+                                 steps == 1 ? "" : "s", Name(training.arithmetic));
   if (has_serial)
     text += fmt::format(": losses differ from one rank's by {:.1e} of them at most",
                         training.LargestDifference());

@@ -20,6 +20,7 @@
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
 #include "topology/files/cluster_file.h"
+#include "topology/presets/presets.h"
 
 namespace rehearse {
 namespace {
@@ -223,6 +224,29 @@ std::string WithoutPlace(const Error& error) {
   return message.substr(0, message.find("; --allow-oom"));
 }
 
+std::string TextOf(const Mesh& mesh) {
+  std::string text;
+  for (const auto& [axis, size] : mesh)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis, size);
+  return text;
+}
+
+// More of the same, for example: "as in --cluster dgx-a100:nodes=2". Nothing for a cluster's file,
+// or a preset of one size.
+std::string LargerCluster(const std::string& text, const Cluster& cluster) {
+  const std::string name = text.substr(0, text.find(':'));
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    if (preset.name != name || preset.parameters.empty()) continue;
+    const PresetParameter& parameter = preset.parameters.front();
+    uint64_t most = 0;
+    if (parameter.name == "nodes") most = cluster.node_count();
+    if (parameter.name == "devices" || parameter.name == "ranks") most = cluster.device_count();
+    if (most == 0) return fmt::format(" ({} has \"{}\")", name, parameter.name);
+    return fmt::format(", as in --cluster {}:{}={}", name, parameter.name, 2 * most);
+  }
+  return "";
+}
+
 // What is wrong with it; nothing if it can be played.
 std::optional<std::string> ProblemOf(const std::string& text) {
   try {
@@ -253,19 +277,24 @@ std::string FirstScenario(const FirstScenarioRequest& request) {
   if (has_tokens) parts.training["sequence"] = 2048;
   parts.training["recomputation"] = has_tokens ? "full" : "none";
 
+  // Of the meshes, the one to tell of is the last that was short of nothing but memory: later ones
+  // need less.
   std::string problem = "its axes cannot have this many ranks";
-  const std::vector<Mesh> meshes = MeshesOf(*parts.table, *cluster);
-  for (const Mesh& mesh : meshes) {
+  bool is_possible = false;
+  for (const Mesh& mesh : MeshesOf(*parts.table, *cluster)) {
     parts.strategy = StrategyOf(kind, *parts.table, mesh);
     std::string text = FileOf(parts, ranks);
     const std::optional<std::string> found = ProblemOf(text);
     if (!found) return text;
-    problem = *found;
+    const bool lacks_memory = found->starts_with("out of memory");
+    if (lacks_memory || !is_possible) problem = fmt::format("{}: {}", TextOf(mesh), *found);
+    is_possible = is_possible || lacks_memory;
   }
   throw Error(fmt::format(
-      "no mesh of the {} ranks of {} works for {} with {}; another --strategy may help, or more "
-      "machines, as in --cluster NAME:nodes=4. The last one tried: {}",
-      ranks, request.cluster, model.name, kind.name, problem));
+      "no mesh of the {} ranks of {} works for {} with {}; another --strategy may help, a smaller "
+      "--model, or a larger cluster{}. {}: {}",
+      ranks, request.cluster, model.name, kind.name, LargerCluster(request.cluster, *cluster),
+      is_possible ? "What comes nearest is" : "The last one tried", problem));
 }
 
 }  // namespace rehearse

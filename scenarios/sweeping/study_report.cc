@@ -18,8 +18,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
+// Four digits; more where they would be 4.072e+04 otherwise.
 std::string Number(std::optional<double> value) {
-  return value ? fmt::format("{:.4g}", *value) : "";
+  if (!value) return "";
+  const bool is_long = std::abs(*value) >= 9999.5 && std::abs(*value) < 999'999.5;
+  return is_long ? fmt::format("{:.0f}", *value) : fmt::format("{:.4g}", *value);
 }
 
 std::string Percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }

@@ -275,6 +275,11 @@ std::string ToText(const TrustReport& report) {
     text += fmt::format("{} of {}{} |\n", row.kept, row.kept + row.disturbed,
                         row.notes.empty() ? "" : " (noted)");
   }
+  if (ErrorsOf(report).samples == 0) {
+    return text +
+           "\nNo step ran undisturbed by other programs, so there are no errors to show; stop the "
+           "others, or give this program the cores to itself (chrt --fifo 10 rehearse trust ...)\n";
+  }
   text += "\n| | steps | median error | 90 % below | largest |\n|---|---|---|---|---|\n";
   const auto add = [&](const std::string& name, const ErrorSummary& errors) {
     text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", name, errors.samples,

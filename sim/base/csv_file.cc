@@ -47,6 +47,8 @@ class CsvParser {
     RefuseOtherBytes();
     if (text_.substr(0, 3) == "\xef\xbb\xbf") at_ = 3;  // a byte order mark
     while (SkipToRow()) {
+      if (file.columns.empty() && (text_[at_] == '{' || text_[at_] == '['))
+        Fail(line_, "found JSON, expected a table: names of columns, then rows, with commas");
       CsvRow row{line_, Cells()};
       if (file.columns.empty()) {
         file.line = row.line;

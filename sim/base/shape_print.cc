@@ -183,8 +183,8 @@ Json SchemaOf(const ObjectShape& object) {
 }  // namespace
 
 std::string ShapeText(const DocumentShape& document, const std::vector<DocumentShape>& others) {
-  std::string text = fmt::format("{}: {}\n", document.name, document.about);
-  text += VersionPolicy(document.version) + "\n";
+  std::string text = Wrapped(fmt::format("{}: {}", document.name, document.about), 0, 0);
+  text += Wrapped(VersionPolicy(document.version), 0, 0);
 
   std::vector<const ObjectShape*> objects = RootsOf(document.shape);
   std::vector<const ObjectShape*> apart;
@@ -197,7 +197,7 @@ std::string ShapeText(const DocumentShape& document, const std::vector<DocumentS
   if (objects.size() != 1 || document.shape.type != JsonType::kObject)
     text += Wrapped("The whole document is " + Described(document.shape) + ".", 0, 0);
   for (size_t i = 0; i < objects.size(); ++i) {  // grows meanwhile
-    text += fmt::format("\n{}: {}\n", objects[i]->name, objects[i]->about);
+    text += "\n" + Wrapped(fmt::format("{}: {}", objects[i]->name, objects[i]->about), 0, 0);
     for (const JsonKey& row : objects[i]->keys) {
       text += RowText(row);
       Collect(row.shape, apart, &objects);

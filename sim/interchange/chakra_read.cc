@@ -65,7 +65,9 @@ NamedFiles Named(const std::vector<std::string>& files) {
     if (!is_new)
       throw Error(fmt::format("found {} and {}, both of rank {}", known->second, file, trace.rank));
   }
-  if (by_rank.empty()) throw Error("no trace NAME.RANK.et given");
+  if (by_rank.empty())
+    throw Error(
+        "found no file named NAME.RANK.et, expected a trace of each rank, from NAME.0.et on");
   named.name = *name;
   for (const auto& entry : by_rank) {
     const size_t expected = named.of_rank.size();

@@ -101,6 +101,17 @@ TEST_F(ExecuteProgramTest, EveryShippedCpuScenarioPassesTheCheck) {
   }
 }
 
+TEST_F(ExecuteProgramTest, ARowHasEachNumberOfTheResult) {
+  const std::string execute =
+      "execute '" + Shipped("cpu-data-parallel") + "' --repeat 1 --warmup 0 --format ";
+  const auto row = nlohmann::json::parse(Execute(execute + "jsonl").out);
+  EXPECT_EQ(row["ranks"], 2);
+  EXPECT_GT(row["step_seconds"].get<double>(), 0);
+  EXPECT_GT(row["breakdown.compute_seconds"].get<double>(), 0);
+  const std::string table = Execute(execute + "csv").out;
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2);
+}
+
 TEST_F(ExecuteProgramTest, MistakesHaveOneClearMessage) {
   const std::string scenario = "execute " + Shipped("cpu-4d");
   ExpectMistake(scenario + " --backend cpus", {"--backend", "\"cpus\"", "cpu"});

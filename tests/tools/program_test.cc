@@ -152,6 +152,14 @@ TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
   }
 }
 
+TEST_F(ProgramTest, HelpLeavesRoomForWhatOptionsDo) {
+  // Names that take more than 28 columns stand on lines of their own, so that 52 are left.
+  const std::string help = Execute("execute --help").out;
+  EXPECT_THAT(help, HasSubstr("\n  --streams auto|blocking|threads (=auto)\n" +
+                              std::string(28, ' ') + "blocking: "));
+  EXPECT_THAT(help, Not(HasSubstr(" \n")));
+}
+
 TEST_F(ProgramTest, HelpAndVersionAreFoundWhereOneLooksForThem) {
   EXPECT_EQ(Execute("help run").out, Execute("run --help").out);
   EXPECT_EQ(Execute("--help sweep").out, Execute("sweep --help").out);
@@ -280,7 +288,11 @@ TEST_F(ProgramTest, MistakesOnTheCommandLine) {
   ExpectMistake("run x --formt json", {"--formt", "--format"});
   ExpectMistake("run x --form json", {"--form"});  // no abbreviations
   ExpectMistake("run", {"no scenario"});
-  ExpectMistake("run a b", {"too many"});
+  ExpectMistake("run a b", {"found \"b\", an argument too many", "usage: rehearse run"});
+  ExpectMistake("search x --method", {"--method: found nothing, expected exhaustive|random"});
+  ExpectMistake("collective all-reduce -b", {"--minbytes: found nothing, expected SIZE"});
+  ExpectMistake("collective all-reduce --cluster dgx-a100 --groups 3",
+                {"--groups: found 3, expected a number that divides the 8 ranks"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --format yaml", {"yaml", "json"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --ranks 64", {"--ranks", "63"});
   ExpectMistake("run '" + Shipped("axonn-weak-5b") + "' --window 5", {"--window"});

@@ -75,8 +75,20 @@ TEST_F(InterruptedProgramTest, AnExecutionReportsTheStepsThatWereMeasured) {
       130);
   const size_t measured = nlohmann::json::parse(Out())["repeat_seconds"].size();
   EXPECT_GT(measured, 0u);
-  EXPECT_THAT(Err(), HasSubstr("interrupted: " + std::to_string(measured) + " of 100000 steps"));
+  EXPECT_THAT(Err(),
+              HasSubstr("interrupted: measured " + std::to_string(measured) + " of 100000 steps"));
   EXPECT_TRUE(fs::exists(folder_ / "o/timeline.json"));
+}
+
+TEST_F(InterruptedProgramTest, ATrainingThatIsCutIsShownWithOneStepTimed) {
+  EXPECT_EQ(InterruptAfter(2, "execute '" + Shipped("cpu-data-parallel") +
+                                  "' --steps 100000 --repeat 100000 --format json"),
+            130);
+  const auto result = nlohmann::json::parse(Out());
+  EXPECT_EQ(result["repeat_seconds"].size(), 1u);
+  const size_t trained = result["training"]["losses"].size();
+  EXPECT_GT(trained, 0u);
+  EXPECT_THAT(Err(), HasSubstr("interrupted: trained " + std::to_string(trained) + " of 100000"));
 }
 
 TEST_F(InterruptedProgramTest, ACalibrationThatKnowsNoWorldWritesNothing) {

@@ -75,6 +75,17 @@ TEST_F(StandardStreamsTest, ClustersCalibrationsAndLogsAreRead) {
             nlohmann::json::parse(Execute(run + "calibration.json").out)["timeline_hash"]);
 }
 
+TEST_F(StandardStreamsTest, MeasuredPointsAreReadFromIt) {
+  Write("points.csv", "op,m,n,k,dtype,microseconds\ngemm,4096,4096,4096,bf16,600\n");
+  const std::string run = "run '" + Shipped("strategy-fsdp") + "' --format json --device-points ";
+  const Outcome given = Given("points.csv", run + "-");
+  ASSERT_EQ(given.code, 0) << given.err;
+  EXPECT_EQ(nlohmann::json::parse(given.out)["timeline_hash"],
+            nlohmann::json::parse(Execute(run + "points.csv").out)["timeline_hash"]);
+  EXPECT_THAT(Given("points.csv", "results show -").err,
+              HasSubstr("results are SQLite, which is not read from a stream"));
+}
+
 TEST_F(StandardStreamsTest, ItIsReadOnce) {
   const Outcome twice = Given(Shipped("cpu-4d"), "run - --calibration -");
   EXPECT_EQ(twice.code, 1);

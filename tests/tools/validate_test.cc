@@ -52,6 +52,8 @@ TEST_F(ValidateCommandTest, MistakesAreOneLine) {
   Write("good.csv", kTable);
   ExpectMistake("validate good.csv --svg nowhere/p.svg", {"cannot write nowhere/p.svg"});
   ExpectMistake("validate good.csv --set training.batch=7", {"good.csv:2", "batch of 7"});
+  ExpectMistake("validate '" + Shipped("cpu-4d") + "'",
+                {"cpu-4d.json:1: found JSON, expected a table"});
 }
 
 }  // namespace validate_test

@@ -83,6 +83,11 @@ TEST_F(WhatIfTest, AGraphIsChangedByPlace) {
   EXPECT_EQ(result["changes"][0]["is"], "1GBps");
   // Each of two ranks sends and receives the buffer once: 64 MiB at 1 GB/s.
   EXPECT_NEAR(result["rows"][0]["seconds"].get<double>(), 64 * 1.048576e-3, 1e-3);
+  for (const std::string key : {"nodes", "node.nics"})
+    ExpectMistake("topology graph.json:" + key + "=2",
+                  {"lists its vertices and links one by one, so it has no \"" +
+                       key.substr(0, key.find('.')) + "\"",
+                   "\"edits\""});
 }
 
 TEST_F(WhatIfTest, CommandsWithAClusterOfTheirOwnChangeItToo) {

@@ -180,6 +180,19 @@ std::unique_ptr<Cluster> ReadDrawn(const JsonReader& reader) {
   return reader.Has("routed_as") ? RoutedAs(*cluster, reader.At("routed_as")) : std::move(cluster);
 }
 
+// A cluster that lists its vertices has no nodes whose number or parts could be changed: --set is
+// told so, rather than that the file's own keys are unknown.
+void RefuseMixedForms(const JsonReader& reader) {
+  if (!reader.Has("vertices")) return;
+  for (const char* key : {"preset", "node", "nodes", "fabric"}) {
+    if (!reader.Has(key)) continue;
+    reader.At(key).Fail(fmt::format(
+        "this cluster lists its vertices and links one by one, so it has no \"{}\"; expected "
+        "\"edits\" of its links, or a cluster given as a preset or as \"node\" and \"fabric\"",
+        key));
+  }
+}
+
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   if (!reader.IsObject())
     reader.Expected("a cluster: an object with \"preset\", with \"node\" or with \"vertices\"");
@@ -187,6 +200,7 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   if (!reader.Has("preset") && !reader.Has("node") && !reader.Has("vertices"))
     reader.Fail(
         "a cluster has \"preset\", or \"node\" and \"fabric\", or \"vertices\" and \"links\"");
+  RefuseMixedForms(reader);
   auto cluster = reader.Has("preset") ? ReadPresetObject(reader)
                  : reader.Has("node") ? ReadCompactForm(reader)
                                       : ReadDrawn(reader);

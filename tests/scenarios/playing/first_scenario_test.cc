@@ -52,8 +52,12 @@ TEST(FirstScenarioTest, WhereNoMeshFitsItSaysWhy) {
   EXPECT_THAT(
       Complaint({"dgx-a100", "gpt-20b", "data-parallel"}),
       AllOf(HasSubstr("no mesh of the 8 ranks of dgx-a100 works for gpt-20b with data-parallel"),
-            HasSubstr("another --strategy"), HasSubstr("out of memory: a rank needs"),
+            HasSubstr("another --strategy"), HasSubstr("as in --cluster dgx-a100:nodes=2."),
+            HasSubstr("What comes nearest is: data 8: out of memory: a rank needs"),
             Not(HasSubstr("--allow-oom")), Not(HasSubstr("/strategy:"))));
+  // Tried later: 64 tensor ranks, which 8 groups of heads cannot be split into.
+  EXPECT_THAT(Complaint({"dgx-h100:nodes=8", "mixtral-8x7b", "megatron"}),
+              HasSubstr("What comes nearest is: tensor 8 x data 8: out of memory"));
 }
 
 TEST(FirstScenarioTest, NamesThatAreNotKnownAreRefused) {
