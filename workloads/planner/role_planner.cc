@@ -136,7 +136,7 @@ void RolePlanner::DoTogether(const Action& forward, const Action& backward,
   };
   Side sides[] = {{forward, false, PlannerOf(forward).StepsOf(forward)},
                   {backward, makes_last_gradients, PlannerOf(backward).StepsOf(backward)}};
-  builder_.set_runs_chunks(true);
+  builder_.set_runs_chunks(true, false);
   const std::vector<Op>& ops = builder_.role().ops;
   for (size_t turn = 0;
        sides[0].next < sides[0].steps.size() || sides[1].next < sides[1].steps.size();
@@ -151,7 +151,7 @@ void RolePlanner::DoTogether(const Action& forward, const Action& backward,
           std::any_of(ops.begin() + static_cast<ptrdiff_t>(first_op), ops.end(), SendsTokens);
     }
   }
-  builder_.set_runs_chunks(false);
+  builder_.set_runs_chunks(false, false);
 }
 
 // ---- blocks that repeat -------------------------------------------------------------------------
