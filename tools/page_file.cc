@@ -30,7 +30,7 @@ std::string ToHtml(const PageFile& page) {
     html += "</script>\n";
   };
   for (const auto& [name, text] : page.texts) add(name, text);
-  if (page.is_live) add("rehearse-simulator", ViewerBundle("simulator"));
+  if (page.is_live) add("rehearse-simulator", Base64(ViewerBundle("simulator")));
   html += "<script>";
   html += ViewerBundle("viewer");
   html += "</script></body></html>\n";

@@ -1,4 +1,4 @@
-// What is compiled into the program as text: tools/viewer/bundle and scenarios/lessons.
+// What is compiled into the program: tools/viewer/bundle and scenarios/lessons.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace rehearse {
 
 // "viewer": the program of `rehearse report`'s page. "simulator": what its live pages play with,
-// gzipped and in base64 (tools/viewer/live).
+// gzipped (tools/viewer/live).
 std::string ViewerBundle(std::string_view name);
 
 // "lessons": what scenarios/reporting/lesson.h reads; else the scenario of the lesson of that name.
