@@ -207,6 +207,7 @@ Strategy ReadAtp(const JsonReader& object, const Network& network) {
   options.data = ReadAxis(reader, "data", &ranks);
   options.column_first = reader.At("first").Choice() == 0;
   options.chunks = reader.At("chunks").Whole<uint32_t>();
+  options.overlap_chunks_backward = reader.At("overlap_chunks_backward").Bool();
   options.overlap_all_reduce = reader.At("overlap_all_reduce").Bool();
   return MakeAtp(options, network);
 }

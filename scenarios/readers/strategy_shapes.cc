@@ -217,6 +217,8 @@ const ObjectShape& AtpShape() {
        Data(),
        {"first", OneOf({"column", "row"}), Required(), "how the first of two products is split"},
        {"chunks", AWhole(1, 1024), Required(), "parts of the batch that take turns", "2"},
+       {"overlap_chunks_backward", TrueFalse(), Default("false"),
+        "collectives of one chunk run beside the work on another in the backward pass, too"},
        OverlapAllReduce()}};
   return shape;
 }

@@ -221,7 +221,8 @@ OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, Buffer
 OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
                                 const std::vector<BufferId>& reads,
                                 const std::vector<BufferId>& writes) {
-  if (runs_chunks_) issue = Issue::kAsynchronous;
+  const bool blocks = blocks_backward_ && tag().phase == Phase::kBackward;
+  if (runs_chunks_ && !blocks) issue = Issue::kAsynchronous;
   CountLaunches(1);
   Collective named = collective;
   named.algorithm = UsualAlgorithm(collective.kind);

@@ -55,8 +55,12 @@ class PlanBuilder {
 
   void set_tag(const Tag& tag) { builder_.set_tag(tag); }
   const Tag& tag() const { return builder_.tag(); }
-  // If chunks take turns, nothing blocks: an op waits for the buffers that it needs.
-  void set_runs_chunks(bool runs_chunks) { runs_chunks_ = runs_chunks; }
+  // If chunks take turns, nothing blocks (or nothing but in the backward pass): an op waits for the
+  // buffers that it needs.
+  void set_runs_chunks(bool runs_chunks, bool blocks_backward) {
+    runs_chunks_ = runs_chunks;
+    blocks_backward_ = blocks_backward;
+  }
 
   // Along this axis ranks share sequences of so many rows; call this before there are tensors.
   void set_sequences(uint32_t axis, uint64_t sequence, bool balanced);
@@ -127,6 +131,7 @@ class PlanBuilder {
   Tensor Redistribute(Tensor tensor, const Layout& target, Issue issue = Issue::kBlocking);
 
   const Role& role() const { return builder_.role(); }
+  void AwaitSince(size_t first_op) { builder_.AwaitSince(first_op); }
   void AddRepeat(const Repeat& repeat) { builder_.AddRepeat(repeat); }
   Role Build() { return builder_.Build(); }
 
@@ -145,6 +150,7 @@ class PlanBuilder {
   const std::vector<AxisCost> costs_;
   const Place place_;
   bool runs_chunks_ = false;
+  bool blocks_backward_ = false;
   uint32_t sequence_axis_ = 0;
   SequenceOrder sequences_;  // without its block, which is each tensor's own
   Seconds host_launch_;

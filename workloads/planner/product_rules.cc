@@ -33,8 +33,12 @@ Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tenso
          path[sums - 1].move != Move::kReduceScatter) {
     --sums;
   }
+  const size_t first_sum = builder.role().ops.size();
   for (size_t i = 0; i < sums; ++i) dx = builder.Take(path[i], std::move(dx), issue);
   plan.PassToWeight(node, {x, dy});
+  // Without chunks, what comes next needs dX.
+  if (plan.strategy.chunks > 1 && !plan.strategy.chunks_overlap_backward)
+    builder.AwaitSince(first_sum);
   for (size_t i = sums; i < path.size(); ++i) dx = builder.Take(path[i], std::move(dx));
   return dx;
 }

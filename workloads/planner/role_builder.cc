@@ -93,6 +93,13 @@ OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, 
   return id;
 }
 
+void RoleBuilder::AwaitSince(size_t first_op) {
+  for (size_t op = first_op; op < role_.ops.size(); ++op) {
+    if (std::holds_alternative<Compute>(role_.ops[op].work)) continue;
+    pending_.push_back(static_cast<uint32_t>(op));
+  }
+}
+
 OpId RoleBuilder::AddMessage(std::string name, Work message, StreamId stream, Issue issue,
                              const std::vector<BufferId>& reads,
                              const std::vector<BufferId>& writes) {

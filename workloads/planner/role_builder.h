@@ -56,6 +56,9 @@ class RoleBuilder {
   OpId AddCollective(std::string name, const Collective& collective, Issue issue,
                      const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
+  // What has been communicated from that op on is awaited by the next compute op.
+  void AwaitSince(size_t first_op);
+
   // A Send or Receive.
   OpId AddMessage(std::string name, Work message, StreamId stream, Issue issue,
                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);

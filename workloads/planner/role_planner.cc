@@ -28,7 +28,7 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
       plan_{step.network, step.strategy, step.training, builder_, parameters_},
       streams_(&builder_) {
   plan_.expert_rank = step.expert_rank;
-  builder_.set_runs_chunks(step.strategy.chunks > 1);
+  builder_.set_runs_chunks(step.strategy.chunks > 1, !step.strategy.chunks_overlap_backward);
   builder_.set_host_launch(step.training.host_launch);
   if (const auto& context = step.strategy.context)
     builder_.set_sequences(context->axis, step.network.sequence, context->balanced);

@@ -138,6 +138,9 @@ struct Strategy {
   // Each micro-batch is cut into so many chunks that take turns block by block: the collectives
   // of one run beside the work on another (ATP, section 4.1).
   uint32_t chunks = 1;
+  // Beside the work on another in the backward pass, too; else what a chunk communicates there is
+  // awaited before anything else runs but its own dW product (ATP, section 4.2).
+  bool chunks_overlap_backward = true;
   std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
 };
 

@@ -15,7 +15,8 @@ Strategy MakeAtp(const AtpOptions& options, const Network& network) {
                           options.data),
       .mesh = DeviceMesh({{"d2", options.d2}, {"d1", options.d1}, {"data", options.data}}),
       .asynchronous_input_gradient = options.overlap_all_reduce,
-      .chunks = options.chunks};
+      .chunks = options.chunks,
+      .chunks_overlap_backward = options.overlap_chunks_backward};
   // Column-first splits columns on d1 and rows on d2. Layouts in the order d2, d1, data.
   const auto on = [&](Placement d1, Placement d2) {
     if (!options.column_first) std::swap(d1, d2);

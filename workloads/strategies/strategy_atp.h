@@ -18,7 +18,8 @@
 // same once more (14mh/d1 + 4mh/d2 together); the shapes demand 4mh/d1 + 2mh/d2 of all-reduces
 // there, and since the core's output was gathered, its gradient is reduce-scattered (mh/d1).
 // `chunks` parts of the batch take turns, so that the collective of one runs beside the work on
-// another.
+// another: in the forward pass, while in the backward pass it is dW that hides the collectives of
+// dX (section 4.2), unless `overlap_chunks_backward` has chunks overlap there, too.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct AtpOptions {
   bool column_first = true;
   uint32_t chunks = 1;
   bool overlap_all_reduce = true;  // of dX beside the dW product
+  bool overlap_chunks_backward = false;
 };
 
 enum AtpAxis : uint32_t { kSecondAxis = 0, kFirstAxis = 1, kAtpDataAxis = 2 };

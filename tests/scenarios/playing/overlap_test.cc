@@ -35,11 +35,17 @@ Span SpanOf(const Rehearsal& rehearsal, const Wanted& wanted) {
 // Slow links: an all-reduce of one chunk takes longer than a block of another.
 constexpr const char* kSlow = R"(edits=[{"links": "**", "bandwidth": "0.05x"}])";
 
+Rehearsal PlayChunks(bool overlap_backward) {
+  return Play(
+      {std::string(
+           R"(strategy={"kind": "atp", "d1": 8, "d2": 1, "data": 1, "first": "column", "chunks": 4,
+                    "overlap_all_reduce": true, "overlap_chunks_backward": )") +
+           (overlap_backward ? "true}" : "false}"),
+       R"(training.recomputation="none")", kSlow});
+}
+
 TEST(ChunksTest, TakeTurnsBlockByBlock) {
-  const Rehearsal step =
-      Play({R"(strategy={"kind": "atp", "d1": 8, "d2": 1, "data": 1, "first": "column", "chunks": 4,
-                    "overlap_all_reduce": true})",
-            R"(training.recomputation="none")", kSlow});
+  const Rehearsal step = PlayChunks(true);
   // ATP's Fig. 8: the first chunk's MLP waits for its own all-reduce, not for those of the others.
   const Span reduced = SpanOf(step, {"all-reduce projection", Phase::kForward, 0, 0});
   const Span last_reduced = SpanOf(step, {"all-reduce projection", Phase::kForward, 0, 3});
@@ -50,6 +56,20 @@ TEST(ChunksTest, TakeTurnsBlockByBlock) {
   const Span back = SpanOf(step, {"norm 2 backward", Phase::kBackward, 1, 0});
   const Span up = SpanOf(step, {"all-reduce d norm 2", Phase::kBackward, 1, 3});
   EXPECT_LT(back.begin, up.begin);
+}
+
+// Section 4.2: chunks overlap in the forward pass, in the backward pass dW hides the sum of dX.
+TEST(ChunksTest, InTheBackwardPassAChunkAwaitsWhatItSums) {
+  for (const bool overlap : {false, true}) {
+    const Rehearsal step = PlayChunks(overlap);
+    const Span sum = SpanOf(step, {"all-reduce d norm 2", Phase::kBackward, 1, 0});
+    const Span next = SpanOf(step, {"down dX", Phase::kBackward, 1, 1});
+    const Span forward = SpanOf(step, {"all-reduce projection", Phase::kForward, 0, 0});
+    const Span other = SpanOf(step, {"norm 1", Phase::kForward, 0, 1});
+    EXPECT_EQ(next.begin < sum.end, overlap);
+    EXPECT_LT(other.begin, forward.end);
+  }
+  EXPECT_LT(PlayChunks(true).result.step, PlayChunks(false).result.step);
 }
 
 TEST(HybridShardingTest, ReplicasSumAShardOnceItIsThere) {

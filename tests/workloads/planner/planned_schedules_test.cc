@@ -137,7 +137,7 @@ const Known kKnown[] = {
     {"llama, sequence parallel", Llama, Megatron, kNone, 4, "069e992c685d8621"},
     {"gpt, sequence parallel, recomputation", Gpt, Megatron, kFull, 1, "bd922891f62d4942"},
     {"gpt, 4D", Gpt, FourD, kFull, 2, "c28e51d11e4e2c83"},
-    {"gpt, ATP in chunks", Gpt, Atp, kNone, 2, "01242569203a61cc"},
+    {"gpt, ATP in chunks", Gpt, Atp, kNone, 2, "a9ad49e66e3e65d5"},
     {"llama, SUMMA", Llama, Summa, kFull, 1, "1dc6f66fb43efaa5"},
     {"vgg, 4D", Vgg, FourD, kNone, 2, "5996e5f5a716683c"},
     {"u-net, FSDP", Unet, Fsdp, kFull, 1, "5cd0f79d67588d53"},
