@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/sweeping/study_picture.h"
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/study_report.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/json_document.h"
 #include "sim/base/known_names.h"
+#include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
@@ -46,6 +48,15 @@ std::string PrintSweep(const Study& study, const Sweep& sweep, const std::string
   CHECK(false);
 }
 
+void CheckPicture(const Study& study, const std::string& svg) {
+  if (study.panels.empty())
+    throw Error(
+        fmt::format("--svg draws the \"pictures\" of a study, but \"{}\" has none; rehearse "
+                    "schema study says how they are written",
+                    study.name));
+  CheckWritable(svg);
+}
+
 }  // namespace
 
 CommandSyntax SweepSyntax() {
@@ -66,10 +77,13 @@ CommandSyntax SweepSyntax() {
       "again\n";
   syntax.positional = {"study"};
   syntax.takes["study"] = TakenFile({".json"});
+  syntax.takes["svg"] = TakenOutput({".svg"});
   syntax.options.add_options()(
       "out", po::value<std::string>()->value_name("DIR"),
       "keep the result of each point there, and do not simulate what is already there")(
-      "again", "simulate kept points again");
+      "again", "simulate kept points again")(
+      "svg", po::value<std::string>()->value_name("FILE"),
+      "also draw the study's \"pictures\"; - is standard output");
   AddResultsOptions(&syntax);
   AddSortOption(&syntax);
   AddThreadsOption(&syntax.options, "points");
@@ -110,6 +124,8 @@ int SweepCommand(const std::vector<std::string>& arguments) {
   if (values.count("set") > 0)
     for (const std::string& change : values["set"].as<std::vector<std::string>>())
       ChangeAllPoints(study, change);
+  const std::string svg = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
+  if (!svg.empty()) CheckPicture(study, svg);
   const Stoppable stoppable;
   const auto play = [&]() -> int {
     options.stores = results.Open();
@@ -117,8 +133,16 @@ int SweepCommand(const std::vector<std::string>& arguments) {
     options.observer = &progress;
     const Sweep sweep = PlayStudy(study, options);
     progress.Clear();
-    if (sweep.interrupted == 0 || !is_kept)
-      std::fputs(PrintSweep(study, sweep, sort, format).c_str(), stdout);
+    const bool is_drawn = !svg.empty() && sweep.interrupted == 0;
+    if (is_drawn) WriteFileAtomically(svg, StudySvg(study, sweep));
+    if (sweep.interrupted == 0 || !is_kept) {
+      const std::string text = PrintSweep(study, sweep, sort, format);
+      if (is_drawn) {
+        PrintBeside(svg, text);
+      } else {
+        std::fputs(text.c_str(), stdout);
+      }
+    }
     if (sweep.interrupted > 0) {
       std::fflush(stdout);
       Say(fmt::format(

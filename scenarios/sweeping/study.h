@@ -18,7 +18,9 @@
 //                             "relative_to": "M3", "allow_failure": true}],
 //                 "grid": [{"path": "strategy.depth", "values": [1, 2, 4]},
 //                          {"choices": [{"name": "two", "set": {...}}]}]}],
-//     "orders": [["IC1/M2", "IC1/M3", "IC1/M4"]]      optional: the metric is published to rise
+//     "orders": [["IC1/M2", "IC1/M3", "IC1/M4"]],     optional: the metric is published to rise
+//     "pictures": [{"title": "IC1", "kind": "bars", "x": ["M2", "M3"],             optional
+//                   "series": [{"name": "ATP", "points": ["IC1/M2", "IC1/M3"]}]}]
 //   }
 //
 // Without "groups", the keys of one group stand beside the others. Changes are made in the order
@@ -31,9 +33,11 @@
 // place of {value} for every point of the group; each group may have one. A "calibration" beside
 // "groups" is for all groups without their own. A combination of a grid may be impossible (a mesh
 // that does not fit); a point may not, unless it says "allow_failure"; and not all of them may be.
-// Combinations that do not meet "where" (scenarios/evaluating/axes.h) are left out.
+// Combinations that do not meet "where" (scenarios/evaluating/axes.h) are left out. "pictures" are
+// panels for `sweep --svg` (scenarios/sweeping/study_picture.h): a series has a point for each x.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +90,24 @@ struct StudyGroup {
   std::optional<StudyCalibration> calibration;  // on a point of this group or of another
 };
 
+enum class PanelKind : uint8_t { kLines, kBars, kMap };
+
+struct PanelSeries {
+  std::string name;
+  std::vector<size_t> points;  // positions in Study::points, one for each x
+};
+
+struct StudyPanel {
+  std::string title;
+  PanelKind kind = PanelKind::kLines;
+  std::vector<std::string> x;  // labels, evenly spaced
+  std::string x_title;
+  std::string y_title;  // empty: the metric's
+  bool log_y = false;
+  bool ratios = false;  // to the points that points are relative to, not the metric
+  std::vector<PanelSeries> series;
+};
+
 struct Study {
   std::string name;
   std::string description;
@@ -99,6 +121,7 @@ struct Study {
   std::vector<StudyGroup> groups;
   std::vector<StudyPoint> points;           // of all groups, in order
   std::vector<std::vector<size_t>> orders;  // positions in points; metric rises
+  std::vector<StudyPanel> panels;
   // This many of each point's changes, at the beginning and at the end, are those of all points.
   size_t common_changes = 0;
   size_t later_changes = 0;

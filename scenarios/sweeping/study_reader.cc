@@ -282,13 +282,55 @@ class StudyReader {
       if (study_.points[*study_.points[point].relative_to].relative_to)
         throw Error(other.place, fmt::format("point \"{}\" is itself relative to another",
                                              study_.points[point].name));
-    if (!root_.Has("orders")) return;
+    for (const JsonReader& panel : root_.At("pictures").Elements())
+      study_.panels.push_back(ReadPanel(panel));
     for (const JsonReader& order : root_.At("orders").Elements()) {
       std::vector<size_t>& rising = study_.orders.emplace_back();
       for (const JsonReader& name : order.Elements())
         rising.push_back(Find({name.String(), name.place()}));
       if (rising.size() < 2) order.Expected("at least two points");
     }
+  }
+
+  StudyPanel ReadPanel(const JsonReader& object) const {
+    const JsonReader reader = object.As(PanelShape());
+    StudyPanel panel;
+    panel.title = reader.At("title").String();
+    panel.kind = static_cast<PanelKind>(reader.At("kind").Choice());
+    for (const JsonReader& label : reader.At("x").Elements()) panel.x.push_back(label.String());
+    if (panel.x.empty()) reader.At("x").Expected("at least one label");
+    panel.x_title = reader.At("x_title").String();
+    if (reader.Has("y_title")) panel.y_title = reader.At("y_title").String();
+    panel.log_y = reader.At("log_y").Bool();
+    panel.ratios = reader.At("ratios").Bool();
+    for (const JsonReader& element : reader.At("series").Elements())
+      panel.series.push_back(ReadSeries(element, panel));
+    if (panel.series.empty()) reader.At("series").Expected("at least one series");
+    return panel;
+  }
+
+  PanelSeries ReadSeries(const JsonReader& object, const StudyPanel& panel) const {
+    const JsonReader reader = object.As(SeriesShape());
+    PanelSeries series;
+    series.name = reader.At("name").String();
+    for (const JsonReader& name : reader.At("points").Elements())
+      series.points.push_back(Find({name.String(), name.place()}));
+    if (series.points.size() != panel.x.size())
+      reader.At("points").Expected(fmt::format("{} points, one for each x", panel.x.size()));
+    if (!panel.ratios) return series;
+    for (const size_t point : series.points)
+      if (!IsInRatio(point))
+        reader.At("points").Fail(
+            fmt::format("\"{}\" is in no ratio: it is not relative to another "
+                        "point, and none is relative to it",
+                        study_.points[point].name));
+    return series;
+  }
+
+  bool IsInRatio(size_t point) const {
+    if (study_.points[point].relative_to) return true;
+    return std::any_of(study_.points.begin(), study_.points.end(),
+                       [&](const StudyPoint& other) { return other.relative_to == point; });
   }
 
   JsonReader root_;

@@ -67,6 +67,10 @@ const ObjectShape& StudyShape() {
          {"orders", ListOf(ListOf(AText("full name of a point"))), Default("[]"),
           "lists of points, in the order in which their published metric rises",
           R"([["IC1/M2", "IC1/M3"]])"},
+         {"pictures", ListOf(ObjectOf(PanelShape)), Default("[]"),
+          "panels that sweep --svg draws side by side",
+          R"([{"title": "IC1", "kind": "bars", "x": ["M2", "M3"], )"
+          R"("series": [{"name": "ATP", "points": ["IC1/M2", "IC1/M3"]}]}])"},
          {"columns", ListOf(MetricOf(ColumnShape)), Default("[]"),
           "numbers to show beside the metric", R"(["breakdown.compute_seconds"])"},
          {"tolerance", ANumber(0, 100), Default("0.15"), "the relative error that is accepted"},
@@ -138,6 +142,34 @@ const ObjectShape& PointShape() {
         "the point that \"published\" is relative to", "\"M3\""},
        {"allow_failure", TrueFalse(), Default("false"), "the point may turn out to be impossible",
         "true"}}};
+  return shape;
+}
+
+const ObjectShape& PanelShape() {
+  static const ObjectShape shape = {
+      "panel",
+      "A part of the study's picture, with axes of its own.",
+      {{"title", AText(), Required(), "what is written above it", "\"IC1\""},
+       {"kind", OneOf({"lines", "bars", "map"}), Default("\"lines\""),
+        "lines, grouped bars, or a heat map with a row for each series"},
+       {"x", ListOf(AText("label")), Required(), "labels, evenly spaced", R"(["M2", "M3"])"},
+       {"x_title", AText(), Default("\"\""), "what the labels are", "\"GPUs\""},
+       {"y_title", AText(), Optional("the metric's unit"), "what the values are", "\"s\""},
+       {"log_y", TrueFalse(), Default("false"), "values on a logarithmic axis"},
+       {"ratios", TrueFalse(), Default("false"),
+        "draw ratios to the points that points are relative to"},
+       {"series", ListOf(ObjectOf(SeriesShape)), Required(), "what is drawn",
+        R"([{"name": "ATP", "points": ["IC1/M2", "IC1/M3"]}])"}}};
+  return shape;
+}
+
+const ObjectShape& SeriesShape() {
+  static const ObjectShape shape = {
+      "series",
+      "Points of the study that are drawn in one colour.",
+      {{"name", AText(), Required(), "what the legend calls it", "\"ATP\""},
+       {"points", ListOf(AText("full name of a point")), Required(), "one for each x",
+        R"(["IC1/M2", "IC1/M3"])"}}};
   return shape;
 }
 

@@ -15,5 +15,7 @@ const ObjectShape& ColumnShape();
 const ObjectShape& GroupShape();
 const ObjectShape& StudyCalibrationShape();
 const ObjectShape& PointShape();
+const ObjectShape& PanelShape();
+const ObjectShape& SeriesShape();
 
 }  // namespace rehearse

@@ -248,13 +248,6 @@ constexpr double kLeft = 56;   // for what is beside it
 constexpr double kTop = 16;
 constexpr double kBottom = 48;
 constexpr double kLegend = 270;  // to the right
-constexpr std::array<const char*, 8> kColors = {"#2f6fb0", "#d1622b", "#3b8f4a", "#8a4fa3",
-                                                "#b08a1e", "#1d8f94", "#b23a5e", "#5b6470"};
-
-std::string LineOf(double x1, double y1, double x2, double y2, const char* style) {
-  return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", svg::Pixels(x1),
-                     svg::Pixels(y1), svg::Pixels(x2), svg::Pixels(y2), style);
-}
 
 }  // namespace
 
@@ -274,19 +267,19 @@ std::string ValidationSvg(const ValidationTable& table, const Validation& valida
       svg::Pixels(width), svg::Pixels(height));
   for (int tenth = 0; tenth <= static_cast<int>(std::lround(10 * most)); ++tenth) {
     const double mfu = tenth / 10.0;
-    svg += LineOf(x(mfu), y(0), x(mfu), y(most), "stroke=\"#e6e6e6\"");
-    svg += LineOf(x(0), y(mfu), x(most), y(mfu), "stroke=\"#e6e6e6\"");
+    svg += svg::Line(x(mfu), y(0), x(mfu), y(most), "stroke=\"#e6e6e6\"");
+    svg += svg::Line(x(0), y(mfu), x(most), y(mfu), "stroke=\"#e6e6e6\"");
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} %</text>\n",
                        svg::Pixels(x(mfu)), svg::Pixels(y(0) + 16), 10 * tenth);
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{} %</text>\n",
                        svg::Pixels(x(0) - 6), svg::Pixels(y(mfu) + 4), 10 * tenth);
   }
-  svg += LineOf(x(0), y(0), x(most), y(most), "stroke=\"#555\"");
+  svg += svg::Line(x(0), y(0), x(most), y(most), "stroke=\"#555\"");
   // Predicted steps 10 % off: utilisations of 1/1.1 and 1/0.9.
-  svg += LineOf(x(0), y(0), x(most), y(most / (1 + kNearEnough)),
-                "stroke=\"#999\" stroke-dasharray=\"4 3\"");
-  svg += LineOf(x(0), y(0), x(most * (1 - kNearEnough)), y(most),
-                "stroke=\"#999\" stroke-dasharray=\"4 3\"");
+  svg += svg::Line(x(0), y(0), x(most), y(most / (1 + kNearEnough)),
+                   "stroke=\"#999\" stroke-dasharray=\"4 3\"");
+  svg += svg::Line(x(0), y(0), x(most * (1 - kNearEnough)), y(most),
+                   "stroke=\"#999\" stroke-dasharray=\"4 3\"");
   const std::vector<size_t> groups = GroupOfRows(table, validation);
   for (size_t i = 0; i < table.rows.size(); ++i) {
     const ValidatedRow& row = validation.rows[i];
@@ -294,7 +287,8 @@ std::string ValidationSvg(const ValidationTable& table, const Validation& valida
         "<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"{}\" fill-opacity=\"0.75\"><title>{}: {}"
         "</title></circle>\n",
         svg::Pixels(x(row.measured_mfu)), svg::Pixels(y(row.predicted_mfu)),
-        kColors[groups[i] % kColors.size()], svg::Escape(table.rows[i].name), Signed(row.error));
+        svg::kColors[groups[i] % svg::kColors.size()], svg::Escape(table.rows[i].name),
+        Signed(row.error));
   }
   double line = kTop + 12;
   for (size_t i = 0; i < validation.groups.size(); ++i) {
@@ -302,7 +296,7 @@ std::string ValidationSvg(const ValidationTable& table, const Validation& valida
     if (i > 0 && i + 1 == validation.groups.size()) break;  // all
     svg += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/>\n",
                        svg::Pixels(kLeft + kSide + 22), svg::Pixels(line - 4),
-                       kColors[i % kColors.size()]);
+                       svg::kColors[i % svg::kColors.size()]);
     svg +=
         fmt::format("<text x=\"{}\" y=\"{}\">{}: {}, {}</text>\n", svg::Pixels(kLeft + kSide + 32),
                     svg::Pixels(line), svg::Escape(Shortened(group.name, 24)),

@@ -1,6 +1,7 @@
 // Little helpers to write SVG.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,22 @@ inline double TextWidth(std::string_view text, double font_size) {
                                                                                          : 0.58;
   }
   return letters * font_size;
+}
+
+// Colours that tell series apart.
+inline constexpr std::array<const char*, 8> kColors = {"#2f6fb0", "#d1622b", "#3b8f4a", "#8a4fa3",
+                                                       "#b08a1e", "#1d8f94", "#b23a5e", "#5b6470"};
+
+inline std::string Line(double x1, double y1, double x2, double y2, std::string_view style) {
+  return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", Pixels(x1), Pixels(y1),
+                     Pixels(x2), Pixels(y2), style);
+}
+
+// The path of a small diamond.
+inline std::string Diamond(double x, double y) {
+  constexpr double kReach = 4.5;
+  return fmt::format("M{} {}L{} {}L{} {}L{} {}Z", Pixels(x), Pixels(y - kReach), Pixels(x + kReach),
+                     Pixels(y), Pixels(x), Pixels(y + kReach), Pixels(x - kReach), Pixels(y));
 }
 
 }  // namespace rehearse::svg

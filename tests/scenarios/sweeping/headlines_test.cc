@@ -18,6 +18,7 @@
 #include "scenarios/evaluating/engine.h"
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/sweep.h"
+#include "sim/report/svg.h"
 #include "tests/support/places.h"
 
 namespace rehearse {
@@ -82,7 +83,19 @@ class Metrics {
     return point.relative_to ? value / Alone(*point.relative_to) : value;
   }
 
+  // What a picture shows of a point, of those that have been played.
+  std::optional<double> Drawn(const StudyPanel& panel, size_t position) {
+    const std::optional<size_t> other = study_.points[position].relative_to;
+    if (!IsPlayed(position)) return std::nullopt;
+    if (!panel.ratios) return Alone(position);
+    if (!other) return 1;
+    if (!IsPlayed(*other)) return std::nullopt;
+    return Alone(position) / Alone(*other);
+  }
+
  private:
+  bool IsPlayed(size_t position) const { return sweep_ || played_.count(position) > 0; }
+
   double Alone(size_t position) {
     if (sweep_) return study_.metric.Of(sweep_->points[position].result).value();
     const auto [known, is_new] = played_.try_emplace(position, 0);
@@ -101,6 +114,33 @@ class Metrics {
   Engine engine_{EngineOptions{}};
   std::map<size_t, double> played_;
 };
+
+// The number that a picture says of a point when it is pointed at.
+std::optional<double> SaidOf(const std::string& picture, const std::string& point) {
+  const std::string begin = "<title>" + svg::Escape(point) + ": ";
+  const size_t at = picture.find(begin);
+  if (at == std::string::npos) return std::nullopt;
+  return std::stod(picture.substr(at + begin.size()));
+}
+
+void ExpectPicture(const Study& study, Metrics& metrics) {
+  const std::string path = "studies/pictures/" + study.name + ".svg";
+  const std::string picture = TextOf(Scenarios() + path);
+  for (const StudyPanel& panel : study.panels) {
+    for (const PanelSeries& series : panel.series) {
+      for (const size_t point : series.points) {
+        const std::string& name = study.points[point].name;
+        const std::optional<double> said = SaidOf(picture, name);
+        ASSERT_TRUE(said.has_value())
+            << path << " lacks " << name << ": tools/draw-pictures --studies";
+        const std::optional<double> now = metrics.Drawn(panel, point);
+        if (!now) continue;
+        EXPECT_NEAR(*said, *now, kPinned * *now)
+            << path << ", " << name << ": tools/draw-pictures --studies";
+      }
+    }
+  }
+}
 
 class HeadlinesTest : public ::testing::TestWithParam<std::string> {};
 
@@ -125,6 +165,7 @@ TEST_P(HeadlinesTest, AStudyComesToWhatItsRowsSay) {
     }
   }
   EXPECT_GT(rows, 0u) << "headlines.json has no row of " << study.name;
+  ExpectPicture(study, metrics);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
