@@ -1,5 +1,6 @@
 // rehearse import, as its user meets it.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -162,33 +163,57 @@ TEST_F(ImportTest, AMeasuredStepIsTheSameFromItsKinetoTraces) {
   EXPECT_EQ(Execute("report timeline.json -o page.html").code, 0);
 }
 
-// Of the time in which kernels with "nccl" in their name run, Holistic Trace Analysis counts the
-// part in which others run, too.
-double OverlapOf(const nlohmann::json& trace) {
-  std::vector<std::pair<double, int>> edges;  // at: 1 and -1 of compute, 2 and -2 of communication
+// What Holistic Trace Analysis makes of a trace, in microseconds. By its rules a kernel
+// communicates if its name begins with "nccl", copies if it has "Memcpy" or "Memset" in it, and
+// computes otherwise; the part of communication in which something computes is hidden; the time
+// from the first kernel's begin to the last one's end is compute, the rest of what any kernel runs,
+// and idle.
+struct TraceAnalysis {
+  double compute = 0;
+  double non_compute = 0;
+  double idle = 0;
+  double hidden = 0;  // share of communication
+};
+
+TraceAnalysis Analyse(const nlohmann::json& trace) {
+  enum Kind : size_t { kComputes, kCommunicates, kCopies };
+  struct Edge {
+    double at;
+    int step;
+    Kind kind;
+  };
+  std::vector<Edge> edges;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["cat"] != "kernel") continue;
     const std::string name = event["name"];
-    const int weight = name.find("nccl") == std::string::npos ? 1 : 2;
-    edges.emplace_back(event["ts"], weight);
-    edges.emplace_back(event["ts"].get<double>() + event["dur"].get<double>(), -weight);
+    const bool copies =
+        name.find("Memcpy") != std::string::npos || name.find("Memset") != std::string::npos;
+    const Kind kind = name.rfind("nccl", 0) == 0 ? kCommunicates : copies ? kCopies : kComputes;
+    edges.push_back({event["ts"], 1, kind});
+    edges.push_back({event["ts"].get<double>() + event["dur"].get<double>(), -1, kind});
   }
-  std::sort(edges.begin(), edges.end());
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
+  TraceAnalysis analysis;
   double both = 0;
-  double communicating = 0;
-  double now = 0;
-  int compute = 0;
-  int communication = 0;
-  for (const auto& [at, weight] : edges) {
-    if (communication > 0) communicating += at - now;
-    if (communication > 0 && compute > 0) both += at - now;
-    now = at;
-    (weight == 1 || weight == -1 ? compute : communication) += weight;
+  double communication = 0;
+  std::array<int, 3> running = {};
+  double now = edges.front().at;
+  for (const Edge& edge : edges) {
+    const double passed = edge.at - now;
+    const bool runs = running[kComputes] + running[kCommunicates] + running[kCopies] > 0;
+    (running[kComputes] > 0 ? analysis.compute
+     : runs                 ? analysis.non_compute
+                            : analysis.idle) += passed;
+    if (running[kCommunicates] > 0) communication += passed;
+    if (running[kCommunicates] > 0 && running[kComputes] > 0) both += passed;
+    now = edge.at;
+    running[edge.kind] += edge.step;
   }
-  return both / communicating;
+  analysis.hidden = both / communication;
+  return analysis;
 }
 
-TEST_F(ImportTest, AKinetoTraceHasTheOverlapThatIsReported) {
+TEST_F(ImportTest, AKinetoTraceHasTheOverlapAndBreakdownThatAreReported) {
   Write("step.json", R"({"schema": "rehearse.schedule.v1", "ranks": 2,
     "communicators": [{"name": "all", "ranks": "all"}],
     "roles": [{"name": "all", "ops": [
@@ -208,7 +233,14 @@ TEST_F(ImportTest, AKinetoTraceHasTheOverlapThatIsReported) {
   const double hidden = result["overlap_fraction"];
   EXPECT_GT(hidden, 0.01);
   EXPECT_LT(hidden, 0.99);
-  EXPECT_NEAR(OverlapOf(trace), hidden, 1e-6);
+  const TraceAnalysis analysis = Analyse(trace);
+  EXPECT_NEAR(analysis.hidden, hidden, 1e-6);
+  // Times are printed to a nanosecond.
+  const auto& breakdown = result["breakdown"];
+  EXPECT_NEAR(analysis.compute, 1e6 * breakdown["compute_seconds"].get<double>(), 0.01);
+  EXPECT_NEAR(analysis.non_compute, 1e6 * breakdown["exposed_communication_seconds"].get<double>(),
+              0.01);
+  EXPECT_NEAR(analysis.idle, 1e6 * breakdown["idle_seconds"].get<double>(), 0.01);
 
   // What if? The trace as a schedule, on links that are twice as fast.
   ASSERT_EQ(Shell("gunzip played/kineto/*.gz; true"), 0);

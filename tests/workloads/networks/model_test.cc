@@ -1,5 +1,7 @@
 #include "workloads/networks/model.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +36,20 @@ TEST(ModelTest, FlopsAreThoseOfNarayanansFormula) {
   EXPECT_NEAR(ModelFlops(model, tokens, 2048).value() /
                   (72 * tokens * l * h * h * (1 + 2048 / (6 * h) + v / (12 * l * h))),
               1, 1e-12);
+}
+
+// ATP (arXiv 2301.08658), Table 2: teraFLOP of a layer for 4 sequences of 2,048, in units of 2^40.
+TEST(AtpTable2Test, ALayersWorkIsAsPrinted) {
+  const std::pair<const char*, double> printed[] = {
+      {"atp-m1", 2.625}, {"atp-m2", 9.75}, {"atp-m3", 37.5}, {"atp-m4", 83.25}};
+  for (const auto& [name, teraflop] : printed) {
+    GptModel model = Read(fmt::format(R"({{"preset": "{}"}})", name));
+    const auto flops = [&](uint32_t layers) {
+      model.layers = layers;
+      return ModelFlops(model, 4 * 2048.0, 2048).value();
+    };
+    EXPECT_NEAR((flops(2) - flops(1)) / std::pow(2, 40), teraflop, 1e-9) << name;
+  }
 }
 
 TEST(ModelTest, HeadsMustDivideTheHiddenSize) {

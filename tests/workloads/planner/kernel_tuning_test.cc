@@ -1,6 +1,12 @@
 #include "workloads/planner/kernel_tuning.h"
 
+#include <memory>
+#include <utility>
+
 #include <gtest/gtest.h>
+
+#include "topology/devices/device.h"
+#include "topology/devices/device_points.h"
 
 namespace rehearse {
 namespace kernel_tuning_test {
@@ -46,6 +52,40 @@ TEST(KernelTuningTest, EveryProductTakesTheFastestModeOfItsShape) {
   // Operands lie as they did.
   EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[0].work).gemm.mode, GemmMode::kTN);
   EXPECT_EQ(std::get<Compute>(schedule.roles[0].ops[2].work).gemm.mode, GemmMode::kNT);
+}
+
+// A die of MI250X has no points of its own; a user's, by mode, let it do what AxoNN's runs on
+// Frontier did: a product that is slow in TN takes NN.
+TEST(KernelTuningTest, AUsersPointsByModeDecideOnADeviceThatIsARoofline) {
+  DeviceSpec device = FindDevice("mi250x-gcd");
+  const Gemm gemm = {.m = 4096, .n = 4096, .k = 4096, .mode = GemmMode::kTN};
+  const auto tuned = [&] {
+    Schedule schedule;
+    schedule.roles.resize(1);
+    Compute compute;
+    compute.kind = ComputeKind::kGemm;
+    compute.dtype = DType::kBf16;
+    compute.gemm = gemm;
+    compute.flops = FlopsOf(gemm);
+    Op op;
+    op.work = compute;
+    schedule.roles[0].ops.push_back(op);
+    TuneKernels(device, &schedule);
+    return std::get<Compute>(schedule.roles[0].ops[0].work).tuned;
+  };
+  EXPECT_FALSE(tuned().has_value());  // a roofline knows no modes
+
+  auto points = std::make_shared<DevicePoints>();
+  PointKey key;
+  key.m = key.n = key.k = 4096;
+  for (const auto& [mode, seconds] :
+       {std::pair(GemmMode::kNN, 1.3e-3), std::pair(GemmMode::kNT, 2e-3),
+        std::pair(GemmMode::kTN, 12e-3)}) {
+    key.mode = mode;
+    points->times[key] = Seconds(seconds);
+  }
+  device.points = points;
+  EXPECT_EQ(tuned(), GemmMode::kNN);
 }
 
 }  // namespace kernel_tuning_test
