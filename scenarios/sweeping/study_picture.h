@@ -1,6 +1,6 @@
 // The pictures of a study ("pictures", scenarios/sweeping/study.h) as SVG: panels side by side,
-// drawn like the figures that a paper has. Ours is filled, what is published is a diamond above the same
-// place on the axis; whatever is drawn says its numbers when it is pointed at.
+// drawn like the figures that a paper has. Ours is filled, what is published is a diamond above the
+// same place on the axis; whatever is drawn says its numbers when it is pointed at.
 #pragma once
 
 #include <optional>
