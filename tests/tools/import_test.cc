@@ -139,7 +139,8 @@ TEST_F(ImportTest, AStepIsTheSameFromItsChakraTraces) {
   std::filesystem::remove(folder_ / "traces/axonn-gpt20b-perlmutter.3.et");
   ExpectMistake("import chakra traces -o box.json", {"missing rank 3"});
   ExpectMistake("import chakra nowhere.0.et -o box.json", {"nowhere.0.et"});
-  ExpectMistake("import chakra imported.json -o box.json", {"no trace NAME.RANK.et given"});
+  ExpectMistake("import chakra imported.json -o box.json",
+                {"found no file named NAME.RANK.et, expected a trace of each rank"});
   ExpectMistake("import hf imported.json planned.json", {"found 2 files"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "box.json"));
 }
