@@ -220,7 +220,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     explanation.result = Describe(scenario, played, own);
     explanation.result.routes = std::move(routes);
     explanation.result.experts =
-        DrawExperts(scenario, StepOf(played.schedule, played.simulation.timeline), 0, observer);
+        DrawExperts(scenario, StepOf(played.schedule(), played.simulation.timeline), 0, observer);
     explanation.of_jobs = scenario.lists_jobs;
     Explainer explainer(played);
     explainer.DescribePath(&explanation);

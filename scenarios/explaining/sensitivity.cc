@@ -156,7 +156,7 @@ std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
       PartObserver part(observer, static_cast<double>(rows.size()), kSimulating);
       other.cluster = std::make_shared<const Cluster>(scenario.cluster->With(experiment.figures()));
       const PlayedScenario played = PlayScenario(other, {.observer = &part});
-      rows.push_back({experiment.what, StepOf(played.schedule, played.simulation.timeline)});
+      rows.push_back({experiment.what, StepOf(played.schedule(), played.simulation.timeline)});
       if (rows.back().step < rows[best].step) best = rows.size() - 1;
       observer.Note(fmt::format("best {} ({})", Print(rows[best].step), rows[best].what));
       observer.Done(static_cast<double>(rows.size()));

@@ -59,7 +59,7 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
     try {
       const Scenario drawn = Drawn(scenario, static_cast<uint32_t>(seed));
       const PlayedScenario played = PlayJobs(drawn, Prepare(drawn));
-      steps[seed] = StepOf(played.schedule, played.simulation.timeline);
+      steps[seed] = StepOf(played.schedule(), played.simulation.timeline);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));
     } catch (...) {  // so that the others need not begin

@@ -203,9 +203,9 @@ class Extension {
                                        const std::vector<uint32_t>& ranks) {
     std::optional<Insertion> common;
     for (const uint32_t rank : ranks) {
-      if (played_.schedule.role_of_rank[rank] != role) continue;
+      if (played_.schedule().role_of_rank[rank] != role) continue;
       const std::span<const Span> spans = SpansOf(rank);
-      if (spans.size() != played_.schedule.roles[role].ops.size()) return std::nullopt;
+      if (spans.size() != played_.schedule().roles[role].ops.size()) return std::nullopt;
       const auto own = InsertionAt(spans, stretch.BeginOf(body), stretch.size);
       if (!own || (common && common->period != own->period)) return std::nullopt;
       common = own;
@@ -223,7 +223,7 @@ class Extension {
       for (uint32_t copy = 1; copy <= missing_; ++copy)
         for (uint32_t i = insertion.begin; i < insertion.end(); ++i) visit(i, copy);
     }
-    for (; position < played_.schedule.roles[role].ops.size(); ++position) visit(position, 0u);
+    for (; position < played_.schedule().roles[role].ops.size(); ++position) visit(position, 0u);
   }
 
   void AddSpans() {
@@ -232,7 +232,7 @@ class Extension {
     longer.reserve(all.size() * (1 + missing_));
     for (size_t first = 0; first < all.size();) {
       const uint32_t rank = all[first].rank;
-      const uint32_t role = played_.schedule.role_of_rank[rank];
+      const uint32_t role = played_.schedule().role_of_rank[rank];
       const std::vector<Insertion>& insertions = insertions_[role];
       const Span* const spans = &all[first];
       Time later;  // than it was played
@@ -251,7 +251,7 @@ class Extension {
           add(position, later + static_cast<int64_t>(copy) * insertions[next].period);
         }
       });
-      first += played_.schedule.roles[role].ops.size();
+      first += played_.schedule().roles[role].ops.size();
     }
     timeline().spans = std::move(longer);
     timeline().step = Time();
@@ -277,7 +277,7 @@ class Extension {
       size_t end = first;
       while (end < all.size() && all[end].rank == rank) ++end;
       size_t next = first;
-      for (const Insertion& insertion : insertions_[played_.schedule.role_of_rank[rank]]) {
+      for (const Insertion& insertion : insertions_[played_.schedule().role_of_rank[rank]]) {
         size_t body = next;
         for (; next < end && all[next].position < insertion.end(); ++next) {
           credit(all[next]);
@@ -296,7 +296,7 @@ class Extension {
   // Positions of the longer step are then those of the role.
   void AddRepeats(size_t role) {
     for (const Insertion& insertion : insertions_[role])
-      played_.schedule.roles[role].repeats.push_back(
+      played_.jobs.front().schedule.roles[role].repeats.push_back(
           {.begin = insertion.begin, .end = insertion.end(), .times = missing_});
   }
 

@@ -292,7 +292,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   rehearsal.result = Describe(scenario, played, own);
   rehearsal.result.routes = std::move(routes);
   rehearsal.result.experts = DrawExperts(
-      scenario, StepOf(played.schedule, played.simulation.timeline), options.threads, observer);
+      scenario, StepOf(played.schedule(), played.simulation.timeline), options.threads, observer);
   rehearsal.names =
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {

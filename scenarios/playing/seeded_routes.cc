@@ -33,7 +33,7 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
       Scenario other = *scenario;
       other.routing = routings[i];
       const PlayedScenario played = PlayJobs(other, jobs);
-      steps[i] = StepOf(played.schedule, played.simulation.timeline);
+      steps[i] = StepOf(played.schedule(), played.simulation.timeline);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));
     } catch (...) {  // so that the others need not begin
@@ -55,7 +55,7 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
 
 void DescribeRoutes(const Cluster& cluster, const PlayedScenario& played, RouteSpread* spread) {
   if (spread->steps.empty())
-    spread->steps.push_back({spread->seed, StepOf(played.schedule, played.simulation.timeline)});
+    spread->steps.push_back({spread->seed, StepOf(played.schedule(), played.simulation.timeline)});
   const auto carried = [&](uint32_t link) {
     return played.simulation.timeline.links[played.lowered.links[link]].bytes;
   };
