@@ -54,7 +54,7 @@ Seconds StepsInARow(const Scenario& like, const Schedule& schedule, uint32_t cou
 TEST(ValidatedUpdateTest, AStepLastsAsLongAsItsLongestRank) {
   for (const std::string schedule : {"1f1b", "zb-h2", "zb-2p"}) {
     const Scenario before = ReadSmall(Changes(schedule, "before-update"));
-    const Schedule free = WithoutWholeNorm(PlayScenario(before).schedule);
+    const Schedule free = WithoutWholeNorm(PlayScenario(before).schedule());
     const Seconds period = StepsInARow(before, free, 6) - StepsInARow(before, free, 5);
     const Rehearsal after = Rehearse(ReadSmall(Changes(schedule, "after-update")));
     EXPECT_NEAR(after.result.step / period, 1, 0.01) << schedule;
