@@ -247,8 +247,8 @@ TEST(RepeatsTest, WhatIsLeftOutOfALaterPieceLiesBehindAllOfTheEarlierOne) {
 
 // Of 5 copies 2 stay; where there is one, it stays.
 TEST(RepeatsTest, FewerCopiesAreAtMostThatMany) {
-  EXPECT_EQ(WithFewerCopies(Chain(5), 2).repeats[0].times, 2u);
-  EXPECT_EQ(WithFewerCopies(Chain(1), 2).repeats[0].times, 1u);
+  EXPECT_EQ(FewerCopies(Chain(5), 2)[0].times, 2u);
+  EXPECT_EQ(FewerCopies(Chain(1), 2)[0].times, 1u);
 }
 
 TEST(RepeatsTest, FourCopiesStayHoweverFewOpsAreWanted) {
