@@ -196,7 +196,7 @@ TEST_F(CollectiveProgramTest, Mistakes) {
   ExpectMistake(collective + "-b 1 -e 1G -i 1", {"100000 sizes"});
   ExpectMistake(collective + "-n 0", {"--iters"});
   ExpectMistake(collective + "-w x", {"--warmup_iters"});
-  ExpectMistake(collective + "--groups 3", {"3 groups"});
+  ExpectMistake(collective + "--groups 3", {"divides the 8 ranks"});
   ExpectMistake(collective + "--groups 8", {"at least two ranks"});
   ExpectMistake(collective + "--groups 0", {"--groups"});
   ExpectMistake(collective + "--ranks 0,8", {"--ranks", "7"});

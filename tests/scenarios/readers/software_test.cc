@@ -8,6 +8,7 @@
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/pipeline_reader.h"
+#include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 
@@ -73,6 +74,23 @@ TEST(SoftwareTest, WhatTheScenarioSaysCountsAndTheResultTellsBoth) {
   EXPECT_EQ(given, 2u);
 }
 
+// NeMo runs without NVLS, whether or not the scenario says how it is simulated, and its
+// tensor-parallel transfers slow nothing down.
+TEST(SoftwareTest, AStackAlsoSetsWhatItsEnvironmentDoes) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"simulator.fidelity=step"}}) {
+    std::vector<std::string> changes = {"software=nemo"};
+    changes.insert(changes.end(), more.begin(), more.end());
+    changes.insert(changes.end(),
+                   {"strategy={\"kind\": \"megatron\", \"tensor\": 2, \"data\": 4}"});
+    const Scenario scenario = Read(changes);
+    EXPECT_FALSE(scenario.lowering.nccl.nvls);
+    EXPECT_EQ(scenario.lowering.copy_engines, std::vector<std::string>{"tensor"});
+  }
+  EXPECT_TRUE(Read().lowering.nccl.nvls);
+  EXPECT_TRUE(Read().lowering.copy_engines.empty());
+}
+
 TEST(SoftwareTest, UnknownStacksAreRefusedWithWhatWasMeant) {
   EXPECT_THAT(MistakeOf({"software=fsdp-egaer"}),
               HasSubstr("/software: found \"fsdp-egaer\"; did you mean \"fsdp-eager\"?"));
@@ -111,6 +129,10 @@ TEST(SoftwareTest, EverySwitchOfEveryStackIsAKeyAndHasASource) {
       }
       if (one.path.rfind("pipeline.", 0) == 0) {
         EXPECT_NE(PipelineShape().Find(key), nullptr) << one.path;
+        continue;
+      }
+      if (one.path.rfind("simulator.", 0) == 0) {
+        EXPECT_NE(SimulatorShape().Find(key), nullptr) << one.path;
         continue;
       }
       bool is_known = false;
