@@ -115,8 +115,9 @@ TEST_F(OutputFormatTest, EveryCommandThatPrintsRowsPrintsThemForOtherPrograms) {
   };
   for (const Printed& command : commands) ExpectTable(command);
   for (const char* list : {"path", "by-kind", "by-op", "by-layer", "slack", "exposed",
-                           "bottlenecks", "links", "sharers", "sensitivities", "stages"})
+                           "bottlenecks", "links", "sharers", "sensitivities"})
     ExpectTable({"explain " + scenario + " --table " + list, {}});
+  ExpectTable({"explain '" + Shipped("cpu-pipeline") + "' --table stages", {}});
 }
 
 // The one that is impossible has a reason, and no number.
@@ -138,7 +139,6 @@ TEST_F(OutputFormatTest, EveryCommandNamesTheFormatsThatItHas) {
   ExpectMistake("list --format cvs",
                 {"--format: found \"cvs\"; did you mean \"csv\"?", "text, json, csv and jsonl"});
   ExpectMistake("sweep x.json --format yaml", {"text, json, csv, jsonl and markdown"});
-  ExpectMistake("execute x.json --format csv", {"known are text and json"});
   ExpectMistake("collective all-reduce --cluster dgx-a100 --explain --format csv",
                 {"found \"csv\" with --explain; known are text and json"});
   ExpectMistake("topology dgx-a100 --svg --format jsonl", {"--svg", "--format jsonl"});

@@ -30,8 +30,8 @@ struct StagePipeline {
   // --overlap-p2p-communication).
   bool batches_messages = false;
   // A forward pass and the backward pass of another micro-batch right after it take turns: where
-  // one has sent tokens to experts or got them back, the other goes on, so that what travels does so
-  // beside the other's kernels (DualPipe; Megatron-LM's --overlap-moe-expert-parallel-comm).
+  // one has sent tokens to experts or got them back, the other goes on, so that what travels does
+  // so beside the other's kernels (DualPipe; Megatron-LM's --overlap-moe-expert-parallel-comm).
   bool pairs_passes = false;
   // Ranks update with the gradient norm of the ranks up to theirs, and put the update right if the
   // whole norm says so, which they get while they begin their next step (Qi et al. 2023, section 4,
