@@ -55,9 +55,9 @@ Scale LinearScale(double most) {
   constexpr double kMarks = 5;
   Scale scale;
   const double step = NiceBelow(std::max(most, 1e-300) / kMarks * 2);
-  const double steps = std::ceil(most * 1.04 / step);
+  const auto steps = static_cast<int>(std::ceil(most * 1.04 / step));
   scale.high = steps * step;
-  for (double mark = 0; mark <= steps; ++mark) scale.marks.push_back(mark * step);
+  for (int mark = 0; mark <= steps; ++mark) scale.marks.push_back(mark * step);
   return scale;
 }
 
@@ -339,9 +339,10 @@ std::string StudySvg(const Study& study, const Sweep& sweep) {
       svg::Pixels(width), svg::Pixels(height));
   picture += legend;
   for (size_t i = 0; i < count; ++i) {
+    const size_t row = i / beside;
     picture += fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n",
                            svg::Pixels(kPanelWidth * static_cast<double>(i % beside)),
-                           svg::Pixels(top + kPanelHeight * static_cast<double>(i / beside)),
+                           svg::Pixels(top + kPanelHeight * static_cast<double>(row)),
                            PanelDrawing(study, sweep, study.panels[i], colors).Draw());
   }
   return picture + "</svg>\n";

@@ -53,7 +53,7 @@ TEST_P(ShippedScenarioTest, IsPlayedTheSameFromItsFile) {
   ExpectSame(job.schedule, again);
   EXPECT_EQ(WriteSchedule(again, ReadScheduleTitle(written.Root())), text);
 
-  // Shipped scenarios say nothing about the simulator or calibrations, but their software may, which
+  // Shipped scenarios say nothing about the simulator or calibrations, but their software may: that
   // is no part of a schedule.
   auto cluster = std::make_unique<Cluster>(*scenario.cluster);
   Scenario from_file = ScenarioOf(written, std::move(cluster), {});

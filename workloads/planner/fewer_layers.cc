@@ -39,9 +39,9 @@ bool AreEqual(const std::optional<Window>& a, const std::optional<Window>& b) {
   return !a && !b;  // convolutions change from layer to layer
 }
 
-class Comparison {
+class LayerComparison {
  public:
-  Comparison(const Network& network, const Strategy& strategy)
+  LayerComparison(const Network& network, const Strategy& strategy)
       : network_(network), strategy_(strategy) {}
 
   // Fills in where layers begin, the last of them and what comes after it included.
@@ -127,7 +127,7 @@ std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strateg
   if (!TreatsLayersAlike(strategy) || strategy.products.size() != network.matrices.size())
     return std::nullopt;
   std::vector<Begin> begins;
-  if (!Comparison(network, strategy).LayersAreAlike(&begins)) return std::nullopt;
+  if (!LayerComparison(network, strategy).LayersAreAlike(&begins)) return std::nullopt;
 
   const uint32_t count = static_cast<uint32_t>(network.layers) - layers;
   const Begin& from = begins[kFirst];

@@ -183,8 +183,8 @@ struct PublishedRates {
   uint32_t layers;  // per rank: as many stages when interleaved
   StageTimes times;
   // A layer's micro-batch of b sequences of s = 1,024 tokens takes b·s·h·(34 + 5·heads·s/h) bytes
-  // (Korthikanti et al. 2022), of which 32·b·s·h are the operands of its weight gradients (Qi et al.
-  // 2023, table 1).
+  // (Korthikanti et al. 2022), of which 32·b·s·h are the operands of its weight gradients
+  // (Qi et al. 2023, table 1).
   double heads;
   double hidden;
   double one_f_one_b;
