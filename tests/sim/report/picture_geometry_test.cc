@@ -606,7 +606,9 @@ TEST(PictureGeometryTest, StagesShowTheirMicroBatches) {
           .all()[SpanClasses::OfCompute(ComputeKind::kGemm, Phase::kBackward)]
           .fill;
   size_t stage = 0;
-  for (auto& [y, bars] : rows) {
+  for (auto& row : rows) {
+    const auto y = row.first;
+    auto& bars = row.second;
     std::sort(bars.begin(), bars.end(), [](const Box& a, const Box& b) { return a.x < b.x; });
     ASSERT_EQ(bars.size(), 4u);
     const double later = 4.0 * static_cast<double>(stage);
