@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/error.h"
+
 namespace rehearse {
 namespace {
 
@@ -349,6 +351,9 @@ Program Assemble(const std::vector<ProgramRecipe>& recipes, Random* shuffle) {
         break;
       case TaskKind::kDelay:
         id = builder.AddDelay(recipes[r].delays[task.payload]);
+        break;
+      case TaskKind::kSeries:
+        CHECK(false);  // recipes have delays one by one
         break;
       case TaskKind::kFlow: {
         Flow flow = recipes[r].flows[task.payload];
