@@ -254,6 +254,11 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
 void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
   draft.Set("/model/style", run.is_llama ? "llama" : "gpt");
   const std::string norm = arguments.Text({"normalization"}).value_or("LayerNorm");
+  if (arguments.Switch({"qk-layernorm"})) {
+    if (run.is_llama) draft.Set("/model/head_norms", true);
+    draft.Remark(run.is_llama ? "--qk-layernorm: norms of queries and keys only take time"
+                              : "--qk-layernorm: norms of queries and keys are left out");
+  }
   const bool has_biases = arguments.Unless({"disable-bias-linear"}, "add-bias-linear");
   if (run.is_llama && norm == "LayerNorm") draft.Remark("LayerNorm: played as RMSNorm");
   if (!run.is_llama && norm == "RMSNorm") draft.Remark("RMSNorm: played as LayerNorm");

@@ -278,7 +278,6 @@ constexpr NotCarried kNotCarried[] = {
     {"optimizer-cpu-offload", "the optimizer runs on the devices"},
     {"overlap-moe-expert-parallel-comm", "tokens are waited for, except during a shared expert"},
     {"overlap-param-gather-with-optimizer-step", "gathers begin only when the optimizer is done"},
-    {"qk-layernorm", "norms of queries and keys are left out"},
     {"reset-attention-mask", "tokens see all tokens before them, even of other documents"},
     {"spec", "layers are the standard ones"},
     {"standalone-embedding-stage", "the embedding is on the first stage"},

@@ -174,6 +174,8 @@ void SetAttention(ArgumentList& arguments, ScenarioDraft& draft, const MegatronR
 void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
   if (arguments.Switch({"cross-entropy-loss-fusion"}))
     draft.Set("/training/cross_entropy", "fused");
+  if (arguments.Switch({"use-transformer-engine-op-fuser"}))
+    draft.Set("/training/expert_kernels", "fused");
   if (!arguments.Unless({"no-gradient-accumulation-fusion"}, "gradient-accumulation-fusion"))
     draft.Set("/training/accumulation", "separate");
   const double attention = arguments.Number({"attention-dropout"}, 0, 1).value_or(0.1);

@@ -88,6 +88,7 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
                                               OptimizerKernels::kLoop};
   training.optimizer = kOptimizers[reader.At("optimizer").Choice()];
   training.fused_cross_entropy = reader.At("cross_entropy").Choice() == 1;
+  training.fused_experts = reader.At("expert_kernels").Choice() == 1;
   training.fused_accumulation = reader.At("accumulation").Choice() == 1;
   training.dropout = reader.At("dropout").Bool();
   training.metrics = reader.At("metrics").Whole<uint32_t>();
@@ -309,6 +310,9 @@ const ObjectShape& TrainingShape() {
         "\"foreach\""},
        {"cross_entropy", OneOf({"unfused", "fused"}), Default("\"unfused\""),
         "unfused: copies the logits in fp32", "\"fused\"", "of decoders"},
+       {"expert_kernels", OneOf({"separate", "fused"}), Default("\"separate\""),
+        "fused: the products of experts do SwiGLU, its biases and its casts themselves",
+        "\"fused\"", "of decoders"},
        {"accumulation", OneOf({"separate", "fused"}), Default("\"separate\""),
         "fused: the product of dW adds to the sum of gradients itself", "\"fused\""},
        {"dropout", TrueFalse(), Default("true"), "whether GPT has dropout; Llama has none", "false",

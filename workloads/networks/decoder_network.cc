@@ -117,6 +117,7 @@ class Decoder {
       Last().attributes.push_back(static_cast<double>(window));
     Last().whole_samples = true;
     if (model_.llama) Last().rotary = (model_.heads + groups) * size;
+    Last().has_extra = model_.llama && model_.head_norms;
     SetHeads(groups);
     y = builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
     return Residual(y, x, "projection", "residual 1");
@@ -200,7 +201,9 @@ class Decoder {
     Last().attributes = {static_cast<double>(experts.count)};
     y = Grouped(y, "experts up", 2 * experts.hidden, "experts up", MatrixRole::kExpertFirst);
     y = SwiGlu(y, experts.hidden, "experts swiglu");
+    Last().has_extra = experts.biased;
     y = Grouped(y, "experts down", model_.hidden, "experts down", MatrixRole::kExpertSecond);
+    Last().has_extra = experts.biased;
     y = Choices(NodeKind::kReturn, y, "results of experts", kept);
     Last().attributes = {static_cast<double>(experts.count)};
     if (experts.shared > 0) {

@@ -250,7 +250,8 @@ OrderedJson Qwen3Model(Config& config) {
   LlamaKeys llama = ReadLlama(config);
   ReadWindow(config, llama.layers, /*by_default=*/false, llama.keys);
   config.LeaveOut("attention_bias", false, "biases of attention are");
-  config.Remark("norms of queries and keys are left out");
+  llama.keys["head_norms"] = true;
+  config.Remark("norms of queries and keys only take time");
   return llama.keys;
 }
 
@@ -345,7 +346,8 @@ OrderedJson DeepSeekV3Model(Config& config) { return DeepSeekModel(config, /*is_
 OrderedJson GptOssModel(Config& config) {
   OrderedJson keys = MixtralModel(config);
   config.LeaveOut("attention_bias", true, "biases of attention are");
-  config.Remark("biases of experts and attention sinks are left out");
+  keys["experts"]["biased"] = true;
+  config.Remark("attention sinks are left out, biases of experts only take time");
   return keys;
 }
 

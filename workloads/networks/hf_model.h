@@ -3,9 +3,9 @@
 // We take the sizes that determine the work: layers, columns, heads, vocabulary, windows, experts,
 // latent attention. What our decoders cannot have is refused, naming its key (other activations,
 // windows in no regular order, experts in layers given by name). What only adds a little and is
-// left out (biases of attention, norms of queries and keys, the gate of shared experts), and
-// unknown keys, become remarks. Keys that change no sizes, such as those of rotary embeddings,
-// initialisation and sampling, are ignored.
+// left out (biases of attention, sinks, the gate of shared experts), and unknown keys, become
+// remarks. Keys that change no sizes, such as those of rotary embeddings, initialisation and
+// sampling, are ignored.
 //
 // Key names and defaults: huggingface/transformers, src/transformers/models/*/configuration_*.py.
 #pragma once

@@ -138,7 +138,11 @@ const ObjectShape& ExpertShape() {
        {"router", OneOf({"softmax", "sigmoid"}), Optional("the preset's, or softmax"),
         "how experts are scored; the scores become the weights of those chosen", "\"sigmoid\""},
        {"auxiliary_loss", ANumber(0, 1e6), Optional("the preset's, or 0.01"),
-        "weight of the loss that balances the experts", "0.001"}}};
+        "weight of the loss that balances the experts", "0.001"},
+       {"biased", TrueFalse(), Optional("the preset's, or false"),
+        "both products have a bias and SwiGLU is clamped; it only takes time, backends do not "
+        "compute it",
+        "true"}}};
   return shape;
 }
 
@@ -194,6 +198,7 @@ ExpertModel ReadExperts(const JsonReader& object, const std::optional<ExpertMode
   if (reader.Has("seed")) experts.seed = reader.At("seed").Whole<uint32_t>();
   if (reader.Has("router")) experts.sigmoid = reader.At("router").Choice() == 1;
   if (reader.Has("auxiliary_loss")) experts.auxiliary = reader.At("auxiliary_loss").Number();
+  if (reader.Has("biased")) experts.biased = reader.At("biased").Bool();
   CheckExperts(reader, experts);
   return experts;
 }
@@ -236,6 +241,10 @@ const ObjectShape& DecoderShape() {
         "every n-th layer has no window; 0: all layers have it", "2"},
        {"head_size", AWhole(0, 1 << 16), Optional("the preset's, or 0"),
         "columns per head; 0: hidden / heads", "128"},
+       {"head_norms", TrueFalse(), Optional("the preset's, or false"),
+        "RMS norms of each head's queries and keys (llama style); they only take time, backends "
+        "do not compute them",
+        "true"},
        {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
         "experts instead of MLPs (llama style)",
         R"({"count": 8, "per_token": 2, "hidden": 14336})"},
@@ -291,6 +300,7 @@ GptModel ReadModel(const JsonReader& object) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
   if (reader.Has("head_size")) model.head_size = reader.At("head_size").Whole<uint64_t>();
+  if (reader.Has("head_norms")) model.head_norms = reader.At("head_norms").Bool();
   if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
   if (model.experts && !model.llama)
     reader.Fail("\"experts\" are SwiGLUs without biases; expected \"style\": \"llama\"");

@@ -29,6 +29,9 @@ struct ExpertModel {
   std::optional<uint32_t> seed = std::nullopt;  // which experts are busy; 1 if left open
   bool sigmoid = false;                         // the router's scores; else softmax
   double auxiliary = 0.01;                      // weight of the loss that balances them
+  // Both products have a bias and SwiGLU's inputs are clamped. It only takes time: backends do not
+  // compute it.
+  bool biased = false;
 
   bool IsIn(uint32_t layer) const { return layer >= first_dense && (layer + 1) % every == 0; }
   std::vector<double> RoutingAttributes() const;
@@ -51,7 +54,8 @@ struct GptModel {
   uint64_t window = 0;        // tokens that a token sees, the last being itself; 0: all before it
   uint32_t global_every =
       0;  // the last of every so many layers sees all tokens before it; 0: none does
-  uint64_t head_size = 0;  // 0: hidden / heads
+  uint64_t head_size = 0;   // 0: hidden / heads
+  bool head_norms = false;  // RMS norms of each head's queries and keys, which only take time
   std::optional<ExpertModel> experts = std::nullopt;
 
   // Tokens after the next one that are predicted too, by a layer after the others (multi-token

@@ -38,6 +38,11 @@ GptModel WithWindows(GptModel model, uint64_t window, uint32_t every) {
   return model;
 }
 
+GptModel WithHeadNorms(GptModel model) {
+  model.head_norms = true;
+  return model;
+}
+
 GptModel Tied(GptModel model) {
   model.tied = true;
   return model;
@@ -90,8 +95,8 @@ std::vector<GptModel> DeepSeeks() {
   return models;
 }
 
-// Biases of attention and experts (gpt-oss), norms of queries and keys (Qwen3) and of results
-// (Grok) are left out; Llama 4's chunks of attention are windows here.
+// Biases of attention (gpt-oss) and norms of results (Grok) are left out; Llama 4's chunks of
+// attention are windows here.
 std::vector<GptModel> WithExpertsOnly() {
   const char* mixtral = "Jiang et al. 2024 (Mixtral of Experts), arXiv 2401.04088, Table 1";
   const char* mixtral_22b = "mistralai/Mixtral-8x22B-v0.1, config.json";
@@ -104,15 +109,15 @@ std::vector<GptModel> WithExpertsOnly() {
                   {.count = 8, .per_token = 2, .hidden = 14336}),
       WithExperts(Llama("mixtral-8x22b", 56, 6144, 48, 8, 16384, 32000, mixtral_22b), 128,
                   {.count = 8, .per_token = 2, .hidden = 16384}),
-      WithExperts(Llama("qwen3-30b-a3b", 48, 2048, 32, 4, 6144, 151936, qwen3), 128,
-                  {.count = 128, .per_token = 8, .hidden = 768}),
-      WithExperts(Llama("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, qwen3), 128,
-                  {.count = 128, .per_token = 8, .hidden = 1536}),
+      WithHeadNorms(WithExperts(Llama("qwen3-30b-a3b", 48, 2048, 32, 4, 6144, 151936, qwen3), 128,
+                                {.count = 128, .per_token = 8, .hidden = 768})),
+      WithHeadNorms(WithExperts(Llama("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, qwen3),
+                                128, {.count = 128, .per_token = 8, .hidden = 1536})),
       WithWindows(WithExperts(Llama("gpt-oss-20b", 24, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
-                              {.count = 32, .per_token = 4, .hidden = 2880}),
+                              {.count = 32, .per_token = 4, .hidden = 2880, .biased = true}),
                   128, 2),
       WithWindows(WithExperts(Llama("gpt-oss-120b", 36, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
-                              {.count = 128, .per_token = 4, .hidden = 2880}),
+                              {.count = 128, .per_token = 4, .hidden = 2880, .biased = true}),
                   128, 2),
       // Eight times 6,144, of which a gated MLP has two thirds.
       Tied(WithExperts(Llama("grok-1", 64, 6144, 48, 8, 32768, 131072, grok), 128,

@@ -128,6 +128,9 @@ struct NetworkNode {
   // kAttention: elements of a row that are first rotated by their positions (rotary embedding; it
   // only takes time, backends do not compute it).
   uint64_t rotary = 0;
+  // kAttention: these elements are normalised by head before. kSwiGlu: its operand is clamped.
+  // kGroupedProduct: a bias is added to each expert's result. All three only take time.
+  bool has_extra = false;
   // kAttention: sequence, groups, heads per group, head size, causal, window if any, ...
   // kJoinHeads: those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their
   // kernels. kDropout, kResidual: probability. Nodes of images: as their kernels

@@ -89,6 +89,10 @@ struct Training {
   // The loss reads logits as they are, and writes their gradient over them; else it makes copies in
   // fp32.
   bool fused_cross_entropy = false;
+  // SwiGLU of experts, what belongs to it, and casts of its results are parts of the grouped
+  // products: Transformer Engine's op fuser with cuDNN's kernels of 2026 (Megatron-LM,
+  // --use-transformer-engine-op-fuser).
+  bool fused_experts = false;
   // Products of dW add to the sum of gradients themselves (Megatron-LM's accumulation fusion).
   bool fused_accumulation = false;
   // How often the loss is computed once more from the logits, for people to watch.

@@ -30,8 +30,9 @@ double PairsOfToken(const NetworkNode& node);
 // Fused, backward computes the scores again: 2.5 times the flops of forward (FlashAttention-2).
 inline constexpr double kFusedBackwardPasses = 2.5;
 
-// Rotates Q and K by their positions, or their gradients back.
-void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor& x);
+// Q and K are normalised by head and rotated by their positions, as far as the model does that;
+// `back`: their gradients are.
+void TurnHeads(Plan& plan, uint32_t node, const Tensor& x, bool back);
 
 // context_rules.cc: the same where ranks share sequences.
 void ForwardSharedAttention(Plan& plan, uint32_t node);

@@ -32,13 +32,21 @@ Compute MakeAttention(const Plan& plan, uint32_t node, Kernel kernel, const Tens
   return compute;
 }
 
-// Rotates Q and K by their positions, or their gradients back.
-void AddRotary(Plan& plan, uint32_t node, const std::string& name, const Tensor& x) {
+void TurnHeads(Plan& plan, uint32_t node, const Tensor& x, bool back) {
   const NetworkNode& shape = plan.Node(node);
   if (shape.rotary == 0) return;
   const double share = static_cast<double>(shape.rotary) / static_cast<double>(x.columns);
-  const KernelCost cost = plan.costs().Rotary(plan.builder.LocalElements(x) * share);
-  plan.builder.AddMemoryOp(name, Kernel::kCopy, cost, {x.buffer}, {x.buffer});
+  const double elements = plan.builder.LocalElements(x) * share;
+  const ElementwiseCosts costs = plan.costs();
+  const auto add = [&](const char* name, const KernelCost& cost) {
+    plan.builder.AddMemoryOp(name, Kernel::kCopy, cost, {x.buffer}, {x.buffer});
+  };
+  // One kernel for Q and one for K.
+  const auto both = [](KernelCost cost) { return KernelCost{cost.bytes, 2 * cost.kernels}; };
+  if (shape.has_extra && !back) add("norms of heads", both(costs.Norm(elements, true, false)));
+  add(back ? "rotary backward" : "rotary", costs.Rotary(elements));
+  if (shape.has_extra && back)
+    add("norms of heads backward", both(costs.NormBackward(elements, true, false)));
 }
 
 namespace {
@@ -102,7 +110,7 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   const bool is_turned = plan.builder.tag().phase == Phase::kRecompute &&
                          plan.training.recomputation == Recomputation::kSelective &&
                          !plan.training.recomputed_ops.projections;
-  if (!is_turned) AddRotary(plan, node, "rotary", x);
+  if (!is_turned) TurnHeads(plan, node, x, /*back=*/false);
   const Tensor y = plan.MakeValue(node, x);
   const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),
                                               x.layout, DType::kFp32, SizeOf(DType::kFp32));
@@ -140,7 +148,7 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
   AddAttention(plan, node, op + " backward", Kernel::kAttentionBackward,
                fused ? FusedBackwardPasses(plan.Node(node)) : 2, 2, reads, {dx.buffer});
-  AddRotary(plan, node, "rotary backward", dx);
+  TurnHeads(plan, node, dx, /*back=*/true);
   plan.PassBack(node, dx);
 }
 

@@ -26,14 +26,16 @@ bool LooksForLargest(ProductRecipe recipe) {
   return recipe == ProductRecipe::kFp8Current || recipe == ProductRecipe::kNvfp4;
 }
 
-Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm) {
+// `is_free`: the kernel before it does it.
+Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm, bool is_free) {
   const ProductRecipe recipe = plan.training.products;
   PlanBuilder& builder = plan.builder;
   Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
                                      tensor.layout, TypeOf(recipe), Bytes(BytesOfCopy(recipe)));
   builder.AddMemoryOp(
       "cast " + tensor.name, Kernel::kCopy,
-      CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), follows_norm),
+      is_free ? KernelCost{0, 0}
+              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), follows_norm),
       {tensor.buffer}, {narrow.buffer});
   return narrow;
 }
@@ -77,16 +79,21 @@ KernelCost CostOfTurn(ProductRecipe recipe, double elements) {
 Tensor CastInput(Plan& plan, uint32_t node) {
   const Tensor& x = plan.Input(node);
   if (!IsNarrowNode(plan, node) || !PartialAxes(x.layout).empty()) return x;
-  const NodeKind from = plan.Node(plan.Node(node).inputs.front()).kind;
-  return Cast(plan, x, from == NodeKind::kNorm || from == NodeKind::kRmsNorm);
+  const NetworkNode& from = plan.Node(plan.Node(node).inputs.front());
+  return Cast(plan, x, from.kind == NodeKind::kNorm || from.kind == NodeKind::kRmsNorm,
+              plan.training.fused_experts && from.kind == NodeKind::kSwiGlu && from.of_choices);
 }
 
 Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {
   const bool casts = !IsNarrow(tensor.dtype) && IsNarrowNode(plan, node);
   const bool waits = casts && !PartialAxes(tensor.layout).empty();
-  Tensor moved =
-      plan.builder.Redistribute(casts && !waits ? Cast(plan, tensor, false) : tensor, layout);
-  return waits ? Cast(plan, moved, false) : moved;
+  // What SwiGLU of experts passes back.
+  const bool is_free =
+      plan.training.fused_experts && plan.Node(node).matrix &&
+      plan.network.matrices[*plan.Node(node).matrix].role == MatrixRole::kExpertFirst;
+  Tensor moved = plan.builder.Redistribute(
+      casts && !waits ? Cast(plan, tensor, false, is_free) : tensor, layout);
+  return waits ? Cast(plan, moved, false, is_free) : moved;
 }
 
 }  // namespace rehearse

@@ -44,7 +44,7 @@ class SharedAttention {
 
   void Forward() {
     const Tensor& x = plan_.Input(node_);
-    AddRotary(plan_, node_, "rotary", x);
+    TurnHeads(plan_, node_, x, /*back=*/false);
     if (context_.kind == ContextKind::kUlysses) {
       ForwardHeads(x);
       return;
@@ -72,7 +72,7 @@ class SharedAttention {
                                                        : BackwardRing(dy, x, dx),
               dx);
     }
-    AddRotary(plan_, node_, "rotary backward", dx);
+    TurnHeads(plan_, node_, dx, /*back=*/true);
     plan_.PassBack(node_, std::move(dx));
   }
 

@@ -68,20 +68,37 @@ void BackwardBiasGelu(Plan& plan, uint32_t node, const Tensor& dy) {
 }
 
 void ForwardSwiGlu(Plan& plan, uint32_t node) {
+  const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
   const Tensor y = plan.MakeValue(node, x);
-  plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kSwiGlu,
-                           plan.costs().SwiGlu(plan.builder.LocalElements(y)), {x.buffer},
-                           {y.buffer});
+  const ElementwiseCosts costs = plan.costs();
+  const double results = plan.builder.LocalElements(y);
+  const bool is_fused = shape.of_choices && plan.training.fused_experts;
+  if (shape.has_extra && !is_fused) {
+    plan.builder.AddMemoryOp("clamp " + x.name, Kernel::kCopy, costs.Clamp(results), {x.buffer},
+                             {x.buffer});
+  }
+  plan.builder.AddMemoryOp(shape.op, Kernel::kSwiGlu,
+                           is_fused ? costs.SwiGluInProduct(results) : costs.SwiGlu(results),
+                           {x.buffer}, {y.buffer});
   plan.State(node).value = y;
 }
 
 void BackwardSwiGlu(Plan& plan, uint32_t node, const Tensor& dy) {
+  const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
-  const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
-  plan.builder.AddMemoryOp(BackwardName(plan.Node(node)), Kernel::kSwiGluBackward,
-                           plan.costs().SwiGluBackward(plan.builder.LocalElements(dy)),
+  const Tensor dx = plan.MakeGradient(shape.inputs.front(), x.layout);
+  const ElementwiseCosts costs = plan.costs();
+  const double results = plan.builder.LocalElements(dy);
+  const bool is_fused = shape.of_choices && plan.training.fused_experts;
+  plan.builder.AddMemoryOp(BackwardName(shape), Kernel::kSwiGluBackward,
+                           is_fused ? costs.SwiGluInProductBackward(results)
+                                    : costs.SwiGluBackward(results, shape.of_choices),
                            {dy.buffer, x.buffer}, {dx.buffer});
+  if (shape.has_extra && !is_fused) {
+    plan.builder.AddMemoryOp("clamp backward", Kernel::kCopy, costs.ClampBackward(results),
+                             {dx.buffer}, {dx.buffer});
+  }
   plan.PassBack(node, dx);
 }
 

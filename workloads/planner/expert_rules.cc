@@ -330,6 +330,18 @@ void MultiplyGrouped(Plan& plan, uint32_t node, GemmMode mode, BufferId a, Buffe
   builder.AddCompute(shape.op + what, compute, reads, {c});
 }
 
+// To each expert's results, or its gradient from theirs.
+void AddBias(Plan& plan, uint32_t node, const Tensor& results, bool back) {
+  const NetworkNode& shape = plan.Node(node);
+  if (!shape.has_extra || plan.training.fused_experts) return;
+  const uint32_t experts = ExpertNode(&plan, node).rows().experts();
+  const double elements = plan.builder.LocalElements(results);
+  plan.builder.AddMemoryOp(shape.op + (back ? " bias backward" : " bias"), Kernel::kCopy,
+                           back ? plan.costs().ExpertBiasBackward(elements, experts)
+                                : plan.costs().ExpertBias(elements, experts),
+                           {results.buffer}, {results.buffer});
+}
+
 }  // namespace
 
 // Megatron-LM's router in fp32: cast, softmax, top-k, the map of choices and their histogram; the
@@ -409,6 +421,7 @@ void ForwardGroupedProduct(Plan& plan, uint32_t node) {
   const Tensor y = plan.builder.MakeTensor(shape.name, x.rows, shape.columns,
                                            ExpertNode(&plan, node).ResultOf(role));
   MultiplyGrouped(plan, node, GemmMode::kNT, x.buffer, weight, y.buffer, false);
+  AddBias(plan, node, y, /*back=*/false);
   plan.State(node).operand = x;
   plan.State(node).value = y;
 }
@@ -416,6 +429,7 @@ void ForwardGroupedProduct(Plan& plan, uint32_t node) {
 void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
+  AddBias(plan, node, gradient, /*back=*/true);
   const Tensor dy = ToOperand(plan, node, gradient, gradient.layout);
   const BufferId weight = plan.parameters.OperandBackward(matrix);
   Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);

@@ -33,10 +33,43 @@ KernelCost ElementwiseCosts::SwiGlu(double results) const {
   return {3 * results * element, 1};
 }
 
-// Eager: both factors' gradients and silu's, each of two arrays.
-KernelCost ElementwiseCosts::SwiGluBackward(double results) const {
-  if (style == KernelStyle::kEager) return {9 * results * element, 3};
-  return {5 * results * element, 1};
+// Eager: both factors' gradients and silu's, each of two arrays. Fused: dY, both operands and two
+// gradients, dY and one operand again; the weights' gradients read dY and both operands.
+KernelCost ElementwiseCosts::SwiGluBackward(double results, bool weighs) const {
+  switch (style) {
+    case KernelStyle::kEager:
+      return {9 * results * element, 3};
+    case KernelStyle::kFused:
+      return {(weighs ? 10 : 7) * results * element, weighs ? 2u : 1u};
+    case KernelStyle::kCompiled:
+      return {5 * results * element, 1};
+  }
+  return {};
+}
+
+// Each operand is read and written; both are joined.
+KernelCost ElementwiseCosts::Clamp(double results) const {
+  if (style == KernelStyle::kCompiled) return {0, 0};
+  return {8 * results * element, 3};
+}
+
+// Of one operand a comparison (a byte of mask) and a choice, of the other two comparisons, their
+// conjunction and a choice; both gradients are joined.
+KernelCost ElementwiseCosts::ClampBackward(double results) const {
+  if (style == KernelStyle::kCompiled) return {0, 0};
+  return {results * (11 * element + 8), 7};
+}
+
+// The product with the weights (4), the sum (8), the join (8), and the cast back.
+KernelCost ElementwiseCosts::ExpertBias(double elements, uint32_t experts) const {
+  if (style == KernelStyle::kCompiled) return {2 * elements * element, 1};
+  return {elements * (20 + element + CastBytes(element)), 2 * experts + 2};
+}
+
+// Cast, cast back, join; products with the weights and the bias (8 each) and their sums (4 each).
+KernelCost ElementwiseCosts::ExpertBiasBackward(double elements, uint32_t experts) const {
+  if (style == KernelStyle::kCompiled) return {elements * element, 1};
+  return {elements * (24 + 2 * element + 2 * CastBytes(element)), 6 * experts + 2};
 }
 
 // A byte of mask per element.
@@ -110,10 +143,10 @@ LossCosts CostsOfCrossEntropy(const Training& training, double elements, double 
     costs.backward = {elements * (20 + cast), 3};
     return costs;
   }
-  // Megatron-LM: convert and maximum (4); subtract and exponentiate (8), sum (4); then normalise
-  // (8), scale (8) and convert the gradient back.
+  // Megatron-LM (megatron/core/tensor_parallel/cross_entropy.py): convert and maximum (4); subtract
+  // (8), exponentiate (8), sum (4); then normalise (8), scale (8) and convert the gradient back.
   costs.maximum = {elements * (cast + 4), 2};
-  costs.exponentials = {elements * 12, 2};
+  costs.exponentials = {elements * 20, 3};
   costs.backward = {elements * (16 + cast), 3};
   return costs;
 }

@@ -4,7 +4,10 @@
 //
 //   fused     bias, GELU, dropout and residual in hand-written kernels: Megatron-LM's
 //             fused_bias_gelu.py and fused_bias_dropout.py; norms and SwiGLU as in Apex and
-//             Transformer Engine. Q, K and V are copied separately.
+//             Transformer Engine. Q, K and V are copied separately. Backward, SwiGLU's two
+//             gradients are joined by torch.cat, so that what both need is read twice; clamps and
+//             biases of experts are PyTorch's own kernels (Megatron-LM, megatron/core/fusions/
+//             fused_bias_swiglu.py and fused_bias_geglu.py, transformer/moe/experts.py).
 //   eager     PyTorch, one kernel per operation: biases in the product's epilogue (addmm), Q, K and
 //             V as views; dropout and sum separate; silu and product separate; an RMS norm as in
 //             Llama's modeling_llama.py: cast, square, mean, scale, cast, gain.
@@ -36,9 +39,19 @@ struct ElementwiseCosts {
   KernelCost BiasBackward(double elements, uint32_t pieces) const;
   KernelCost BiasGelu(double elements) const;
   KernelCost BiasGeluBackward(double elements) const;
-  // With so many results.
+  // With so many results. `weighs`: they are multiplied by routers' weights, whose gradients are
+  // found too.
   KernelCost SwiGlu(double results) const;
-  KernelCost SwiGluBackward(double results) const;
+  KernelCost SwiGluBackward(double results, bool weighs) const;
+  // As part of the products before and after it, which write and read its operands.
+  KernelCost SwiGluInProduct(double results) const { return {results * element, 0}; }
+  KernelCost SwiGluInProductBackward(double results) const { return {3 * results * element, 0}; }
+  // Limits both of SwiGLU's operands (gpt-oss), of so many results.
+  KernelCost Clamp(double results) const;
+  KernelCost ClampBackward(double results) const;
+  // Adds each expert's bias, times the routers' weights in fp32, to its rows.
+  KernelCost ExpertBias(double elements, uint32_t experts) const;
+  KernelCost ExpertBiasBackward(double elements, uint32_t experts) const;
   KernelCost Dropout(double elements) const;  // and backward
   KernelCost Residual(double elements) const;
   KernelCost ResidualBackward(double elements) const;

@@ -86,16 +86,16 @@ TEST(MegatronImportTest, Llama3WithContextParallelismIsTheScenarioByHand) {
   const ImportedScenario imported = ImportMegatron(kLlama3, "llama3.sh", "dgx-h200:nodes=8");
   EXPECT_EQ(DescribeRun(imported.text), DescribeRun(R"({
     "name": "hand", "software": "megatron-core", "cluster": "dgx-h200:nodes=8",
-    "model": {"preset": "llama-3-8b"},
+    "model": {"preset": "llama-3-8b", "head_norms": true},
     "training": {"batch": 128, "sequence": 8192, "micro_batches": 4, "recomputation": "none",
                  "products": "fp8", "narrow_parameters": true, "cross_entropy": "fused",
                  "attention": "cudnn"},
     "strategy": {"kind": "combined", "context": 2, "shard": 32, "zero": 1,
                  "overlap_gradients": true, "overlap_parameter_gathers": true}})"));
   EXPECT_THAT(imported.remarks,
-              ElementsAre("a vocabulary of 128256 tokens, that of meta-llama/Meta-Llama-3-8B",
+              ElementsAre("--qk-layernorm: norms of queries and keys only take time",
+                          "a vocabulary of 128256 tokens, that of meta-llama/Meta-Llama-3-8B",
                           HasSubstr("not supported: --tp-comm-overlap; "),
-                          "not supported: --qk-layernorm; norms of queries and keys are left out",
                           "not understood: --some-new-switch, --another 4"));
 }
 

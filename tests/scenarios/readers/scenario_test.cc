@@ -55,12 +55,12 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
     changes.emplace_back("simulator.slowdown={}");  // figures of families come and go
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula", "none"), "75ee1165dd7a4ea5");
-  EXPECT_EQ(hash("fluid", "none"), "ca573368416380e9");
-  EXPECT_EQ(hash("step", "none"), "9d76ea9d0aa5ea39");
-  EXPECT_EQ(hash("formula", "auto"), "72541ae972ee45e5");
-  EXPECT_EQ(hash("fluid", "auto"), "fcc57d20b58104e7");
-  EXPECT_EQ(hash("step", "auto"), "ce827972dc7c1f66");
+  EXPECT_EQ(hash("formula", "none"), "87b607c273582030");
+  EXPECT_EQ(hash("fluid", "none"), "d4cf915f150b5256");
+  EXPECT_EQ(hash("step", "none"), "c036c78bdc508665");
+  EXPECT_EQ(hash("formula", "auto"), "7af610b027a53813");
+  EXPECT_EQ(hash("fluid", "auto"), "91add6259191f60c");
+  EXPECT_EQ(hash("step", "auto"), "87e7408fb3b63237");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {

@@ -83,7 +83,7 @@ TEST(HfModelTest, MixtralHasItsExperts) {
   EXPECT_DOUBLE_EQ(model.model.experts->auxiliary, 0.02);
 }
 
-TEST(HfModelTest, QwensExpertsAndNormsThatAreLeftOut) {
+TEST(HfModelTest, QwensExpertsAndNormsThatOnlyTakeTime) {
   const HfModel model = Read(R"({"model_type": "qwen3_moe", "num_hidden_layers": 48,
     "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
     "intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128,
@@ -91,7 +91,7 @@ TEST(HfModelTest, QwensExpertsAndNormsThatAreLeftOut) {
     "sliding_window": null, "use_sliding_window": false, "max_window_layers": 48,
     "vocab_size": 151936})");
   ExpectAsPreset(model, "qwen3-30b-a3b");
-  EXPECT_THAT(model.remarks, ::testing::ElementsAre("norms of queries and keys are left out"));
+  EXPECT_THAT(model.remarks, ::testing::ElementsAre("norms of queries and keys only take time"));
 }
 
 TEST(HfModelTest, DeepSeekHasLatentAttentionAndALayerThatLooksAhead) {

@@ -50,17 +50,72 @@ std::map<std::string, Compute> Kernels(const GptModel& model, const Training& tr
 
 TEST(KernelCostsTest, EagerSwiGluWritesAndReadsOneArrayMore) {
   // Fused reads gate and up and writes: 3 arrays of m×f. Eager: silu reads and writes 2, the
-  // product 3. Backward, fused: dY, gate, up and two gradients are 5; eager: three kernels of 3
-  // each.
+  // product 3. Backward, compiled: dY, gate, up and two gradients are 5; fused: the halves that
+  // torch.cat joins each read what they need, 2 more; eager: three kernels of 3 each.
   const double array = 2 * kTokens * kFeedForward;
   for (const auto& [style, forward, backward, launches] :
-       {std::tuple(KernelStyle::kFused, 3, 5, 1u), std::tuple(KernelStyle::kEager, 5, 9, 2u),
+       {std::tuple(KernelStyle::kFused, 3, 7, 1u), std::tuple(KernelStyle::kEager, 5, 9, 2u),
         std::tuple(KernelStyle::kCompiled, 3, 5, 1u)}) {
     const auto kernels = Kernels(Model(true), Steps(style));
     EXPECT_EQ(kernels.at("swiglu").bytes.value(), forward * array);
     EXPECT_EQ(kernels.at("swiglu").kernels, launches);
     EXPECT_EQ(kernels.at("swiglu backward").bytes.value(), backward * array);
   }
+}
+
+// A model with experts whose second products' results have a bias, and clamped SwiGLUs.
+GptModel ExpertsModel(bool biased) {
+  GptModel model = Model(true);
+  model.head_norms = true;
+  model.experts =
+      ExpertModel{.count = 4, .per_token = 2, .hidden = static_cast<uint64_t>(kFeedForward)};
+  model.experts->biased = biased;
+  return model;
+}
+
+TEST(KernelCostsTest, BiasesAndClampsOfExpertsAreKernelsOfTheirOwn) {
+  const double rows = 2 * kTokens;  // of choices
+  const double results = rows * kFeedForward;
+  const double elements = rows * kHidden;
+  const auto kernels = Kernels(ExpertsModel(true), Steps(KernelStyle::kFused));
+  // Two clamps (2 of 2 arrays), the join of both (4).
+  EXPECT_EQ(kernels.at("clamp experts up").bytes.value(), 8 * 2 * results);
+  // Of the gate: a mask (3 bytes) and a choice (5); of the other: two masks, their conjunction (3
+  // each) and a choice (5); the join (8).
+  EXPECT_EQ(kernels.at("clamp backward").bytes.value(), 30 * results);
+  // Weighted bias (4), sum (2 + 4 + 4), join (8), cast (6).
+  EXPECT_EQ(kernels.at("experts down bias").bytes.value(), 28 * elements);
+  EXPECT_EQ(kernels.at("experts down bias").kernels, 2 * 4 + 2u);
+  // Two casts (6 each) and the join (4); two products (8 each) and their sums (4 each).
+  EXPECT_EQ(kernels.at("experts down bias backward").bytes.value(), 40 * elements);
+  // With the gradients of the routers' weights: dY, gate and up once more.
+  EXPECT_EQ(kernels.at("experts swiglu backward").bytes.value(), 10 * 2 * results);
+  EXPECT_EQ(Kernels(ExpertsModel(false), Steps(KernelStyle::kFused)).count("experts down bias"),
+            0u);
+}
+
+TEST(KernelCostsTest, FusedExpertsLeaveOnlyWhatIsWrittenBesides) {
+  Training training = Steps(KernelStyle::kFused);
+  training.fused_experts = true;
+  training.products = ProductRecipe::kMxfp8;
+  const double results = 2 * kTokens * kFeedForward;
+  const auto kernels = Kernels(ExpertsModel(true), training);
+  EXPECT_EQ(kernels.at("experts swiglu").bytes.value(), 2 * results);
+  EXPECT_EQ(kernels.at("experts swiglu").kernels, 0u);
+  EXPECT_EQ(kernels.at("experts swiglu backward").bytes.value(), 3 * 2 * results);
+  EXPECT_EQ(kernels.at("cast experts swiglu").bytes.value(), 0);
+  EXPECT_GT(kernels.at("cast tokens of experts").bytes.value(), 0);
+  EXPECT_EQ(kernels.count("clamp experts up"), 0u);
+  EXPECT_EQ(kernels.count("experts down bias"), 0u);
+}
+
+TEST(KernelCostsTest, NormsOfHeadsReadAndWriteQueriesAndKeys) {
+  const auto kernels = Kernels(ExpertsModel(false), Steps(KernelStyle::kFused));
+  // As many elements as rotary embeddings turn, both read and written.
+  EXPECT_EQ(kernels.at("norms of heads").bytes.value(), kernels.at("rotary").bytes.value());
+  EXPECT_EQ(kernels.at("norms of heads backward").bytes.value(),
+            2.5 * kernels.at("rotary").bytes.value());
+  EXPECT_EQ(Kernels(Model(true), Steps(KernelStyle::kFused)).count("norms of heads"), 0u);
 }
 
 TEST(KernelCostsTest, TheResidualOfGptDropsOutInOneKernelOrTwo) {
@@ -91,6 +146,10 @@ TEST(KernelCostsTest, TheLossCopiesLogitsInFp32UnlessItIsFused) {
   const auto backward = [&](const Training& training) {
     return Kernels(Model(true), training).at("cross entropy backward").bytes.value() / logits;
   };
+  // Forward, a copy (2 + 4) and its maximum (4); subtract (8), exponentiate (8), sum (4).
+  const auto megatron = Kernels(Model(true), Steps(KernelStyle::kFused));
+  EXPECT_EQ(megatron.at("loss maximum").bytes.value() / logits, 10);
+  EXPECT_EQ(megatron.at("cross entropy").bytes.value() / logits, 20);
   // Normalise (8) and scale (8) in fp32, to bf16 (4 + 2).
   EXPECT_EQ(backward(Steps(KernelStyle::kFused)), 22);
   // Zeros for the picked one (4), log_softmax' (16), to bf16 (6).
