@@ -55,7 +55,8 @@ void ReadRecomputed(const JsonReader& reader, Training* training) {
     ops.Fail("says what is computed again, but \"recomputation\" is not \"selective\"");
   RecomputedOps& again = training->recomputed_ops;
   for (const JsonReader& op : ops.Elements()) {
-    bool* const of[] = {&again.attention, &again.activations, &again.norms, &again.projections};
+    bool* const of[] = {&again.attention,   &again.activations, &again.norms,
+                        &again.projections, &again.output,      &again.first};
     *of[op.Choice()] = true;
   }
 }
@@ -278,7 +279,8 @@ const ObjectShape& TrainingShape() {
         "its first; one number for all stages, or one for each",
         "[4]"},
        {"recomputed_ops",
-        ListOf(OneOf({"core-attention", "activations", "norms", "latent-projections"})),
+        ListOf(OneOf({"core-attention", "activations", "norms", "latent-projections",
+                      "attention-output", "first-products"})),
         Optional("unfused attention only"),
         "with selective recomputation: what is dropped and computed again in each layer",
         R"(["norms", "activations"])", "of decoders"},

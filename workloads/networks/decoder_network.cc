@@ -97,8 +97,7 @@ class Decoder {
     if (model_.latent) {
       const LatentCore core{model_.heads, training_.sequence, model_.WindowOf(layer)};
       y = AddLatentCore(*model_.latent, core, y, &network_, &builder_);
-      y = builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
-      return Residual(y, x, "projection", "residual 1");
+      return AttentionOutput(y, x);
     }
     y = builder_.Product(y, "qkv", columns, "q, k, v", MatrixRole::kQkv);
     SetHeads(groups);
@@ -119,8 +118,16 @@ class Decoder {
     if (model_.llama) Last().rotary = (model_.heads + groups) * size;
     Last().has_extra = model_.llama && model_.head_norms;
     SetHeads(groups);
-    y = builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
-    return Residual(y, x, "projection", "residual 1");
+    return AttentionOutput(y, x);
+  }
+
+  uint32_t AttentionOutput(uint32_t y, uint32_t x) {
+    const uint32_t begin =
+        builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
+    const uint32_t end = Residual(begin, x, "projection", "residual 1");
+    for (uint32_t node = begin; node <= end; ++node)
+      network_.nodes[node].part = LayerPart::kAttentionOutput;
+    return end;
   }
 
   void SetHeads(uint64_t groups) {

@@ -65,9 +65,18 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
     case NodeKind::kJoinHeads:
       return ops.projections;
     case NodeKind::kProduct:
-      return ops.projections && network.matrices[*node.matrix].role == MatrixRole::kUp;
+    case NodeKind::kGroupedProduct:
+      switch (network.matrices[*node.matrix].role) {
+        case MatrixRole::kUp:
+          return ops.projections;
+        case MatrixRole::kFirst:
+        case MatrixRole::kExpertFirst:
+          return ops.first;
+        default:
+          return ops.output && node.part == LayerPart::kAttentionOutput;
+      }
     default:
-      return false;
+      return ops.output && node.part == LayerPart::kAttentionOutput;
   }
 }
 

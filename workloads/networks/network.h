@@ -110,6 +110,9 @@ struct Window {
   uint64_t OutWidth() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
+// What selective recomputation has to tell apart beyond kinds of nodes.
+enum class LayerPart : uint8_t { kOther, kAttentionOutput };
+
 struct NetworkNode {
   NodeKind kind = NodeKind::kInput;
   std::string name;         // of the value: "q, k, v"
@@ -141,7 +144,8 @@ struct NetworkNode {
   uint64_t units = 0;
   std::string unit_name;
   bool whole_samples = false;  // rows of one sample must stay together: attention, images
-  bool of_choices = false;     // has a row for each kept choice of a token, not for each token
+  LayerPart part = LayerPart::kOther;
+  bool of_choices = false;  // has a row for each kept choice of a token, not for each token
 };
 
 // Layers that a network stands for without having them (workloads/planner/fewer_layers.h).

@@ -22,8 +22,10 @@ struct RecomputedOps {
   bool activations = false;  // between the matrices of an MLP
   bool norms = false;
   bool projections = false;  // in latent attention, from short vectors to heads
+  bool output = false;       // of attention: its projection and the residual sum behind it
+  bool first = false;        // the first products of MLPs and experts
 
-  bool Any() const { return attention || activations || norms || projections; }
+  bool Any() const { return attention || activations || norms || projections || output || first; }
 };
 
 // How element-wise work is run, which determines its kernels and their memory traffic, but never

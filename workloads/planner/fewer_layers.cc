@@ -95,7 +95,7 @@ class LayerComparison {
         a.matrix.has_value() != b.matrix.has_value() || !AreEqual(a.window, b.window) ||
         a.kernels != b.kernels || a.rotary != b.rotary || a.has_extra != b.has_extra ||
         a.attributes != b.attributes || a.units != b.units || a.unit_name != b.unit_name ||
-        a.whole_samples != b.whole_samples || a.of_choices != b.of_choices ||
+        a.whole_samples != b.whole_samples || a.part != b.part || a.of_choices != b.of_choices ||
         a.inputs.size() != b.inputs.size() || a.vectors.size() != b.vectors.size())
       return false;
     // From this layer or the one before it.

@@ -88,10 +88,11 @@ TEST(RecomputationExecutionTest, OpsThatAreMadeAgainGiveTheSerialNumbers) {
     Training training = TrainingOf(2);
     const Network network = Decoder(training, style);
     std::map<uint32_t, StepNumbers> serial;  // by chunks
-    for (const uint32_t ops : {1u, 2u, 4u, 8u, 15u}) {
+    for (const uint32_t ops : {1u, 2u, 4u, 8u, 16u, 32u, 55u, 63u}) {
       if (ops == 8 && style != Style::kLatent) continue;
       training.recomputation = Recomputation::kSelective;
-      training.recomputed_ops = {(ops & 1) != 0, (ops & 2) != 0, (ops & 4) != 0, (ops & 8) != 0};
+      training.recomputed_ops = {(ops & 1) != 0, (ops & 2) != 0,  (ops & 4) != 0,
+                                 (ops & 8) != 0, (ops & 16) != 0, (ops & 32) != 0};
       const std::vector<Strategy> strategies = Strategies(network, style != Style::kLatent);
       for (const Strategy& strategy : strategies) {
         SCOPED_TRACE(
