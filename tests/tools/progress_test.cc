@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/sanitizers.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -17,6 +18,9 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+
+// How long the program is let run before it is interrupted: enough to be at work.
+constexpr double kSeconds = kIsSanitized ? 12 : 2;
 
 class InterruptedProgramTest : public ProgramTest {
  protected:
@@ -42,7 +46,7 @@ class InterruptedProgramTest : public ProgramTest {
 
 TEST_F(InterruptedProgramTest, ASweepPrintsThePointsThatAreDone) {
   WriteLongStudy();
-  EXPECT_EQ(InterruptAfter(2, "sweep study.json"), 130);
+  EXPECT_EQ(InterruptAfter(kSeconds, "sweep study.json"), 130);
   EXPECT_THAT(Out(), ContainsRegex("^long   [0-9]+ points of 20000: interrupted\n"));
   EXPECT_THAT(Err(),
               AllOf(StartsWith("rehearse: interrupted: "),
@@ -58,10 +62,10 @@ TEST_F(InterruptedProgramTest, ASearchSaysHowItGoesOn) {
   scenario["search"]["default_axes"] = false;
   scenario["search"]["decide"] = "simulation";
   Write("search.json", scenario.dump());
-  EXPECT_EQ(InterruptAfter(2, "search search.json"), 130);
+  EXPECT_EQ(InterruptAfter(kSeconds, "search search.json"), 130);
   EXPECT_THAT(Err(), AllOf(HasSubstr(" points that were looked at, of 2000; with --results FILE"),
                            HasSubstr("the same command goes on there")));
-  EXPECT_EQ(InterruptAfter(2, "search search.json --results kept.sqlite"), 130);
+  EXPECT_EQ(InterruptAfter(kSeconds, "search search.json --results kept.sqlite"), 130);
   EXPECT_THAT(Err(), HasSubstr("kept in kept.sqlite; the same command goes on there"));
 }
 
@@ -81,8 +85,8 @@ TEST_F(InterruptedProgramTest, AnExecutionReportsTheStepsThatWereMeasured) {
 }
 
 TEST_F(InterruptedProgramTest, ATrainingThatIsCutIsShownWithOneStepTimed) {
-  EXPECT_EQ(InterruptAfter(2, "execute '" + Shipped("cpu-data-parallel") +
-                                  "' --steps 100000 --repeat 100000 --format json"),
+  EXPECT_EQ(InterruptAfter(kSeconds, "execute '" + Shipped("cpu-data-parallel") +
+                                         "' --steps 100000 --repeat 100000 --format json"),
             130);
   const auto result = nlohmann::json::parse(Out());
   EXPECT_EQ(result["repeat_seconds"].size(), 1u);
@@ -104,8 +108,9 @@ class TerminalTest : public InterruptedProgramTest {
  protected:
   std::string Typescript(const std::string& variables) const {
     EXPECT_EQ(Shell("env -u OMPI_COMM_WORLD_RANK -u SLURM_PROCID " + variables +
-                    " script -qec \"timeout --foreground -s INT 3 '$rehearse' sweep study.json "
-                    "--out kept; rm -r kept\" log.txt > out.txt 2>&1"),
+                    " script -qec \"timeout --foreground -s INT " + std::to_string(kSeconds) +
+                    " '$rehearse' sweep study.json --out kept; rm -r kept\" log.txt > out.txt "
+                    "2>&1"),
               0);
     return Out();
   }

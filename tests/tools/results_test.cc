@@ -67,7 +67,10 @@ TEST_F(ResultsCommandTest, ASweepThatWasKilledLosesNoMoreThanWhatItWasSimulating
   // Everything that was kept is intact, and so is what is made from it.
   const Outcome resumed = Execute("sweep long.json --results r.sqlite --resume --format csv");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(resumed.err, "");
+  // Nothing but progress, on a slow machine.
+  std::istringstream printed(resumed.err);
+  for (std::string line; std::getline(printed, line);)
+    EXPECT_TRUE(line.starts_with("rehearse: sweeping: ")) << line;
   EXPECT_EQ(resumed.out, Execute("sweep long.json --format csv").out);
   EXPECT_EQ(PointsIn("r.sqlite"), 400u);
 }
