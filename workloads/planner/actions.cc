@@ -34,6 +34,13 @@ std::vector<uint32_t> StagePlaces::StagesOf(uint32_t rank) const {
   return own;
 }
 
+bool StagePlaces::IsLooped() const {
+  if (copies > 1 || !HasSeveralOnARank()) return false;
+  for (uint32_t stage = 0; stage < stages(); ++stage)
+    if (rank_of[stage] != stage % ranks) return false;
+  return true;
+}
+
 StagePlaces OneStageARank(uint32_t stages) { return Looped(stages, 1); }
 
 StagePlaces Looped(uint32_t ranks, uint32_t a_rank) {

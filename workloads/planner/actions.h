@@ -62,6 +62,7 @@ struct StagePlaces {
   // The stages of a rank, lowest first.
   std::vector<uint32_t> StagesOf(uint32_t rank) const;
   bool HasSeveralOnARank() const { return stages() > ranks; }
+  bool IsLooped() const;  // as Looped() makes it, with several stages per rank
 };
 // Stage s on rank s.
 StagePlaces OneStageARank(uint32_t stages);

@@ -2,11 +2,12 @@
 // Megatron-Core's DistributedDataParallel and distributed optimizer (docs.nvidia.com/megatron-core,
 // DistributedDataParallelConfig). A bucket is full when it has `bucket_elements` or more; matrices
 // fill it in the order in which their gradients come. Its sum begins when the last of them is
-// there. Without overlap there is one bucket for all.
+// there, with several stages on a rank when a whole stage is (SumStage). Without overlap there is
+// one bucket for all.
 //
 // Gathers beside the forward pass are those of the previous step: each step begins with updated
 // shares, gathers the first bucket, which is waited for, and at the first use of each bucket the
-// next one.
+// next one. A rank with several stages gathers whole stages (GatherStage).
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -21,7 +22,11 @@ using Issue = PlanBuilder::Issue;
 void Parameters::MakeBuckets() {
   const bool is_asked = strategy_.bucket_elements > 0 || strategy_.gathers_beside_forward;
   if (!is_asked) return;
-  for (const Stage* stage : stages_) MakeBucketsOf(*stage);
+  for (uint32_t stage = 0; stage < stages_.size(); ++stage) {
+    const size_t first = buckets_.size();
+    MakeBucketsOf(*stages_[stage]);
+    for (size_t bucket = first; bucket < buckets_.size(); ++bucket) buckets_[bucket].stage = stage;
+  }
 }
 
 // Each stage of a rank has its own buckets, whose gradients and first uses come together.
@@ -52,7 +57,18 @@ void Parameters::MakeBucketsOf(const Stage& stage) {
 
 void Parameters::EndInBucket(uint32_t index) {
   Bucket& bucket = buckets_[matrices_[index].bucket];
-  if (++bucket.ended == bucket.matrices.size()) SumBucket(bucket, Issue::kAsynchronous);
+  if (++bucket.ended == bucket.matrices.size() && !sums_by_stage_)
+    SumBucket(bucket, Issue::kAsynchronous);
+}
+
+void Parameters::SumStage(uint32_t stage) {
+  if (!sums_by_stage_ || !strategy_.asynchronous_data_gradient) return;
+  for (Bucket& bucket : buckets_) {
+    const bool is_complete = bucket.ended == bucket.matrices.size();
+    if (bucket.stage != stage || bucket.is_summed || !is_complete) continue;
+    bucket.is_summed = true;
+    SumBucket(bucket, Issue::kAsynchronous);
+  }
 }
 
 void Parameters::SumBucket(const Bucket& bucket, Issue issue) {
@@ -112,6 +128,12 @@ void Parameters::Freshen(uint32_t index) {
   GatherBucket(&buckets_[bucket], Issue::kAsynchronous);
   const uint32_t next = buckets_[bucket].next;
   if (next != kNone) GatherBucket(&buckets_[next], Issue::kAsynchronous);
+}
+
+void Parameters::GatherStage(uint32_t stage) {
+  if (!strategy_.gathers_beside_forward) return;
+  for (size_t bucket = buckets_.size(); bucket-- > 0;)
+    if (buckets_[bucket].stage == stage) GatherBucket(&buckets_[bucket], Issue::kAsynchronous);
 }
 
 void Parameters::GatherUpdated() {

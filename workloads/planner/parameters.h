@@ -84,6 +84,13 @@ class Parameters {
   // Throws Error if shares are gathered after the update: they would have to be gathered again.
   void set_validation(AdamAgain validation);
 
+  // Sums of gradients wait for SumStage.
+  void set_sums_by_stage(bool sums_by_stage) { sums_by_stage_ = sums_by_stage; }
+  // Begins to sum the gradients in buckets that are complete, of the rank's `stage`-th stage.
+  void SumStage(uint32_t stage);
+  // Begins to gather what an earlier step has updated in shares of the rank's `stage`-th stage, if
+  // that is done beside the forward pass, in the order in which that uses it.
+  void GatherStage(uint32_t stage);
   void Synchronize();
   // Does the norm of all gradients, Adam, and the all-gathers of what stages 1 and 2 have updated
   // in shares.
@@ -95,9 +102,11 @@ class Parameters {
   // the last ones of a stage in its first bucket.
   struct Bucket {
     std::vector<uint32_t> matrices;
+    uint32_t stage = 0;     // of the rank's
     uint32_t next = kNone;  // on the way forward, in the same stage
     uint32_t ended = 0;
     bool is_gathered = false;
+    bool is_summed = false;
   };
   struct Matrix {
     MatmulResult places;
@@ -225,6 +234,7 @@ class Parameters {
   const Strategy& strategy_;
   const Training& training_;
   const std::vector<const Stage*> stages_;
+  bool sums_by_stage_ = false;
   const Stage* stage_;  // the one being worked on
   PlanBuilder& plan_;
   std::vector<uint32_t> pure_data_;      // axes along which no parameter is split or shared

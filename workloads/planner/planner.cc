@@ -201,7 +201,8 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
                  pipeline.overlaps_messages,
                  pipeline.batches_messages,
                  pipeline.pairs_passes,
-                 pipeline.validation};
+                 pipeline.validation,
+                 places.IsLooped()};
   // Of micro-batches that are kept once, some are still planned.
   CheckSize(step, std::min(network.micro_batches, few_micro_batches), place);
   step.rests = RestsOf(network, step.strategy);

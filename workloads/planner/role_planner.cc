@@ -29,6 +29,7 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
       streams_(&builder_) {
   plan_.expert_rank = step.expert_rank;
   if (communicators->pipeline_ranks() > 1) parameters_.set_validation(step.validation);
+  parameters_.set_sums_by_stage(step.aligns_data_traffic);
   builder_.set_runs_chunks(step.strategy.chunks > 1, !step.strategy.chunks_overlap_backward);
   builder_.set_host_launch(step.training.host_launch);
   if (const auto& context = step.strategy.context)
@@ -51,6 +52,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
   for (size_t i = 0; i < actions.size(); ++i) {
     if (MakesWeightGradients(actions[i])) last_gradients[actions[i].stage] = i;
   }
+  DataTraffic traffic = DataTrafficOf(actions);
   std::vector<Mark> marks;  // where the last three blocks begin
   std::optional<Repeat> repeat;
   for (uint32_t i = 0; i < actions.size(); ++i) {
@@ -69,6 +71,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
         i += repeat->times * period->length;
       }
     }
+    BeginGathers(actions[i], i, &traffic);
     PlannerOf(actions[i]).Await(actions[i]);
     const bool begins_block = period && !repeat && i + 1 >= period->begin &&
                               (i + 1 - period->begin) % period->length == 0;
@@ -78,17 +81,67 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
       if (step_.overlaps_messages && i + 2 < actions.size())
         PlannerOf(actions[i + 2]).Await(actions[i + 2]);
       DoTogether(actions[i], backward, last_gradients[backward.stage] == i + 1);
-      ++i;
+      BeginSums(++i, &traffic);
       continue;
     }
     if (step_.overlaps_messages && i + 1 < actions.size()) {
       PlannerOf(actions[i + 1]).Await(actions[i + 1]);
     }
     Do(actions[i], last_gradients[actions[i].stage] == i);
+    BeginSums(i, &traffic);
   }
   for (const StagePlanner& stage : stages_) CHECK(stage.HasNone());
   if (repeat && !CanBeSaid(builder_.role(), *repeat)) return std::nullopt;
   return builder_.Build();
+}
+
+// Gathers and sums of whole stages, as Megatron-LM's interleaved schedule begins them (param_sync_func
+// and grad_sync_func in NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py). A rank
+// gathers its first two stages when it begins, and each of the others when it begins the one before
+// it; it sums a stage when its gradients are complete. The r-th rank gathers r micro-batches earlier
+// and sums r micro-batches later, so that all ranks do, and are slowed down by it, at the same time.
+RolePlanner::DataTraffic RolePlanner::DataTrafficOf(const std::vector<Action>& actions) const {
+  DataTraffic traffic;
+  if (!step_.aligns_data_traffic) return traffic;
+  std::vector<size_t> forwards;
+  std::vector<size_t> gradients;
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (actions[i].kind == ActionKind::kForward) forwards.push_back(i);
+    if (MakesWeightGradients(actions[i])) gradients.push_back(i);
+  }
+  if (forwards.empty() || gradients.empty()) return traffic;
+  const size_t rank = stages_.front().stage().index;
+  traffic.gathers = {{forwards.front(), 0}, {forwards.front(), 1}};
+  for (uint32_t local = 0; local < stages_.size(); ++local) {
+    const auto is_of_stage = [&](size_t i) {
+      return actions[i].stage == stages_[local].stage().index;
+    };
+    const auto first = std::find_if(forwards.begin(), forwards.end(), is_of_stage);
+    if (local > 0 && local + 1 < stages_.size() && first != forwards.end()) {
+      const auto position = static_cast<size_t>(first - forwards.begin());
+      traffic.gathers.emplace(forwards[position - std::min(position, rank)], local + 1);
+    }
+    const auto last = std::find_if(gradients.rbegin(), gradients.rend(), is_of_stage);
+    if (last == gradients.rend()) continue;
+    const auto position = static_cast<size_t>(gradients.rend() - last) - 1;
+    traffic.sums.emplace(gradients[std::min(position + rank, gradients.size() - 1)], local);
+  }
+  return traffic;
+}
+
+void RolePlanner::BeginGathers(const Action& action, size_t position, DataTraffic* traffic) {
+  const Tag tag = builder_.tag();
+  builder_.set_tag({Phase::kForward, -1, action.micro_batch});
+  auto& gathers = traffic->gathers;
+  for (; !gathers.empty() && gathers.begin()->first <= position; gathers.erase(gathers.begin()))
+    parameters_.GatherStage(gathers.begin()->second);
+  builder_.set_tag(tag);
+}
+
+void RolePlanner::BeginSums(size_t position, DataTraffic* traffic) {
+  auto& sums = traffic->sums;
+  for (; !sums.empty() && sums.begin()->first <= position; sums.erase(sums.begin()))
+    parameters_.SumStage(sums.begin()->second);
 }
 
 StagePlanner& RolePlanner::PlannerOf(const Action& action) {

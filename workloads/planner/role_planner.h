@@ -1,6 +1,7 @@
 // Plans the role of one rank of a pipeline: the actions of its stages in turn, and what repeats.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -29,6 +30,15 @@ class RolePlanner {
                           const std::optional<PeriodicActions>& period = std::nullopt);
 
  private:
+  // By actions, which of the rank's stages are gathered before them and summed after them.
+  struct DataTraffic {
+    std::multimap<size_t, uint32_t> gathers;
+    std::multimap<size_t, uint32_t> sums;
+  };
+  DataTraffic DataTrafficOf(const std::vector<Action>& actions) const;
+  // Begins what is due at the action in this position.
+  void BeginGathers(const Action& action, size_t position, DataTraffic* traffic);
+  void BeginSums(size_t position, DataTraffic* traffic);
   // The state of the role between two blocks.
   struct Mark {
     uint32_t op = 0;

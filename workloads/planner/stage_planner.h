@@ -38,6 +38,9 @@ struct StepSetup {
   bool batches_messages = false;
   bool pairs_passes = false;
   AdamAgain validation = kAdamOnce;
+  // Ranks begin to gather and to sum the parameters and gradients of whole stages, all at the same
+  // time.
+  bool aligns_data_traffic = false;
   uint32_t expert_rank = 0;  // which share of the experts the planned ranks have
 };
 

@@ -397,6 +397,21 @@ TEST(PipelineExecutionTest, ManyMicroBatchesOfSeveralStagesARankAreKeptOnce) {
   }
 }
 
+TEST(PipelineExecutionTest, StagesOfARankAreGatheredAndSummedWhole) {
+  for (const uint32_t micro_batches : {4u, 24u}) {
+    const Training training = TrainingOf(micro_batches, Recomputation::kNone);
+    const Network network = Decoder(training, true);
+    MegatronOptions options{.tensor = 1, .data = 2, .distributed_optimizer = true};
+    options.overlap_gradients = true;
+    options.overlap_parameter_gathers = true;
+    const PipelineOrder order = OrderOf(PipelineSchedule::kInterleaved, 2, 2, micro_batches, {});
+    SCOPED_TRACE(micro_batches);
+    ExpectSerialNumbers(
+        "llama", network, training, MakeMegatron(options, network),
+        {order.places, EvenStages(network, order.places.stages_of_copy()), order.actions});
+  }
+}
+
 TEST(PipelineExecutionTest, PartsThatRanksSendOfWhatAllHold) {
   // Megatron-LM's scatter/gather, and kernels that wait for their messages.
   const Training training = TrainingOf(4, Recomputation::kFull);

@@ -118,6 +118,64 @@ TEST(PipelineTest, SchedulesAreValidForEveryOrderAndStrategy) {
   }
 }
 
+// Ops of a role that begin with `name` and lie before the first collective of `kind` of a layer.
+size_t OpsBefore(const Role& role, const std::string& name, CollectiveKind kind, int32_t layer) {
+  size_t count = 0;
+  for (const Op& op : role.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective != nullptr && collective->kind == kind && op.tag.layer == layer) return count;
+    count += op.name == name ? 1 : 0;
+  }
+  ADD_FAILURE() << "no such collective of layer " << layer;
+  return count;
+}
+
+TEST(PipelineTest, InterleavedRanksGatherAndSumWholeStagesAtTheSameTime) {
+  constexpr uint32_t kRanks = 4;
+  constexpr uint32_t kOfRank = 3;
+  const Training training = TrainingOf(kRanks);
+  GptModel model;
+  model.name = "small";
+  model.layers = kRanks * kOfRank;  // one for each stage
+  model.hidden = 48;
+  model.heads = 8;
+  model.vocabulary = 96;
+  model.tied = false;
+  const Network network = MakeDecoder(model, training);
+  MegatronOptions megatron{.tensor = 1, .data = 2, .distributed_optimizer = true};
+  megatron.overlap_gradients = true;
+  megatron.overlap_parameter_gathers = true;
+  const PipelineOrder order =
+      OrderOf(PipelineSchedule::kInterleaved, kRanks, kOfRank, kRanks, {}, {});
+  const Schedule schedule = PlanPipeline(
+      network, training, MakeMegatron(megatron, network),
+      {order.places, EvenStages(network, order.places.stages_of_copy()), order.actions});
+  CheckSchedule(schedule);
+  CheckBuffers(schedule);
+  ASSERT_EQ(schedule.roles.size(), kRanks);
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    SCOPED_TRACE(rank);
+    const Role& role = schedule.roles[rank];
+    const auto layer = [&](uint32_t stage) { return static_cast<int32_t>(stage * kRanks + rank); };
+    // The first two stages at the beginning. The third when the second begins, after a round of
+    // micro-batches, and `rank` micro-batches earlier.
+    const auto gathered = [&](uint32_t stage) {
+      return OpsBefore(role, "norm 1", CollectiveKind::kAllGather, layer(stage));
+    };
+    EXPECT_EQ(gathered(0), 0u);
+    EXPECT_EQ(gathered(1), 0u);
+    EXPECT_EQ(gathered(2), kRanks - rank);
+    // Gradients are complete after a round, the last stage's first; `rank` micro-batches later they
+    // are summed, at the latest when the last are there.
+    const auto summed = [&](uint32_t stage) {
+      return OpsBefore(role, "norm 1 backward", CollectiveKind::kReduceScatter, layer(stage));
+    };
+    EXPECT_EQ(summed(2), kRanks + rank);
+    EXPECT_EQ(summed(1), 2 * kRanks + rank);
+    EXPECT_EQ(summed(0), 3 * kRanks);
+  }
+}
+
 TEST(PipelineTest, SkipConnectionsPassThroughTheStagesBetween) {
   UnetModel model;
   model.name = "u-net";
