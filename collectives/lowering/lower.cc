@@ -63,6 +63,59 @@ Runs FindRuns(const Role& role, bool series) {
   return runs;
 }
 
+// Which tasks and flows the copies of a rank's repeat become.
+class PiecesOfRank {
+ public:
+  PiecesOfRank(const Role& role, const ProgramBuilder& builder)
+      : builder_(builder), begin_(Here()) {
+    if (role.repeats.size() == 1) repeat_ = role.repeats.front();
+    next_ = repeat_.begin;
+  }
+
+  // The op at this position is lowered next.
+  void ComeTo(uint32_t position) {
+    if (repeat_.size() == 0 || position != next_ || marks_.size() > repeat_.times + 1) return;
+    marks_.push_back(Here());
+    next_ += repeat_.size();
+  }
+
+  // Whether they are as many for each copy. Called after the last op, like the next.
+  bool AreEqual() {
+    if (marks_.size() == repeat_.times + 1) marks_.push_back(Here());  // nothing comes after them
+    if (repeat_.size() == 0 || marks_.size() != repeat_.times + 2) return false;
+    const Counts size = SizeOfPiece();
+    for (size_t i = 1; i < marks_.size(); ++i) {
+      if (marks_[i].tasks - marks_[i - 1].tasks != size.tasks ||
+          marks_[i].flows - marks_[i - 1].flows != size.flows)
+        return false;
+    }
+    return size.tasks > 0;
+  }
+  CopiedTasks Copies() const {
+    const Counts end = Here();
+    const Counts size = SizeOfPiece();
+    return {.tasks = {begin_.tasks, marks_[0].tasks, size.tasks, end.tasks},
+            .flows = {begin_.flows, marks_[0].flows, size.flows, end.flows},
+            .count = repeat_.times + 1};
+  }
+
+ private:
+  struct Counts {
+    uint32_t tasks = 0;
+    uint32_t flows = 0;
+  };
+  Counts Here() const { return {builder_.task_count(), builder_.flow_count()}; }
+  Counts SizeOfPiece() const {
+    return {marks_[1].tasks - marks_[0].tasks, marks_[1].flows - marks_[0].flows};
+  }
+
+  const ProgramBuilder& builder_;
+  Repeat repeat_;
+  uint32_t next_ = 0;          // position at which the next piece begins
+  std::vector<Counts> marks_;  // where pieces begin, and the last one ends
+  Counts begin_;
+};
+
 LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
   options.perturbation = WithTrunkEvents(options.perturbation, cluster);
   return options;
@@ -101,6 +154,7 @@ class Lowering {
       LowerRank(rank);
       observer.Done(++lowered_ranks);
     }
+    if (has_copies_) builder_.SetCopies(std::move(copies_));
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.flows_of_ops = std::move(flows_of_ops_);
@@ -221,7 +275,9 @@ class Lowering {
     std::vector<TaskId> last(role.OpCount());               // by position; of a run's last op
     std::vector<TaskId> last_on_stream(role.streams.size());
     std::vector<uint32_t> met(table_.rank_begin[rank + 1] - table_.rank_begin[rank], 0);
+    PiecesOfRank pieces(role, builder_);
     for (uint32_t position = 0; position < last.size();) {
+      pieces.ComeTo(position);
       const uint32_t place = role.PlaceAt(position);
       const Op& op = role.ops[place];
       const uint32_t slot = slots[place];
@@ -250,6 +306,8 @@ class Lowering {
       last[position - 1] = own.last;
       previous = own.last;
     }
+    has_copies_ = has_copies_ && pieces.AreEqual();
+    if (has_copies_) copies_.push_back(pieces.Copies());
   }
 
   const Runs& RunsOf(uint32_t role) {
@@ -525,6 +583,8 @@ class Lowering {
   bool interferes_ = true;  // what is being laid out, with the kernels beside it
   std::set<ChosenCollective> chosen_;
   std::vector<FlowsOfOp> flows_of_ops_;
+  std::vector<CopiedTasks> copies_;  // by class of ranks
+  bool has_copies_ = true;           // all have so far
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

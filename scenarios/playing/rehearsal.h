@@ -22,7 +22,7 @@ namespace rehearse {
 struct PlayedScenario {
   std::vector<Job> jobs;          // as the machine runs them (scenarios/playing/calibrated.h)
   std::optional<Schedule> joint;  // unless there is one job, whose schedule that is
-  Lowered lowered;
+  Lowered lowered;  // with some copies fewer, if the simulation has a recurrence
   Simulation simulation;  // its timeline says which rank represents which
 
   // Of all jobs: its ranks are the cluster's devices.

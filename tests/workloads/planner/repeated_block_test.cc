@@ -91,7 +91,7 @@ TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
             const Schedule schedule =
                 PlanStages(network, training, strategy, EvenStages(network, stages),
                            generate(stages, micro_batches));
-            // At least three blocks of p micro-batches are planned, and what is around them.
+            // As many micro-batches as are in flight are planned on either side, and a few more.
             if (micro_batches > 4 * stages + stages) {
               for (const Role& role : schedule.roles) EXPECT_EQ(role.repeats.size(), 1u);
             }
@@ -118,10 +118,11 @@ TEST(RepeatedBlockTest, ThousandsOfMicroBatchesArePlannedAndCheckedAsAFewAre) {
   CheckBuffers(many);
   for (uint32_t stage = 0; stage < 4; ++stage) {
     const Role& role = many.roles[stage];
-    // Blocks are of four micro-batches, the most that a stage has in flight.
+    // Blocks are of one micro-batch, and refer to as many before it as the stage has in flight.
     ASSERT_EQ(role.repeats.size(), 1u);
-    EXPECT_EQ(role.repeats[0].micro_batches, 4);
-    EXPECT_EQ(role.repeats[0].times, few.roles[stage].repeats[0].times + (4096 - 32) / 4);
+    EXPECT_EQ(role.repeats[0].micro_batches, 1);
+    EXPECT_EQ(role.repeats[0].back, 4 - stage);
+    EXPECT_EQ(role.repeats[0].times, few.roles[stage].repeats[0].times + (4096 - 32));
     EXPECT_EQ(role.ops.size(), few.roles[stage].ops.size());
     EXPECT_EQ(MemoryOf(role).Total(), MemoryOf(few.roles[stage]).Total());
   }
