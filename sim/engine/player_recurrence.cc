@@ -89,7 +89,7 @@ void Player::AddStateOf(uint32_t task, std::vector<uint64_t>* state) const {
 // ---- what has happened since belongs to copies --------------------------------------------------
 
 // Whether what has ended since then are copies of what ended before, so that none of it leads to
-// what comes after all copies.
+// what comes after all copies, and none of that has begun.
 bool Player::AreCopies(uint32_t copies, Time since) const {
   for (size_t rank = 0; rank < program_.copies.size(); ++rank) {
     const CopiedTasks& own = program_.copies[rank];
@@ -103,6 +103,9 @@ bool Player::AreCopies(uint32_t copies, Time since) const {
       untouched = has_ended ? 0 : untouched + 1;
       if (has_ended && tasks_[task].end > since && !IsCopy(task, task - shift, copies))
         return false;
+    }
+    for (uint32_t task = own.TaskEnd(); task < own.tasks.end; ++task) {
+      if (tasks_[task].waiting_for == 0) return false;
     }
   }
   return true;

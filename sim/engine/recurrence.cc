@@ -18,15 +18,13 @@ RecurrenceSearch::RecurrenceSearch(const Program& program, uint32_t left_out)
 }
 
 uint32_t RecurrenceSearch::Compare(std::optional<std::vector<uint64_t>> state, Time now) {
-  uint32_t ago = 0;
-  for (uint32_t copies = 1; state && ago == 0 && copies <= kept_.size(); ++copies) {
-    if (left_out_ % copies == 0 && kept_[copies - 1].state == state) ago = copies;
+  if (kept_.size() > kMostCopies) kept_.pop_back();
+  kept_.insert(kept_.begin(), Kept{std::move(state), now});
+  if (!kept_.front().state) return 0;
+  for (uint32_t copies = 1; copies < kept_.size(); ++copies) {
+    if (left_out_ % copies == 0 && kept_[copies].state == kept_.front().state) return copies;
   }
-  if (ago == 0) {
-    if (kept_.size() == kMostCopies) kept_.pop_back();
-    kept_.insert(kept_.begin(), Kept{std::move(state), now});
-  }
-  return ago;
+  return 0;
 }
 
 void RecurrenceSearch::GoOn() {

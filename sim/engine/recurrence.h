@@ -53,7 +53,7 @@ class RecurrenceSearch {
   // been there, or 0.
   uint32_t Compare(std::optional<std::vector<uint64_t>> state, Time now);
   // When it was there.
-  Time TimeBefore(uint32_t copies) const { return kept_[copies - 1].at; }
+  Time TimeBefore(uint32_t copies) const { return kept_[copies].at; }
   void Accept(const Recurrence& found) { found_ = found; }
   // On to the next marker.
   void GoOn();
@@ -71,7 +71,7 @@ class RecurrenceSearch {
   uint32_t size_ = 0;
   uint32_t copy_ = 0;
   uint32_t marker_ = 0;
-  std::vector<Kept> kept_;  // of the last copies, the latest first
+  std::vector<Kept> kept_;  // at the last markers, the latest first
   std::optional<Recurrence> found_;
 };
 
