@@ -1,9 +1,11 @@
 #include "collectives/lowering/lower.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -62,6 +64,52 @@ Runs FindRuns(const Role& role, bool series) {
       [&](uint32_t place, const WrittenOut::Copy&) { runs.count += continues[place] ? 0 : 1; });
   return runs;
 }
+
+// How long kernels take. Layers and micro-batches have equal ones, which are worked out once.
+class KernelTimes {
+ public:
+  // `spec` is the device's number.
+  Time Of(const DeviceSpec& device, uint32_t spec, const Compute& compute, bool backward) {
+    std::vector<Known>& alike = known_[HashOf(compute) % known_.size()];
+    for (const Known& known : alike) {
+      if (known.spec == spec && known.backward == backward && IsSame(known.compute, compute))
+        return known.time;
+    }
+    alike.push_back({spec, backward, compute, ToTime(ComputeTime(device, compute, backward))});
+    return alike.back().time;
+  }
+
+ private:
+  struct Known {
+    uint32_t spec;
+    bool backward;
+    Compute compute;
+    Time time;
+  };
+
+  static uint64_t HashOf(const Compute& compute) {
+    uint64_t hash = static_cast<uint64_t>(compute.kernel);
+    for (const uint64_t part :
+         {compute.gemm.m, compute.gemm.n, compute.gemm.k, std::bit_cast<uint64_t>(compute.bytes),
+          std::bit_cast<uint64_t>(compute.flops)}) {
+      hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+
+  static bool IsSame(const Compute& a, const Compute& b) {
+    const auto facts = [](const Compute& compute) {
+      const Gemm& gemm = compute.gemm;
+      return std::tie(compute.kind, compute.kernel, compute.dtype, gemm.m, gemm.n, gemm.k,
+                      gemm.mode, gemm.batch, compute.tuned, compute.attention, compute.duration,
+                      compute.flops, compute.bytes, compute.kernels, compute.attributes);
+    };
+    return facts(a) == facts(b);
+  }
+
+  std::vector<std::vector<Known>> known_ = std::vector<std::vector<Known>>(1024);
+};
 
 // Which tasks and flows the copies of a rank's repeat become.
 class PiecesOfRank {
@@ -363,8 +411,8 @@ class Lowering {
     const uint32_t spec = cluster_.SpecOf(rank);
     Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + place];
     if (known == kNotKnown) {
-      known =
-          ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
+      known = kernel_times_.Of(cluster_.DeviceOf(rank), spec, compute,
+                               op.tag.phase == Phase::kBackward);
     }
     return known;
   }
@@ -576,8 +624,9 @@ class Lowering {
   std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
   std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
   size_t op_count_ = 0;
-  std::vector<Runs> runs_;            // by role, once known
-  std::vector<Time> durations_;       // [device spec][op]
+  std::vector<Runs> runs_;       // by role, once known
+  std::vector<Time> durations_;  // [device spec][op]
+  KernelTimes kernel_times_;
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   bool interferes_ = true;  // what is being laid out, with the kernels beside it

@@ -151,8 +151,7 @@ bool Player::IsCopyOfTask(TaskId task, TaskId before, uint32_t copies) const {
       program_.copies.begin(), program_.copies.end(),
       [&](const CopiedTasks& of_rank) { return of_rank.tasks.end <= task.index(); });
   return own != program_.copies.end() && before.index() >= own->tasks.first &&
-         task.index() < own->TaskEnd() &&
-         task.index() == before.index() + copies * own->tasks.size;
+         task.index() < own->TaskEnd() && task.index() == before.index() + copies * own->tasks.size;
 }
 
 bool Player::HaveSameDelays(const Series& a, const Series& b) const {

@@ -34,88 +34,111 @@ void RecurrenceSearch::GoOn() {
 
 namespace {
 
-// One kind of time of the ops at a place, copy by copy.
-class CopiedTime {
- public:
-  // `at`(copy): of the `count` copies that were played.
-  template <typename At>
-  CopiedTime(const At& at, uint32_t count, const Recurrence& recurrence) {
-    while (count > happened_) {
-      const uint32_t middle = happened_ + (count - happened_) / 2;
-      if (at(middle) <= recurrence.at) {
-        happened_ = middle + 1;
-      } else {
-        count = middle;
-      }
-    }
-    CHECK_GE(happened_, recurrence.copies);
-  }
-
-  // Which of the copies that were played the copy is like, and by how many periods it is later.
-  uint32_t copy() const { return copy_; }
-  uint32_t periods() const { return periods_; }
-
-  // On to the next copy, which has this number.
-  void GoOn(uint32_t next, uint32_t copies, uint32_t left_out) {
-    ++copy_;
-    if (next < happened_) return;
-    if (next >= happened_ + left_out) {
-      copy_ = next - left_out;
-      periods_ = left_out / copies;
-    } else if (copy_ == happened_) {
-      copy_ -= copies;
-      ++periods_;
-    }
-  }
-
- private:
-  uint32_t happened_ = 0;  // how many copies, at the time of the recurrence
-  uint32_t copy_ = 0;
-  uint32_t periods_ = 0;
-};
-
 using TimeOfSpan = Time Span::*;
 constexpr TimeOfSpan kTimes[] = {&Span::ready, &Span::begin, &Span::end};
 
-// Appends the spans of a rank.
-void AddRank(const Span* few, const Role& role, const Recurrence& recurrence, uint32_t left_out,
-             std::vector<Span>* spans) {
-  const Repeat& repeat = role.repeats.front();
-  const uint32_t size = repeat.size();
-  const uint32_t played = repeat.times + 1 - left_out;
-  spans->insert(spans->end(), few, few + repeat.begin);
-  std::vector<CopiedTime> times;  // by place in the body, and kind of time
-  for (uint32_t place = repeat.begin; place < repeat.end; ++place) {
-    for (const TimeOfSpan time : kTimes) {
-      times.emplace_back([&](uint32_t copy) { return few[place + copy * size].*time; }, played,
-                         recurrence);
-    }
-  }
-  for (uint32_t copy = 0; copy <= repeat.times; ++copy) {
-    auto time_of_place = times.begin();
-    for (uint32_t place = repeat.begin; place < repeat.end; ++place) {
-      Span span = few[place];
-      span.op = place + copy * size;
-      for (const TimeOfSpan time : kTimes) {
-        CopiedTime& like = *time_of_place++;
-        span.*time = few[place + like.copy() * size].*time +
-                     static_cast<int64_t>(like.periods()) * recurrence.period;
-        like.GoOn(copy + 1, recurrence.copies, left_out);
+// Writes the spans of a rank, from those that were played.
+class RankWriter {
+ public:
+  RankWriter(const Span* few, const Role& role, const Recurrence& recurrence, uint32_t left_out,
+             std::vector<Span>* spans)
+      : few_(few),
+        role_(role),
+        repeat_(role.repeats.front()),
+        recurrence_(recurrence),
+        left_out_(left_out),
+        played_(repeat_.times + 1 - left_out),
+        later_(static_cast<int64_t>(left_out / recurrence.copies) * recurrence.period),
+        spans_(*spans) {}
+
+  void Write() {
+    const uint32_t size = repeat_.size();
+    CountWhatHasHappened();
+    spans_.insert(spans_.end(), few_, few_ + repeat_.begin + fewest_ * size);
+    for (uint32_t copy = fewest_; copy <= repeat_.times; ++copy) {
+      const bool recurs = copy >= most_ && copy < fewest_ + left_out_;
+      const bool is_late = copy >= most_ + left_out_;
+      if (recurs) {
+        const Span* before = spans_.data() + spans_.size() - recurrence_.copies * size;
+        AddLater(before, size, recurrence_.copies * size, recurrence_.period);
+      } else if (is_late) {
+        AddLater(few_ + repeat_.begin + (copy - left_out_) * size, size, left_out_ * size, later_);
+      } else {
+        AddOneByOne(copy);
       }
-      spans->push_back(span);
+    }
+    const auto behind = static_cast<uint32_t>(role_.ops.size()) - repeat_.end;
+    AddLater(few_ + repeat_.begin + played_ * size, behind, left_out_ * size, later_);
+  }
+
+ private:
+  // How many copies of each op's times there had been when the state came back.
+  void CountWhatHasHappened() {
+    for (uint32_t place = repeat_.begin; place < repeat_.end; ++place) {
+      for (const TimeOfSpan time : kTimes) {
+        uint32_t happened = 0;
+        for (uint32_t end = played_; end > happened;) {
+          const uint32_t middle = happened + (end - happened) / 2;
+          if (few_[place + middle * repeat_.size()].*time <= recurrence_.at) {
+            happened = middle + 1;
+          } else {
+            end = middle;
+          }
+        }
+        CHECK_GE(happened, recurrence_.copies);
+        happened_.push_back(happened);
+        fewest_ = std::min(fewest_, happened);
+        most_ = std::max(most_, happened);
+      }
     }
   }
-  const Time later = static_cast<int64_t>(left_out / recurrence.copies) * recurrence.period;
-  const auto kept = static_cast<uint32_t>(role.ops.size());
-  for (uint32_t place = repeat.end; place < kept; ++place) {
-    Span span = few[place + (played - 1) * size];
-    span.op += left_out * size;
-    for (const TimeOfSpan time : kTimes) {
-      if (span.*time > recurrence.at) span.*time += later;
+
+  void AddLater(const Span* first, uint32_t count, uint32_t ops, Time by) {
+    for (const Span* span = first; span != first + count; ++span) {
+      spans_.push_back({.rank = span->rank,
+                        .op = span->op + ops,
+                        .ready = span->ready + by,
+                        .begin = span->begin + by,
+                        .end = span->end + by});
     }
-    spans->push_back(span);
   }
-}
+
+  // A copy of which some times had been there when the state came back, and others not.
+  void AddOneByOne(uint32_t copy) {
+    auto happened = happened_.begin();
+    for (uint32_t place = repeat_.begin; place < repeat_.end; ++place) {
+      Span span = few_[place];
+      span.op = place + copy * repeat_.size();
+      for (const TimeOfSpan time : kTimes) {
+        uint32_t like = copy;
+        Time by;
+        if (copy >= *happened + left_out_) {
+          like = copy - left_out_;
+          by = later_;
+        } else if (copy >= *happened) {
+          const uint32_t behind = copy - *happened;
+          like = *happened - recurrence_.copies + behind % recurrence_.copies;
+          by = static_cast<int64_t>(behind / recurrence_.copies + 1) * recurrence_.period;
+        }
+        span.*time = few_[place + like * repeat_.size()].*time + by;
+        ++happened;
+      }
+      spans_.push_back(span);
+    }
+  }
+
+  const Span* const few_;
+  const Role& role_;
+  const Repeat& repeat_;
+  const Recurrence& recurrence_;
+  const uint32_t left_out_;
+  const uint32_t played_;
+  const Time later_;
+  std::vector<Span>& spans_;        // has room for all
+  std::vector<uint32_t> happened_;  // by place in the body and kind of time
+  uint32_t fewest_ = Program::kNone;
+  uint32_t most_ = 0;
+};
 
 }  // namespace
 
@@ -143,7 +166,7 @@ Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence
     const size_t end = i + role.OpCount() - left_out * role.repeats.front().size();
     CHECK(end <= few.spans.size() && few.spans[end - 1].rank == rank &&
           few.spans[end - 1].op + 1 == end - i);
-    AddRank(&few.spans[i], role, recurrence, left_out, &timeline.spans);
+    RankWriter(&few.spans[i], role, recurrence, left_out, &timeline.spans).Write();
     i = end;
   }
   for (const Span& span : timeline.spans) timeline.step = std::max(timeline.step, span.end);

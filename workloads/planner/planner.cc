@@ -99,8 +99,7 @@ uint32_t MicroBatchesOfBlock(const std::vector<std::vector<Action>>& actions_of_
     const auto has_short = [&](const std::vector<Action>& own) {
       return HasShortBlocks(own, few, places.copies);
     };
-    if (!pairs_passes &&
-        std::all_of(actions_of_rank.begin(), actions_of_rank.end(), has_short))
+    if (!pairs_passes && std::all_of(actions_of_rank.begin(), actions_of_rank.end(), has_short))
       return few;
   }
   uint32_t most = 0;

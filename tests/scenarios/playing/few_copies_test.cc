@@ -16,7 +16,8 @@ Scenario Pipelined(const std::string& pipeline, uint32_t micro_batches,
                    std::vector<std::string> changes = {}) {
   std::vector<std::string> all = {
       "model.layers=8",
-      R"(strategy={"kind": "megatron", "tensor": 1, "data": 2, "overlap_gradients": true})",
+      R"(strategy={"kind": "megatron", "tensor": 1, "data": 2, "sequence_parallel": false,
+          "overlap_all_reduce": false, "overlap_gradients": true, "distributed_optimizer": false})",
       "pipeline=" + pipeline, fmt::format("training.batch={}", 2 * micro_batches),
       fmt::format("training.micro_batches={}", micro_batches)};
   all.insert(all.end(), changes.begin(), changes.end());
@@ -42,10 +43,10 @@ bool ExpectTheSame(const Scenario& scenario) {
 }
 
 TEST(FewCopiesTest, AStepOfManyMicroBatchesFollowsFromFew) {
-  for (const char* pipeline : {R"({"stages": 4, "schedule": "1f1b"})",
-                               R"({"stages": 4, "schedule": "interleaved", "virtual": 2})",
-                               R"({"stages": 4, "schedule": "zb-h1"})",
-                               R"({"stages": 4, "schedule": "dualpipe"})"}) {
+  for (const char* pipeline :
+       {R"({"stages": 4, "schedule": "1f1b"})",
+        R"({"stages": 4, "schedule": "interleaved", "virtual": 2})",
+        R"({"stages": 4, "schedule": "zb-h1"})", R"({"stages": 4, "schedule": "dualpipe"})"}) {
     SCOPED_TRACE(pipeline);
     EXPECT_TRUE(ExpectTheSame(Pipelined(pipeline, 480)));
   }
@@ -64,9 +65,8 @@ TEST(FewCopiesTest, AtEveryFidelityAndWithSlowerLinks) {
 
 TEST(FewCopiesTest, WhatDiffersFromCopyToCopyIsPlayedInFull) {
   constexpr const char* kPipeline = R"({"stages": 4, "schedule": "1f1b"})";
-  for (const char* change :
-       {R"(simulator={"perturbation": {"compute_jitter": 0.02, "seed": 3}})",
-        R"(simulator={"perturbation": {"events": [
+  for (const char* change : {R"(simulator={"perturbation": {"compute_jitter": 0.02, "seed": 3}})",
+                             R"(simulator={"perturbation": {"events": [
              {"at": "1ms", "links": "node0/nic0", "bandwidth": "0.5x"}]}})"}) {
     SCOPED_TRACE(change);
     EXPECT_FALSE(ExpectTheSame(Pipelined(kPipeline, 240, {change})));

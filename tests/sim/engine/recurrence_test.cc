@@ -69,7 +69,8 @@ class Builder {
     for (uint32_t r = 0; r < pipeline_.ranks.size(); ++r) {
       const uint32_t link = pipeline_.shares_link ? 0 : r;
       if (link == links_.size())
-        links_.push_back(builder_.AddLink({fmt::format("link {}", link), "", BytesPerSecond(1e12)}));
+        links_.push_back(
+            builder_.AddLink({fmt::format("link {}", link), "", BytesPerSecond(1e12)}));
       use_sets_.push_back(builder_.AddUseSet({{links_[link], 1}}));
       if (!pipeline_.interferes) continue;
       processors_.push_back(builder_.AddProcessor({.slowdown = 0.25}));
@@ -219,7 +220,7 @@ TEST(RecurrenceTest, FewCopiesTellHowAllGo) {
 // 70 ps, and 30 bytes at 1 B/ps, one after the other.
 TEST(RecurrenceTest, OfOneRankTakesAsLongAsACopy) {
   Pipeline pipeline;
-  pipeline.ranks.push_back({1, 1, {{.duration = Time(70)}, {.moves = true, .bytes = 30}}});
+  pipeline.ranks.push_back({1, 1, {{.duration = Time(70)}, {.moves = true, .duration = Time(), .bytes = 30}}});
   const Simulation few = Simulate(Builder(pipeline, 24).Build(), 1, {.copies_left_out = 12});
   ASSERT_TRUE(few.recurrence.has_value());
   EXPECT_EQ(few.recurrence->copies, 1u);
