@@ -1,9 +1,9 @@
 // Steps of many equal micro-batches, played with few of them where that comes to the same.
 //
-// A schedule that keeps micro-batches once (Repeat in sim/schedule/schedule.h) is lowered and played
-// with as many copies fewer on every rank, and the engine says whether its state comes back
-// (sim/engine/recurrence.h). If it does, the timeline is that of all copies, to the last bit, and so
-// are the links' bytes. If not, nothing has been lost but the time.
+// A schedule that keeps micro-batches once (Repeat in sim/schedule/schedule.h) is lowered and
+// played with as many copies fewer on every rank, and the engine says whether its state comes back
+// (sim/engine/recurrence.h). If it does, the timeline is that of all copies, to the last bit, and
+// so are the links' bytes. If not, nothing has been lost but the time.
 //
 // Only where the ops of all copies are alike and nothing depends on the time itself: one job on all
 // devices with one repeat a role, of as many micro-batches each; no events of links, no compute

@@ -1,4 +1,4 @@
-// Programs of many copies, played with few of them: the same spans, bytes and transfers, to the bit.
+// Programs of many copies, played with few of them: the same spans, bytes and transfers.
 #include "sim/engine/recurrence.h"
 
 #include <optional>
@@ -220,7 +220,8 @@ TEST(RecurrenceTest, FewCopiesTellHowAllGo) {
 // 70 ps, and 30 bytes at 1 B/ps, one after the other.
 TEST(RecurrenceTest, OfOneRankTakesAsLongAsACopy) {
   Pipeline pipeline;
-  pipeline.ranks.push_back({1, 1, {{.duration = Time(70)}, {.moves = true, .duration = Time(), .bytes = 30}}});
+  pipeline.ranks.push_back(
+      {1, 1, {{.duration = Time(70)}, {.moves = true, .duration = Time(), .bytes = 30}}});
   const Simulation few = Simulate(Builder(pipeline, 24).Build(), 1, {.copies_left_out = 12});
   ASSERT_TRUE(few.recurrence.has_value());
   EXPECT_EQ(few.recurrence->copies, 1u);
