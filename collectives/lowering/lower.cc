@@ -1,9 +1,11 @@
 #include "collectives/lowering/lower.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -63,6 +65,105 @@ Runs FindRuns(const Role& role, bool series) {
   return runs;
 }
 
+// How long kernels take. Layers and micro-batches have equal ones, which are worked out once.
+class KernelTimes {
+ public:
+  // `spec` is the device's number.
+  Time Of(const DeviceSpec& device, uint32_t spec, const Compute& compute, bool backward) {
+    std::vector<Known>& alike = known_[HashOf(compute) % known_.size()];
+    for (const Known& known : alike) {
+      if (known.spec == spec && known.backward == backward && IsSame(known.compute, compute))
+        return known.time;
+    }
+    alike.push_back({spec, backward, compute, ToTime(ComputeTime(device, compute, backward))});
+    return alike.back().time;
+  }
+
+ private:
+  struct Known {
+    uint32_t spec;
+    bool backward;
+    Compute compute;
+    Time time;
+  };
+
+  static uint64_t HashOf(const Compute& compute) {
+    uint64_t hash = static_cast<uint64_t>(compute.kernel);
+    for (const uint64_t part :
+         {compute.gemm.m, compute.gemm.n, compute.gemm.k, std::bit_cast<uint64_t>(compute.bytes),
+          std::bit_cast<uint64_t>(compute.flops)}) {
+      hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+
+  static bool IsSame(const Compute& a, const Compute& b) {
+    const auto facts = [](const Compute& compute) {
+      const Gemm& gemm = compute.gemm;
+      return std::tie(compute.kind, compute.kernel, compute.dtype, gemm.m, gemm.n, gemm.k,
+                      gemm.mode, gemm.batch, compute.tuned, compute.attention, compute.duration,
+                      compute.flops, compute.bytes, compute.kernels, compute.attributes);
+    };
+    return facts(a) == facts(b);
+  }
+
+  std::vector<std::vector<Known>> known_ = std::vector<std::vector<Known>>(1024);
+};
+
+// Which tasks and flows the copies of a rank's repeat become.
+class PiecesOfRank {
+ public:
+  PiecesOfRank(const Role& role, const ProgramBuilder& builder)
+      : builder_(builder), begin_(Here()) {
+    if (role.repeats.size() == 1) repeat_ = role.repeats.front();
+    next_ = repeat_.begin;
+  }
+
+  // The op at this position is lowered next.
+  void ComeTo(uint32_t position) {
+    if (repeat_.size() == 0 || position != next_ || marks_.size() > repeat_.times + 1) return;
+    marks_.push_back(Here());
+    next_ += repeat_.size();
+  }
+
+  // Whether they are as many for each copy. Called after the last op, like the next.
+  bool AreEqual() {
+    if (marks_.size() == repeat_.times + 1) marks_.push_back(Here());  // nothing comes after them
+    if (repeat_.size() == 0 || marks_.size() != repeat_.times + 2) return false;
+    const Counts size = SizeOfPiece();
+    for (size_t i = 1; i < marks_.size(); ++i) {
+      if (marks_[i].tasks - marks_[i - 1].tasks != size.tasks ||
+          marks_[i].flows - marks_[i - 1].flows != size.flows)
+        return false;
+    }
+    return size.tasks > 0;
+  }
+  CopiedTasks Copies() const {
+    const Counts end = Here();
+    const Counts size = SizeOfPiece();
+    return {.tasks = {begin_.tasks, marks_[0].tasks, size.tasks, end.tasks},
+            .flows = {begin_.flows, marks_[0].flows, size.flows, end.flows},
+            .count = repeat_.times + 1};
+  }
+
+ private:
+  struct Counts {
+    uint32_t tasks = 0;
+    uint32_t flows = 0;
+  };
+  Counts Here() const { return {builder_.task_count(), builder_.flow_count()}; }
+  Counts SizeOfPiece() const {
+    return {marks_[1].tasks - marks_[0].tasks, marks_[1].flows - marks_[0].flows};
+  }
+
+  const ProgramBuilder& builder_;
+  Repeat repeat_;
+  uint32_t next_ = 0;          // position at which the next piece begins
+  std::vector<Counts> marks_;  // where pieces begin, and the last one ends
+  Counts begin_;
+};
+
 LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
   options.perturbation = WithTrunkEvents(options.perturbation, cluster);
   return options;
@@ -101,6 +202,7 @@ class Lowering {
       LowerRank(rank);
       observer.Done(++lowered_ranks);
     }
+    if (has_copies_) builder_.SetCopies(std::move(copies_));
     Lowered lowered;
     lowered.program = builder_.Build();
     lowered.flows_of_ops = std::move(flows_of_ops_);
@@ -221,7 +323,9 @@ class Lowering {
     std::vector<TaskId> last(role.OpCount());               // by position; of a run's last op
     std::vector<TaskId> last_on_stream(role.streams.size());
     std::vector<uint32_t> met(table_.rank_begin[rank + 1] - table_.rank_begin[rank], 0);
+    PiecesOfRank pieces(role, builder_);
     for (uint32_t position = 0; position < last.size();) {
+      pieces.ComeTo(position);
       const uint32_t place = role.PlaceAt(position);
       const Op& op = role.ops[place];
       const uint32_t slot = slots[place];
@@ -250,6 +354,8 @@ class Lowering {
       last[position - 1] = own.last;
       previous = own.last;
     }
+    has_copies_ = has_copies_ && pieces.AreEqual();
+    if (has_copies_) copies_.push_back(pieces.Copies());
   }
 
   const Runs& RunsOf(uint32_t role) {
@@ -305,8 +411,8 @@ class Lowering {
     const uint32_t spec = cluster_.SpecOf(rank);
     Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + place];
     if (known == kNotKnown) {
-      known =
-          ToTime(ComputeTime(cluster_.DeviceOf(rank), compute, op.tag.phase == Phase::kBackward));
+      known = kernel_times_.Of(cluster_.DeviceOf(rank), spec, compute,
+                               op.tag.phase == Phase::kBackward);
     }
     return known;
   }
@@ -518,13 +624,16 @@ class Lowering {
   std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
   std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
   size_t op_count_ = 0;
-  std::vector<Runs> runs_;            // by role, once known
-  std::vector<Time> durations_;       // [device spec][op]
+  std::vector<Runs> runs_;       // by role, once known
+  std::vector<Time> durations_;  // [device spec][op]
+  KernelTimes kernel_times_;
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   bool interferes_ = true;  // what is being laid out, with the kernels beside it
   std::set<ChosenCollective> chosen_;
   std::vector<FlowsOfOp> flows_of_ops_;
+  std::vector<CopiedTasks> copies_;  // by class of ranks
+  bool has_copies_ = true;           // all have so far
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

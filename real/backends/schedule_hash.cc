@@ -87,6 +87,7 @@ std::string HashOf(const Schedule& schedule) {
       hasher.Add(uint64_t{repeat.begin});
       hasher.Add(uint64_t{repeat.end});
       hasher.Add(uint64_t{repeat.times});
+      if (repeat.back > 1) hasher.Add(uint64_t{repeat.back});
     }
   }
   return fmt::format("{:016x}", hasher.hash());

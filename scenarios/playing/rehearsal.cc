@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -13,12 +14,14 @@
 #include "collectives/lowering/collective_error.h"
 #include "scenarios/playing/calibrated.h"
 #include "scenarios/playing/expert_draws.h"
+#include "scenarios/playing/few_copies.h"
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/seeded_routes.h"
 #include "scenarios/playing/typical_step.h"
 #include "scenarios/playing/validated_steps.h"
 #include "sim/base/error.h"
+#include "sim/engine/recurrence.h"
 #include "sim/schedule/expert_routing.h"
 
 namespace rehearse {
@@ -189,6 +192,25 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   return described;
 }
 
+// Plays the scenario's one job with so many copies fewer. Returns whether that tells how all go.
+bool PlayFewCopies(uint32_t left_out, SimulationOptions options, const std::function<void()>& lower,
+                   PlayedScenario* played) {
+  Schedule& schedule = played->jobs.front().schedule;
+  options.copies_left_out = left_out;
+  try {
+    const FewCopies few(&schedule, left_out);
+    lower();
+    if (played->lowered.program.copies.empty()) return false;
+    played->simulation = Simulate(played->lowered.program, schedule.ranks(), options);
+  } catch (const StepTooLong&) {
+    return false;  // which op it is, the whole step will tell
+  }
+  if (!played->simulation.recurrence) return false;
+  Timeline& timeline = played->simulation.timeline;
+  timeline = WithCopies(timeline, schedule, *played->simulation.recurrence, left_out);
+  return timeline.step < kBeyondTime;
+}
+
 }  // namespace
 
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
@@ -202,22 +224,33 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
     played.joint = Join(played.jobs, cluster.device_count());
   Router router(cluster, scenario.routing,
                 FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
-  try {
-    LowerOptions lowering = scenario.lowering;
-    lowering.series = !options.record_tasks;
-    played.lowered = Lower(played.schedule(), router, lowering, observer);
-  } catch (const CollectiveError& error) {
-    throw Error(PlaceOf(error, scenario, played.jobs), error.what());
-  } catch (const Error& error) {
-    throw Error(FileOf(scenario), error.what());
-  }
-  try {
-    played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), options);
-  } catch (const StepTooLong& error) {
-    FailTooLong(scenario, played.schedule(), error);
-  } catch (const Error& error) {
-    // A transfer can only be stuck where the scenario lets links fail.
-    throw Error(scenario.perturbation_place, error.what());
+  const auto lower = [&] {
+    try {
+      LowerOptions lowering = scenario.lowering;
+      lowering.series = !options.record_tasks;
+      played.lowered = Lower(played.schedule(), router, lowering, observer);
+    } catch (const CollectiveError& error) {
+      throw Error(PlaceOf(error, scenario, played.jobs), error.what());
+    } catch (const Error& error) {
+      throw Error(FileOf(scenario), error.what());
+    }
+  };
+  const auto simulate = [&] {
+    try {
+      played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), options);
+    } catch (const StepTooLong& error) {
+      FailTooLong(scenario, played.schedule(), error);
+    } catch (const Error& error) {
+      // A transfer can only be stuck where the scenario lets links fail.
+      throw Error(scenario.perturbation_place, error.what());
+    }
+  };
+  const uint32_t left_out =
+      played.joint ? 0
+                   : CopiesToLeaveOut(played.schedule(), scenario.lowering.perturbation, options);
+  if (left_out == 0 || !PlayFewCopies(left_out, options, lower, &played)) {
+    lower();
+    simulate();
   }
   Timeline& timeline = played.simulation.timeline;
   timeline.representative = played.lowered.representative;

@@ -22,8 +22,8 @@ namespace rehearse {
 struct PlayedScenario {
   std::vector<Job> jobs;          // as the machine runs them (scenarios/playing/calibrated.h)
   std::optional<Schedule> joint;  // unless there is one job, whose schedule that is
-  Lowered lowered;
-  Simulation simulation;  // its timeline says which rank represents which
+  Lowered lowered;                // with some copies fewer, if the simulation has a recurrence
+  Simulation simulation;          // its timeline says which rank represents which
 
   // Of all jobs: its ranks are the cluster's devices.
   const Schedule& schedule() const { return joint ? *joint : jobs.front().schedule; }

@@ -76,6 +76,13 @@ uint32_t Interference::LateDelay(uint32_t task, uint32_t first) const {
   return delay;
 }
 
+Interference::Progress Interference::ProgressOf(uint32_t task, uint32_t first) const {
+  const uint32_t processor = program_.delay_owners[first].processor;
+  const Running& running = processors_[processor].running[PlaceOf(task, processor)];
+  return {running.delay - first, running.undisturbed, running.left,
+          running.speed,         running.since,       running.end};
+}
+
 size_t Interference::PlaceOf(uint32_t task, uint32_t processor) const {
   const std::vector<Running>& all = processors_[processor].running;
   const auto running =

@@ -53,6 +53,16 @@ class Interference {
   // last has been slowed.
   bool EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* kept);
   Time KeptEnd(uint32_t kept, uint32_t i) const { return ends_[kept + i]; }
+  // How far the task is: what its future depends on, beside the time and what is under way.
+  struct Progress {
+    uint32_t delay = 0;
+    bool undisturbed = false;
+    double left = 0;
+    double speed = 0;
+    Time since;
+    Time end;
+  };
+  Progress ProgressOf(uint32_t task, uint32_t first) const;
   // Which of the task's delays goes on beyond the clock's range.
   uint32_t LateDelay(uint32_t task, uint32_t first) const;
   void BeginFlow(uint32_t flow);  // its task, not its bytes

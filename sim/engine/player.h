@@ -12,6 +12,7 @@
 #include "sim/engine/flow_run.h"
 #include "sim/engine/interference.h"
 #include "sim/engine/program.h"
+#include "sim/engine/recurrence.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/step_periods.h"
 #include "sim/engine/transfer_network.h"
@@ -54,6 +55,21 @@ class Player {
   void Settle();
   void ScheduleFlow(uint32_t flow, Time time);
 
+  // In player_recurrence.cc.
+  bool HasEnded(uint32_t task) const {
+    return tasks_[task].end != kNotDone && tasks_[task].end <= now_;
+  }
+  void LookForRecurrence();
+  std::optional<std::vector<uint64_t>> State();
+  bool AddState(size_t rank, std::vector<uint64_t>* state);
+  void AddStateOf(uint32_t task, std::vector<uint64_t>* state) const;
+  bool AreCopies(uint32_t copies, Time since) const;
+  bool IsCopy(uint32_t task, uint32_t before, uint32_t copies) const;
+  bool IsCopyOfFlow(const Flow& flow, const Flow& before, uint32_t copies) const;
+  bool IsCopyOfTask(TaskId task, TaskId before, uint32_t copies) const;
+  bool HaveSameDelays(const Series& a, const Series& b) const;
+  uint64_t TransfersLeftOut() const;
+
   [[noreturn]] void FailBeyondTime() const;
   Series SeriesOf(uint32_t task) const;
   uint32_t LateDelayOf(uint32_t task) const;
@@ -78,7 +94,9 @@ class Player {
   std::vector<FlowRun> flows_;
   StepPeriods periods_;
   std::vector<TaskState> tasks_;
-  std::vector<uint32_t> agenda_;  // tasks
+  RecurrenceSearch recurrence_;
+  std::vector<uint32_t> first_unended_;  // by Program::copies, as far as is known
+  std::vector<uint32_t> agenda_;         // tasks
   std::vector<uint32_t> batch_;
   size_t next_link_change_ = 0;
   Time now_;

@@ -193,11 +193,24 @@ std::vector<double> Player::BytesByLink() const {
       bytes[program_.uses[i].link.index()] += moved * program_.uses[i].multiplicity;
     }
   };
-  for (uint32_t i = 0; i < program_.flows.size(); ++i) {
-    const Flow& flow = program_.flows[i];
-    const double elsewhere = network_.BytesOnAlternative(i);
-    credit(flow.use_set, flow.bytes * flow.steps - elsewhere);
-    if (elsewhere > 0) credit(program_.alternatives[i], elsewhere);
+  const auto add = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) {
+      const Flow& flow = program_.flows[i];
+      const double elsewhere = network_.BytesOnAlternative(i);
+      credit(flow.use_set, flow.bytes * flow.steps - elsewhere);
+      if (elsewhere > 0) credit(program_.alternatives[i], elsewhere);
+    }
+  };
+  if (options_.copies_left_out == 0) {
+    add(0, static_cast<uint32_t>(program_.flows.size()));
+    return bytes;
+  }
+  // In the order of the whole program, since sums of floating-point numbers depend on it.
+  for (const CopiedTasks& of_rank : program_.copies) {
+    add(of_rank.flows.begin, of_rank.FlowEnd());
+    for (uint32_t copy = 0; copy < options_.copies_left_out; ++copy)
+      add(of_rank.FlowEnd() - of_rank.flows.size, of_rank.FlowEnd());
+    add(of_rank.FlowEnd(), of_rank.flows.end);
   }
   return bytes;
 }

@@ -173,6 +173,21 @@ void ProgramBuilder::SetAlternative(TaskId flow, uint32_t use_set) {
   program_.alternatives[program_.tasks[flow.index()].payload] = use_set;
 }
 
+void ProgramBuilder::SetCopies(std::vector<CopiedTasks> copies) {
+  uint32_t task = 0;
+  uint32_t flow = 0;
+  for (const CopiedTasks& of_rank : copies) {
+    CHECK(of_rank.tasks.begin == task && of_rank.flows.begin == flow);
+    CHECK(of_rank.tasks.size > 0 && of_rank.count > 0);
+    CHECK(of_rank.tasks.begin <= of_rank.tasks.first && of_rank.TaskEnd() <= of_rank.tasks.end);
+    CHECK(of_rank.flows.begin <= of_rank.flows.first && of_rank.FlowEnd() <= of_rank.flows.end);
+    task = of_rank.tasks.end;
+    flow = of_rank.flows.end;
+  }
+  CHECK(copies.empty() || (task == task_count() && flow == flow_count()));
+  program_.copies = std::move(copies);
+}
+
 bool ProgramBuilder::IsEmptyUseSet(uint32_t use_set) const {
   return program_.use_set_begin[use_set] == program_.use_set_begin[use_set + 1];
 }

@@ -33,6 +33,10 @@
 //   has; else it stands still. What it has moved stays moved, and is booked to the links that it
 //   crossed.
 //
+// A program may also say which of its tasks are copies of each other (CopiedTasks). This changes
+// nothing in what it means, but lets a program with fewer copies tell how one with more goes
+// (sim/engine/recurrence.h).
+//
 // Plain data; built by ProgramBuilder, immutable while it is simulated.
 #pragma once
 
@@ -119,6 +123,25 @@ struct LinkChange {
   double factor = 1;  // of the capacity in Program::links; 0: failed
 };
 
+// Of the tasks [begin, end), those from `first` on are `count` equal pieces, one after the other:
+// micro-batches of a rank, which do the same with the same neighbours. Likewise for flows, which
+// are numbered along with their tasks.
+struct CopiedTasks {
+  struct Range {
+    uint32_t begin = 0;
+    uint32_t first = 0;
+    uint32_t size = 0;  // of a piece
+    uint32_t end = 0;
+  };
+  Range tasks;
+  Range flows;
+  uint32_t count = 0;
+
+  // Where the pieces end.
+  uint32_t TaskEnd() const { return tasks.first + count * tasks.size; }
+  uint32_t FlowEnd() const { return flows.first + count * flows.size; }
+};
+
 struct Program {
   static constexpr uint32_t kNone = 0xffffffffu;
 
@@ -143,6 +166,8 @@ struct Program {
 
   std::vector<LinkChange> link_changes;  // sorted by time; for one link at one time the last counts
   std::vector<uint32_t> alternatives;    // empty, or one per flow: a use set, or kNone
+
+  std::vector<CopiedTasks> copies;  // in the order of tasks; of all of them, or empty
 };
 
 // Builds a Program. Ids are given in call order. Not thread-safe.
@@ -168,6 +193,7 @@ class ProgramBuilder {
   // Makes `upstream` and `downstream` neighbours in a chain of steps. CHECKs equal step counts and
   // that neither has such a neighbour already. A flow may be chained to itself.
   void Chain(TaskId upstream, TaskId downstream);
+  uint32_t task_count() const { return static_cast<uint32_t>(program_.tasks.size()); }
   uint32_t flow_count() const { return static_cast<uint32_t>(program_.flows.size()); }
   void AddEdge(TaskId before, TaskId after);
   void AddSpan(const SpanSpec& span);
@@ -185,6 +211,9 @@ class ProgramBuilder {
   void AddLinkChange(const LinkChange& change);
   // CHECKs that the task is a flow, and that neither its use set nor the alternative is empty.
   void SetAlternative(TaskId flow, uint32_t use_set);
+
+  // CHECKs that they follow one another and have pieces that are not empty.
+  void SetCopies(std::vector<CopiedTasks> copies);
 
   // CHECKs that ids exist; sorts the spans. The builder is empty afterwards.
   Program Build();

@@ -37,7 +37,12 @@ Player::Player(const Program& program, const SimulationOptions& options)
       flows_(RunsOf(program)),
       periods_(program, flows_, network_, queue_,
                options.jump && !options.record_link_loads && !options.record_bottlenecks),
-      tasks_(program.tasks.size()) {
+      tasks_(program.tasks.size()),
+      recurrence_(program, options.copies_left_out) {
+  CHECK(options.copies_left_out == 0 ||
+        (program.link_changes.empty() && !options.record_link_loads &&
+         !options.record_bottlenecks && !options.record_tasks));
+  for (const CopiedTasks& of_rank : program.copies) first_unended_.push_back(of_rank.tasks.begin);
   for (uint32_t task = 0; task < program.tasks.size(); ++task) {
     tasks_[task].waiting_for = program.predecessor_count[task];
   }
@@ -56,6 +61,8 @@ Simulation Player::Play(uint32_t ranks) {
   for (;;) {
     WorkOffAgenda();
     Settle();
+    while (recurrence_.IsLooking() && HasEnded(recurrence_.marker())) LookForRecurrence();
+    if (options_.copies_left_out > 0 && !recurrence_.IsLooking() && !recurrence_.found()) return {};
     if (--until_report == 0) {
       until_report = kBetweenReports;
       if (options_.observer != nullptr) options_.observer->Done(static_cast<double>(tasks_done_));
@@ -71,11 +78,13 @@ Simulation Player::Play(uint32_t ranks) {
   CheckCausality();
   stats_.solves = network_.solves();
   stats_.jumped = periods_.jumped_transfers();
+  if (options_.copies_left_out > 0) stats_.jumped += TransfersLeftOut();
   stats_.transfers += stats_.jumped;
   return {.timeline = MakeTimeline(ranks),
           .stats = stats_,
           .tasks = TaskTimes(),
-          .bottlenecks = Bottlenecks()};
+          .bottlenecks = Bottlenecks(),
+          .recurrence = recurrence_.found()};
 }
 
 // Takes all events of the earliest time, including those set aside.

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ struct SimulationOptions {
   // Jump over steady states (sim/engine/step_periods.h); the result is the same. Recording loads or
   // bottlenecks plays every step.
   bool jump = true;
+  // More than 0: the program stands for one in which each CopiedTasks has as many pieces more. The
+  // links' bytes and the transfers are those of that one; its spans are found with the recurrence
+  // (sim/engine/recurrence.h). Not together with recordings.
+  uint32_t copies_left_out = 0;
   // Told now and then how many tasks have ended; may be null.
   ProgressObserver* observer = nullptr;
 };
@@ -72,11 +77,22 @@ struct Bottleneck {
   double share = 0;  // of the time in which the flow moved, or stood still on a failed link
 };
 
+// When a state came back, and what happened since it was there before: that many copies more of
+// each piece, in that time.
+struct Recurrence {
+  Time at;
+  Time period;
+  uint32_t copies = 0;
+};
+
 struct Simulation {
   Timeline timeline;
   SimulationStats stats;
   std::vector<TaskTime> tasks;          // one per task; empty unless asked for
   std::vector<Bottleneck> bottlenecks;  // one per flow; empty unless asked for
+  // If copies are left out: set if their number is a multiple of the recurrence's. If it is not
+  // set, the program was not played to its end, and the timeline is empty.
+  std::optional<Recurrence> recurrence;
 };
 
 // `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck

@@ -317,6 +317,10 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       runs[role_index][op] += weight[rank];
       std::vector<Edge>& edges = streams[role.ops[op].stream.index()];
       CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
+      if (!edges.empty() && edges.back().at == begin && edges.back().lane == lane.lane) {
+        edges.back().at = end;  // goes on without a break
+        continue;
+      }
       edges.push_back({begin, lane.lane, +1});
       edges.push_back({end, lane.lane, -1});
     }

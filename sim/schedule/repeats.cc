@@ -141,13 +141,21 @@ void CheckRepeats(const Role& role) {
     }
     if (uint64_t{repeat.times} * repeat.size() > kMostCopies)
       fail(fmt::format("does {} ops {} times, more than 2^30", repeat.size(), repeat.times));
+    const uint64_t pieces = uint64_t{repeat.back} - 1;
+    if (repeat.back == 0 || pieces * repeat.size() > repeat.begin ||
+        pieces * repeat.buffers() > repeat.first_buffer) {
+      fail(
+          fmt::format("refers to {} pieces before it, expected at least 1 and at most as many as "
+                      "there are",
+                      repeat.back));
+    }
     for (uint32_t member = repeat.begin; member < repeat.end; ++member) {
       for (const OpId before : role.ops[member].after) {
-        if (before.index() + repeat.size() < repeat.begin) {
-          fail(
-              fmt::format("has op {} \"{}\", which is after op {}: further back than the {} ops "
-                          "before the repeat",
-                          member, role.ops[member].name, before.index(), repeat.size()));
+        if (before.index() + repeat.size() < repeat.FirstOp()) {
+          fail(fmt::format(
+              "has op {} \"{}\", which is after op {}: further back than the {} ops "
+              "before the repeat",
+              member, role.ops[member].name, before.index(), repeat.back * repeat.size()));
         }
       }
     }

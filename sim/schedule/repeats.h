@@ -51,7 +51,7 @@ struct MiddleCopies {
 std::vector<MiddleCopies> MiddleCopiesOf(const Role& role, uint32_t most);
 
 // Throws Error, naming the role, for repeats that are not in order, empty, beyond the ops or
-// buffers, or whose ops wait for something further back than the piece before the body.
+// buffers, or whose ops wait for something further back than the pieces before the body.
 void CheckRepeats(const Role& role);
 
 }  // namespace rehearse

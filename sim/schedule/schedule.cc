@@ -81,8 +81,8 @@ std::vector<uint32_t> Role::AfterAt(uint32_t position) const {
   for (const OpId id : op.after) {
     uint32_t earlier = id.index();
     for (size_t i = 0; i < kept.repeats_before; ++i) {
-      // After the body, the last copy.
-      if (id.index() >= repeats[i].begin) earlier += repeats[i].times * repeats[i].size();
+      // After the body, the last copies.
+      if (id.index() >= repeats[i].FirstOp()) earlier += repeats[i].times * repeats[i].size();
     }
     if (kept.copy > 0) earlier += kept.copy * repeats[kept.repeats_before].size();
     after.push_back(earlier);

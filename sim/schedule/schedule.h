@@ -260,6 +260,11 @@ struct Footprint {
 // c·(end_buffer - first_buffer), and the micro-batch of its tag is c·micro_batches higher. So an op
 // of the body may wait only for ops of the body and of the equally long piece before it; whatever
 // comes later and names an op or a buffer of the body means the last copy's.
+//
+// Where `back` is more than 1, the body may refer to as many pieces before it, all of this length:
+// to micro-batches that have been under way for longer. Their buffers move on as those of the piece
+// before do, and what comes later may also name ops and buffers of the back - 1 pieces before the
+// body: it means those of as many copies before the last.
 struct Repeat {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -267,8 +272,13 @@ struct Repeat {
   uint32_t first_buffer = 0;
   uint32_t end_buffer = 0;
   int32_t micro_batches = 1;
+  uint32_t back = 1;
 
   uint32_t size() const { return end - begin; }
+  uint32_t buffers() const { return end_buffer - first_buffer; }
+  // The first op and buffer that copies shift, and that they mean in copies if named later.
+  uint32_t FirstOp() const { return begin - (back - 1) * size(); }
+  uint32_t FirstBuffer() const { return first_buffer - (back - 1) * buffers(); }
 };
 
 struct Role {

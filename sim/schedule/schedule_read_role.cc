@@ -166,6 +166,7 @@ class RoleReader {
       repeat.end_buffer = CountAt(reader.At("end_buffer"), repeat.first_buffer, buffers);
     }
     repeat.micro_batches = reader.At("micro_batches").Whole<int32_t>();
+    repeat.back = CountAt(reader.At("back"), 1, 1 + int64_t{repeat.begin / repeat.size()});
     return repeat;
   }
 

@@ -350,7 +350,8 @@ const ObjectShape& RepeatShape() {
        buffer("first_buffer", "index of the first buffer that is new each time"),
        buffer("end_buffer", "index after the last such buffer"),
        {"micro_batches", AWhole(0, kMost32), Default("1"), "micro-batches that one time stands for",
-        "1"}}};
+        "1"},
+       {"back", Count(1), Default("1"), "equally long pieces before it that it refers to", "1"}}};
   return shape;
 }
 

@@ -284,6 +284,7 @@ class RoleWriter {
       object.AddNumber("end_buffer", repeat.end_buffer);
     }
     object.AddUnless("micro_batches", repeat.micro_batches, 1);
+    object.AddUnless("back", repeat.back, 1u);
     return object.OnOneLine();
   }
 

@@ -3,19 +3,13 @@
 #include <utility>
 
 namespace rehearse {
-namespace {
-
-uint32_t BuffersOf(const Repeat& repeat) { return repeat.end_buffer - repeat.first_buffer; }
-
-}  // namespace
-
 WrittenOut::WrittenOut(const Role& role, std::vector<Repeat> repeats)
     : role_(role), repeats_(std::move(repeats)) {
   size_t buffers = role.buffers.size();
   op_count_ = static_cast<uint32_t>(role.ops.size());
   for (const Repeat& repeat : repeats_) {
     op_count_ += repeat.times * repeat.size();
-    buffers += size_t{repeat.times} * BuffersOf(repeat);
+    buffers += size_t{repeat.times} * repeat.buffers();
   }
   buffers_.reserve(buffers);
   uint32_t next = 0;
@@ -40,8 +34,8 @@ uint32_t WrittenOut::PositionOf(OpId before, const Copy& copy) const {
   uint32_t position = before.index();
   for (size_t i = 0; i < copy.repeats_before; ++i) {
     const Repeat& repeat = repeats_[i];
-    // After the body, the last copy.
-    if (before.index() >= repeat.begin) position += repeat.times * repeat.size();
+    // After the body, the last copies.
+    if (before.index() >= repeat.FirstOp()) position += repeat.times * repeat.size();
   }
   if (copy.number > 0) position += copy.number * repeats_[copy.repeats_before].size();
   return position;
@@ -51,12 +45,12 @@ uint32_t WrittenOut::NumberOf(BufferId buffer, const Copy& copy) const {
   uint32_t number = buffer.index();
   for (size_t i = 0; i < copy.repeats_before; ++i) {
     const Repeat& repeat = repeats_[i];
-    if (buffer.index() >= repeat.first_buffer) number += repeat.times * BuffersOf(repeat);
+    if (buffer.index() >= repeat.FirstBuffer()) number += repeat.times * repeat.buffers();
   }
   if (copy.number > 0) {
     const Repeat& repeat = repeats_[copy.repeats_before];
-    if (buffer.index() + BuffersOf(repeat) >= repeat.first_buffer)
-      number += copy.number * BuffersOf(repeat);
+    if (buffer.index() + repeat.buffers() >= repeat.FirstBuffer())
+      number += copy.number * repeat.buffers();
   }
   return number;
 }

@@ -45,6 +45,10 @@ BENCHMARK_CAPTURE(PlayShipped, gpt20b_16_gpus, "axonn-gpt20b-perlmutter", false)
 BENCHMARK_CAPTURE(PlayShipped, gpt80b_1024_gpus_folded, "axonn-weak-80b", true)
     ->Unit(kMilliseconds);
 BENCHMARK_CAPTURE(PlayShipped, gpt80b_1024_gpus, "axonn-weak-80b", false)->Unit(kMilliseconds);
+// Large pipelines: 64 stages and 512 micro-batches; 16 stages and 64 shares of the experts.
+BENCHMARK_CAPTURE(PlayShipped, gpt1t_3072_gpus, "large/gpt-1t", true)->Unit(kMilliseconds);
+BENCHMARK_CAPTURE(PlayShipped, deepseek_v3_2048_gpus, "large/deepseek-v3", true)
+    ->Unit(kMilliseconds);
 
 std::string Strategy(uint32_t column, uint32_t row, uint32_t depth, uint32_t data,
                      bool overlaps = true) {

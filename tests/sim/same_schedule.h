@@ -119,6 +119,7 @@ inline void ExpectSameRepeat(const Repeat& a, const Repeat& b) {
   EXPECT_EQ(a.first_buffer, b.first_buffer);
   EXPECT_EQ(a.end_buffer, b.end_buffer);
   EXPECT_EQ(a.micro_batches, b.micro_batches);
+  EXPECT_EQ(a.back, b.back);
 }
 
 template <typename Part>

@@ -75,13 +75,35 @@ Network Divided(Network network, uint32_t parts) {
   return network;
 }
 
-// How many micro-batches a repeating block is taken to have, the same on all ranks. If ranks have
-// several stages, orders go in rounds of as many micro-batches as there are ranks.
-uint32_t MicroBatchesOfBlock(const std::vector<Action>& actions, const StagePlaces& places) {
-  uint32_t most = 0;
-  for (uint32_t rank = 0; rank < places.ranks; ++rank) {
-    most = std::max(most, MostInFlight(OfRank(actions, places, rank)));
+// How many blocks the ops of one may refer back to.
+uint32_t BlocksBack(const std::vector<Action>& own, uint32_t of_block) {
+  return std::max(1u, (MostInFlight(own) + of_block - 1) / of_block);
+}
+
+// Whether the rank has blocks of so many micro-batches, and enough of them for what is planned to
+// be shorter than what is copied.
+bool HasShortBlocks(const std::vector<Action>& own, uint32_t of_block, uint32_t copies) {
+  constexpr uint32_t kAround = 4;  // two that are compared, one copied and the last
+  const std::optional<PeriodicActions> period = FindPeriod(own, of_block, copies);
+  return period &&
+         (period->end - period->begin) / period->length >= BlocksBack(own, of_block) + kAround;
+}
+
+// How many micro-batches a repeating block is taken to have, the same on all ranks: one if that
+// will do. If ranks have several stages, orders may go in rounds of as many micro-batches as there
+// are ranks. If passes go in pairs, blocks are as long as they can be, because none goes across
+// their ends.
+uint32_t MicroBatchesOfBlock(const std::vector<std::vector<Action>>& actions_of_rank,
+                             const StagePlaces& places, bool pairs_passes) {
+  for (const uint32_t few : {1u, places.ranks}) {
+    const auto has_short = [&](const std::vector<Action>& own) {
+      return HasShortBlocks(own, few, places.copies);
+    };
+    if (!pairs_passes && std::all_of(actions_of_rank.begin(), actions_of_rank.end(), has_short))
+      return few;
   }
+  uint32_t most = 0;
+  for (const std::vector<Action>& own : actions_of_rank) most = std::max(most, MostInFlight(own));
   if (!places.HasSeveralOnARank()) return most;
   return (most + places.ranks - 1) / places.ranks * places.ranks;
 }
@@ -152,6 +174,7 @@ Role PlanRole(const StepSetup& step, const std::vector<const Stage*>& stages,
               StepCommunicators* communicators, const Place& place) {
   std::optional<PeriodicActions> period;
   if (of_block > 0) period = FindPeriod(own, of_block, copies);
+  if (period) period->blocks_back = BlocksBack(own, of_block);
   std::optional<Role> role = RolePlanner(step, stages, communicators, place).Run(own, period);
   if (!role) {
     CheckSize(step, step.network.micro_batches, place);
@@ -221,8 +244,13 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   }
 
   StepCommunicators communicators(step.strategy.mesh, ModelAxes(step.strategy), places, place);
+  std::vector<std::vector<Action>> actions_of_rank;
+  for (uint32_t rank = 0; rank < places.ranks; ++rank)
+    actions_of_rank.push_back(OfRank(actions, places, rank));
   const uint32_t of_block =
-      network.micro_batches > few_micro_batches ? MicroBatchesOfBlock(actions, places) : 0;
+      network.micro_batches > few_micro_batches
+          ? MicroBatchesOfBlock(actions_of_rank, places, pipeline.pairs_passes)
+          : 0;
   Schedule schedule;
   observer.Begin("planning", "ranks of the pipeline", places.ranks);
   for (uint32_t rank = 0; rank < places.ranks; ++rank) {
@@ -232,8 +260,8 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
     const auto first = static_cast<uint32_t>(schedule.roles.size());
     const uint32_t kinds = differ ? ExpertRanks(step.strategy) : 1;
     for (step.expert_rank = 0; step.expert_rank < kinds; ++step.expert_rank) {
-      schedule.roles.push_back(PlanRole(step, own, OfRank(actions, places, rank), of_block,
-                                        places.copies, &communicators, place));
+      schedule.roles.push_back(PlanRole(step, own, actions_of_rank[rank], of_block, places.copies,
+                                        &communicators, place));
       if (differ) schedule.roles.back().name += fmt::format(", experts {}", step.expert_rank);
       observer.Done(rank + (step.expert_rank + 1.0) / kinds);
     }

@@ -53,32 +53,58 @@ bool IsSameWork(const Work& a, const Work& b) {
       [&](const auto& work) { return IsSame(work, std::get<std::decay_t<decltype(work)>>(b)); }, a);
 }
 
-// Compares a copy with the one before it.
+// Compares a copy with those before it.
 class Comparison {
  public:
   Comparison(const Role& role, const Repeat& repeat)
-      : role_(role), repeat_(repeat), buffers_(repeat.end_buffer - repeat.first_buffer) {}
+      : role_(role), repeat_(repeat), buffers_(repeat.buffers()) {}
 
   bool IsSame() const {
-    if (repeat_.begin < repeat_.size() || repeat_.first_buffer < buffers_) return false;
+    const auto is_too_long = [&](uint64_t size, uint32_t before) {
+      return repeat_.back * size > before;
+    };
+    if (is_too_long(repeat_.size(), repeat_.begin) || is_too_long(buffers_, repeat_.first_buffer))
+      return false;
     for (uint32_t id = repeat_.first_buffer; id < repeat_.end_buffer; ++id) {
-      if (!IsSameBuffer(role_.buffers[id - buffers_], role_.buffers[id])) return false;
+      const Buffer& before = role_.buffers[id - buffers_];
+      const Buffer& own = role_.buffers[id];
+      if (!HasSameFacts(before, own) || (own.view && !IsSameName(before.view->of, own.view->of)))
+        return false;
     }
     for (uint32_t op = repeat_.begin; op < repeat_.end; ++op) {
-      if (!IsSameOp(role_.ops[op - repeat_.size()], role_.ops[op])) return false;
+      const Op& before = role_.ops[op - repeat_.size()];
+      const Op& own = role_.ops[op];
+      if (!HasSameFacts(before, own, repeat_.micro_batches) || !HasSameNames(before, own))
+        return false;
+    }
+    for (uint32_t piece = 2; piece <= repeat_.back; ++piece) {
+      if (!HasSameFacts(piece)) return false;
     }
     return true;
   }
 
  private:
+  // Of the piece so many before the body: the same ops and buffers, whatever they name.
+  bool HasSameFacts(uint32_t piece) const {
+    for (uint32_t id = repeat_.first_buffer; id < repeat_.end_buffer; ++id) {
+      if (!HasSameFacts(role_.buffers[id - piece * buffers_], role_.buffers[id])) return false;
+    }
+    const int32_t micro_batches = static_cast<int32_t>(piece) * repeat_.micro_batches;
+    for (uint32_t op = repeat_.begin; op < repeat_.end; ++op) {
+      const Op& before = role_.ops[op - piece * repeat_.size()];
+      if (!HasSameFacts(before, role_.ops[op], micro_batches)) return false;
+    }
+    return true;
+  }
+
   // The same buffer, shared by all copies, or that of the copy before.
   bool IsSameName(BufferId before, BufferId own) const {
-    const uint32_t first_shifted = repeat_.first_buffer - buffers_;
+    const uint32_t first_shifted = repeat_.FirstBuffer() - buffers_;
     if (own.index() < first_shifted) return before == own;
     return before.index() + buffers_ == own.index();
   }
 
-  bool IsSameBuffer(const Buffer& before, const Buffer& own) const {
+  static bool HasSameFacts(const Buffer& before, const Buffer& own) {
     const auto facts = [](const Buffer& buffer) {
       return std::tie(buffer.name, buffer.kind, buffer.bytes, buffer.dtype, buffer.rows,
                       buffer.columns, buffer.region);
@@ -90,21 +116,23 @@ class Comparison {
     const auto place = [](const View& view) {
       return std::tie(view.row, view.column, view.rows_cut_by, view.columns_cut_by);
     };
-    return place(*before.view) == place(*own.view) && IsSameName(before.view->of, own.view->of);
+    return place(*before.view) == place(*own.view);
   }
 
-  bool IsSameOp(const Op& before, const Op& own) const {
-    if (before.name != own.name || before.stream != own.stream ||
-        before.tag.phase != own.tag.phase || before.tag.layer != own.tag.layer ||
-        before.tag.micro_batch + repeat_.micro_batches != own.tag.micro_batch) {
-      return false;
-    }
+  static bool HasSameFacts(const Op& before, const Op& own, int32_t micro_batches) {
+    return before.name == own.name && before.stream == own.stream &&
+           before.tag.phase == own.tag.phase && before.tag.layer == own.tag.layer &&
+           before.tag.micro_batch + micro_batches == own.tag.micro_batch &&
+           IsSameWork(before.work, own.work);
+  }
+
+  bool HasSameNames(const Op& before, const Op& own) const {
     const auto is_same_name = [&](BufferId a, BufferId b) { return IsSameName(a, b); };
     const auto is_copy_later = [&](OpId a, OpId b) {
-      return a.index() + repeat_.size() == b.index() && b.index() + repeat_.size() >= repeat_.begin;
+      return a.index() + repeat_.size() == b.index() &&
+             b.index() + repeat_.size() >= repeat_.FirstOp();
     };
-    return IsSameWork(before.work, own.work) &&
-           std::equal(before.after.begin(), before.after.end(), own.after.begin(), own.after.end(),
+    return std::equal(before.after.begin(), before.after.end(), own.after.begin(), own.after.end(),
                       is_copy_later) &&
            std::equal(before.reads.begin(), before.reads.end(), own.reads.begin(), own.reads.end(),
                       is_same_name) &&
@@ -172,23 +200,22 @@ std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32
   return longest;
 }
 
-bool IsLikePieceBefore(const Role& role, const Repeat& repeat) {
+bool IsLikePiecesBefore(const Role& role, const Repeat& repeat) {
   return Comparison(role, repeat).IsSame();
 }
 
 bool CanBeSaid(const Role& role, const Repeat& repeat) {
-  const uint32_t buffers = repeat.end_buffer - repeat.first_buffer;
   const auto is_before = [](uint32_t index, uint32_t begin, uint32_t size) {
     return index < begin && index + size >= begin;
   };
   for (size_t i = repeat.end; i < role.ops.size(); ++i) {
     const Op& op = role.ops[i];
     for (const OpId earlier : op.after) {
-      if (is_before(earlier.index(), repeat.begin, repeat.size())) return false;
+      if (is_before(earlier.index(), repeat.FirstOp(), repeat.size())) return false;
     }
     for (const auto* touched : {&op.reads, &op.writes}) {
       for (const BufferId id : *touched) {
-        if (is_before(id.index(), repeat.first_buffer, buffers)) return false;
+        if (is_before(id.index(), repeat.FirstBuffer(), repeat.buffers())) return false;
       }
     }
   }

@@ -2,7 +2,9 @@
 //
 // A schedule keeps equal micro-batches once (Repeat in sim/schedule/schedule.h). Whether they are
 // equal is not reasoned out but seen: blocks of actions are planned until one gives the same ops as
-// the block before it, up to the shifts that a Repeat allows. Pure functions.
+// the block before it, up to the shifts that a Repeat allows. A block may be as short as one
+// micro-batch: a stage that has many under way refers to as many blocks before it (Repeat::back).
+// Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,8 @@
 namespace rehearse {
 
 // The most micro-batches that a stage has begun and not ended. Blocks of that many refer only to
-// what their own ops or those of the previous block have made.
+// what their own ops or those of the previous block have made, and shorter ones to what is in as
+// many more blocks before them.
 uint32_t MostInFlight(const std::vector<Action>& own);
 
 // Actions [begin, end) of one rank, in which each block of `length` is the previous one with
@@ -25,6 +28,7 @@ struct PeriodicActions {
   uint32_t end = 0;
   uint32_t length = 0;
   uint32_t micro_batches = 0;
+  uint32_t blocks_back = 1;  // that the ops of one may refer to
 };
 // The longest such part, of blocks of `of_block` micro-batches (of each copy of the model); nothing
 // if it has fewer than four.
@@ -32,11 +36,12 @@ std::optional<PeriodicActions> FindPeriod(const std::vector<Action>& own, uint32
                                           uint32_t copies = 1);
 
 // Whether the ops and buffers of a repeat's body are those of the equally long piece before it,
-// except for what differs between copies.
-bool IsLikePieceBefore(const Role& role, const Repeat& repeat);
+// except for what differs between copies, and those of the pieces that it refers to except for what
+// they refer to themselves.
+bool IsLikePiecesBefore(const Role& role, const Repeat& repeat);
 
-// Whether what comes after the body refers to nothing in the piece before it, which would not be
-// the last copy but one.
+// Whether what comes after the body refers to nothing in the first of the pieces before it, of
+// which a Repeat has no copy to name.
 bool CanBeSaid(const Role& role, const Repeat& repeat);
 
 }  // namespace rehearse

@@ -53,7 +53,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
     if (MakesWeightGradients(actions[i])) last_gradients[actions[i].stage] = i;
   }
   DataTraffic traffic = DataTrafficOf(actions);
-  std::vector<Mark> marks;  // where the last three blocks begin
+  std::vector<Mark> marks;  // where blocks begin
   std::optional<Repeat> repeat;
   for (uint32_t i = 0; i < actions.size(); ++i) {
     if (period && !repeat && i >= period->begin && (i - period->begin) % period->length == 0) {
@@ -61,7 +61,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
       // what is done beside the last gradients.
       const uint32_t left = (std::max(period->end, i) - i) / period->length;
       marks.push_back(MarkHere());
-      if (left >= 2) repeat = BodyBetween(marks, period->micro_batches);
+      if (left >= 2) repeat = BodyBetween(marks, *period);
       if (repeat) {
         repeat->times = left - 1;
         builder_.AddRepeat(*repeat);
@@ -217,10 +217,11 @@ RolePlanner::Mark RolePlanner::MarkHere() const {
   return mark;
 }
 
-// The last block, if the one before it is the same and the following ones will be.
+// The last block, if the ones before it are the same and the following ones will be.
 std::optional<Repeat> RolePlanner::BodyBetween(const std::vector<Mark>& marks,
-                                               uint32_t micro_batches) const {
-  if (marks.size() < 3) return std::nullopt;
+                                               const PeriodicActions& period) const {
+  const uint32_t back = period.blocks_back;
+  if (marks.size() < back + 2) return std::nullopt;
   const Mark& begin = marks[marks.size() - 2];
   const Mark& end = marks.back();
   Repeat body;
@@ -228,21 +229,26 @@ std::optional<Repeat> RolePlanner::BodyBetween(const std::vector<Mark>& marks,
   body.end = end.op;
   body.first_buffer = begin.buffer;
   body.end_buffer = end.buffer;
-  body.micro_batches = static_cast<int32_t>(micro_batches * step_.strategy.chunks);
-  const bool are_as_many =
-      body.begin - marks[marks.size() - 3].op == body.size() &&
-      body.first_buffer - marks[marks.size() - 3].buffer == body.end_buffer - body.first_buffer;
+  body.micro_batches = static_cast<int32_t>(period.micro_batches * step_.strategy.chunks);
+  body.back = back;
+  // All pieces that it refers to have as many ops and buffers.
+  bool are_as_many = true;
+  for (uint32_t piece = 1; piece <= back; ++piece) {
+    const Mark& before = marks[marks.size() - 2 - piece];
+    are_as_many = are_as_many && before.op + piece * body.size() == body.begin &&
+                  before.buffer + piece * body.buffers() == body.first_buffer;
+  }
+  if (!are_as_many) return std::nullopt;
   std::vector<std::vector<uint32_t>> later = begin.micro_batches;
   for (std::vector<uint32_t>& of_stage : later) {
-    for (uint32_t& index : of_stage) index += micro_batches;
+    for (uint32_t& index : of_stage) index += period.micro_batches;
   }
-  const uint32_t before = 2 * body.first_buffer - std::min(body.end_buffer, 2 * body.first_buffer);
   const bool holds_only_new = std::all_of(
       stages_.begin(), stages_.end(),
-      [&](const StagePlanner& stage) { return stage.HoldsOnlyFrom(body.first_buffer); });
-  if (!are_as_many || later != end.micro_batches || !holds_only_new ||
-      !parameters_.HoldsNothingOf(before, body.first_buffer) ||
-      !IsLikePieceBefore(builder_.role(), body)) {
+      [&](const StagePlanner& stage) { return stage.HoldsOnlyFrom(body.FirstBuffer()); });
+  if (later != end.micro_batches || !holds_only_new ||
+      !parameters_.HoldsNothingOf(body.FirstBuffer() - body.buffers(), body.first_buffer) ||
+      !IsLikePiecesBefore(builder_.role(), body)) {
     return std::nullopt;
   }
   return body;

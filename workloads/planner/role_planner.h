@@ -52,7 +52,8 @@ class RolePlanner {
   bool ArePaired(const Action& forward, const Action& backward) const;
   void DoTogether(const Action& forward, const Action& backward, bool makes_last_gradients);
   Mark MarkHere() const;
-  std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks, uint32_t micro_batches) const;
+  std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks,
+                                    const PeriodicActions& period) const;
 
   const StepSetup& step_;
   PlanBuilder builder_;

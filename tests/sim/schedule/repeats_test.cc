@@ -94,6 +94,54 @@ TEST(RepeatsTest, ExpandedIsTheChainWrittenOut) {
   }
 }
 
+// Micro-batch m has an op on each stream; the second one waits for the first one of micro-batch
+// m - 2. Six are written out, the fourth of them stands for `times` more. Two ops at the end wait
+// for the first ones of the last two micro-batches but one and the last one.
+Role TwoUnderWay(uint32_t times) {
+  Role role;
+  role.name = "rank";
+  role.streams = {{"a", StreamKind::kCompute}, {"b", StreamKind::kCompute}};
+  for (uint32_t m = 0; m < 4; ++m) {
+    role.ops.push_back(OpOn(0, {}, static_cast<int32_t>(m)));
+    role.ops.push_back(OpOn(1, m < 2 ? std::vector<uint32_t>() : std::vector{2 * (m - 2)}, 0));
+  }
+  role.ops.push_back(OpOn(1, {4}, 0));
+  role.ops.push_back(OpOn(1, {6}, 0));
+  for (uint32_t i = 0; i < 8; ++i) {
+    role.buffers.push_back({"b" + std::to_string(i), BufferKind::kActivation, Bytes(1)});
+    role.ops[i].writes = {BufferId(i)};
+  }
+  for (uint32_t i : {5u, 7u, 8u, 9u}) {
+    role.ops[i].reads = {BufferId(role.ops[i].after.front().index())};
+  }
+  role.repeats = {{.begin = 6,
+                   .end = 8,
+                   .times = times,
+                   .first_buffer = 6,
+                   .end_buffer = 8,
+                   .micro_batches = 1,
+                   .back = 2}};
+  return role;
+}
+
+TEST(RepeatsTest, ACopyMayWaitForTheLastButOneAndWhatFollowsToo) {
+  const Role role = TwoUnderWay(3);
+  const Role expanded = Expanded(role);
+  ASSERT_EQ(role.OpCount(), 16u);
+  for (uint32_t m = 2; m < 7; ++m) {
+    EXPECT_THAT(role.AfterAt(2 * m + 1), ElementsAre(2 * (m - 2)));
+    EXPECT_THAT(expanded.ops[2 * m + 1].after, ElementsAre(OpId(2 * (m - 2))));
+    EXPECT_THAT(expanded.ops[2 * m + 1].reads, ElementsAre(BufferId(2 * (m - 2))));
+  }
+  EXPECT_THAT(role.AfterAt(14), ElementsAre(10));
+  EXPECT_THAT(role.AfterAt(15), ElementsAre(12));
+  EXPECT_THAT(expanded.ops[14].reads, ElementsAre(BufferId(10)));
+  EXPECT_THAT(expanded.ops[15].reads, ElementsAre(BufferId(12)));
+  EXPECT_NO_THROW(CheckSchedule(OnOneRank(TwoUnderWay(1000))));
+  EXPECT_NO_THROW(CheckBuffers(OnOneRank(TwoUnderWay(1000))));
+  EXPECT_EQ(MemoryOf(TwoUnderWay(1000)).activations, MemoryOf(Expanded(role)).activations);
+}
+
 TEST(RepeatsTest, ThePeakOfAFewCopiesIsThatOfAll) {
   // Each buffer lives from its own op to the next: two at a time, whatever the number of copies.
   for (const uint32_t times : {1u, 7u, 1000u}) {
@@ -133,6 +181,9 @@ TEST(RepeatsTest, MistakesAreNamed) {
   role.repeats[0].begin = 3;
   role.ops[3].after = {OpId(1)};  // two ops back, but the body is one op long
   EXPECT_THAT(message(role), HasSubstr("which is after op 1: further back than the 1 ops"));
+  role = Chain(3);
+  role.repeats[0].back = 3;
+  EXPECT_THAT(message(role), HasSubstr("repeat 0 refers to 3 pieces before it"));
 }
 
 // Two ranks that send to and receive from each other in a body; the other's body may be
@@ -192,8 +243,10 @@ TEST(RepeatsTest, PositionsOfRandomRolesAreThoseOfTheExpandedOnes) {
     for (uint32_t i = 0; i < repeats; ++i) {
       const auto begin = static_cast<uint32_t>(role.ops.size());
       const uint32_t size = 1 + random.Below(5);
-      add(size, begin - std::min(begin, size));
+      const uint32_t back = 1 + random.Below(begin / size + 1);
+      add(size, begin - std::min(begin, back * size));
       role.repeats.push_back({.begin = begin, .end = begin + size, .times = 1 + random.Below(4)});
+      role.repeats.back().back = back;
       add(random.Below(4), 0);
     }
     CheckRepeats(role);

@@ -191,7 +191,7 @@ TEST(ScheduleJsonTest, RepeatsAreKept) {
     role.buffers.push_back({.name = "b", .kind = BufferKind::kBuffer, .bytes = Bytes(8)});
   }
   role.ops[2].reads = {BufferId(1)};
-  role.repeats = {{1, 3, 4, 1, 2, 1}, {3, 5, 2, 2, 4, 2}};
+  role.repeats = {{1, 3, 4, 1, 2, 1}, {3, 5, 2, 2, 4, 2, 2}};
   schedule.roles = {role};
   schedule.role_of_rank = {0};
   ExpectRoundTrip(schedule);

@@ -13,6 +13,7 @@
 #include "tests/support/fingerprint.h"
 #include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
+#include "workloads/planner/pipeline.h"
 #include "workloads/planner/planner.h"
 #include "workloads/planner/stage_sizes.h"
 #include "workloads/strategies/strategy_4d.h"
@@ -91,7 +92,7 @@ TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
             const Schedule schedule =
                 PlanStages(network, training, strategy, EvenStages(network, stages),
                            generate(stages, micro_batches));
-            // At least three blocks of p micro-batches are planned, and what is around them.
+            // As many micro-batches as are in flight are planned on either side, and a few more.
             if (micro_batches > 4 * stages + stages) {
               for (const Role& role : schedule.roles) EXPECT_EQ(role.repeats.size(), 1u);
             }
@@ -101,6 +102,35 @@ TEST(RepeatedBlockTest, WhatIsKeptOnceMeansWhatIsPlannedInFull) {
           }
         }
       }
+    }
+  }
+}
+
+// In all orders of a pipeline, of which some take rounds of as many micro-batches as there are
+// ranks, and with messages in batches.
+TEST(RepeatedBlockTest, WhateverTheOrder) {
+  const Training training = TrainingOf(48, Recomputation::kNone);
+  const Network network = Decoder(training, true);
+  const Strategy strategy = MakeMegatron({.tensor = 2, .data = 1}, network);
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::kOneForwardOneBackward, PipelineSchedule::kInterleaved,
+        PipelineSchedule::kZeroBubbleH1, PipelineSchedule::kZeroBubbleH2,
+        PipelineSchedule::kZeroBubble2p, PipelineSchedule::kZeroBubbleV,
+        PipelineSchedule::kDualPipe, PipelineSchedule::kDualPipeV}) {
+    SCOPED_TRACE(static_cast<int>(schedule));
+    const bool has_two = schedule == PipelineSchedule::kInterleaved ||
+                         schedule == PipelineSchedule::kZeroBubbleV ||
+                         schedule == PipelineSchedule::kDualPipeV;
+    const PipelineOrder order = OrderOf(schedule, 2, has_two ? 2 : 1, 48, {});
+    StagePipeline pipeline = {order.places, EvenStages(network, order.places.stages_of_copy()),
+                              order.actions};
+    for (const bool batches_messages : {false, true}) {
+      pipeline.batches_messages = batches_messages;
+      pipeline.overlaps_messages = !batches_messages;
+      const Schedule planned = PlanPipeline(network, training, strategy, pipeline);
+      for (const Role& role : planned.roles) EXPECT_EQ(role.repeats.size(), 1u);
+      EXPECT_EQ(FingerprintOf(Expanded(planned)),
+                FingerprintOf(PlanPipeline(network, training, strategy, pipeline, {}, 48)));
     }
   }
 }
@@ -118,10 +148,11 @@ TEST(RepeatedBlockTest, ThousandsOfMicroBatchesArePlannedAndCheckedAsAFewAre) {
   CheckBuffers(many);
   for (uint32_t stage = 0; stage < 4; ++stage) {
     const Role& role = many.roles[stage];
-    // Blocks are of four micro-batches, the most that a stage has in flight.
+    // Blocks are of one micro-batch, and refer to as many before it as the stage has in flight.
     ASSERT_EQ(role.repeats.size(), 1u);
-    EXPECT_EQ(role.repeats[0].micro_batches, 4);
-    EXPECT_EQ(role.repeats[0].times, few.roles[stage].repeats[0].times + (4096 - 32) / 4);
+    EXPECT_EQ(role.repeats[0].micro_batches, 1);
+    EXPECT_EQ(role.repeats[0].back, 4 - stage);
+    EXPECT_EQ(role.repeats[0].times, few.roles[stage].repeats[0].times + (4096 - 32));
     EXPECT_EQ(role.ops.size(), few.roles[stage].ops.size());
     EXPECT_EQ(MemoryOf(role).Total(), MemoryOf(few.roles[stage]).Total());
   }

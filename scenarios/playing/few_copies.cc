@@ -1,0 +1,56 @@
+#include "scenarios/playing/few_copies.h"
+
+#include <algorithm>
+
+#include "sim/base/error.h"
+#include "sim/engine/recurrence.h"
+
+namespace rehearse {
+namespace {
+
+// Of the rank that has the fewest: the steady state has to be found among them.
+constexpr uint32_t kCopiesPlayed = 24;
+
+}  // namespace
+
+uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturbation,
+                          const SimulationOptions& options) {
+  if (!options.jump || options.record_link_loads || options.record_bottlenecks ||
+      options.record_tasks || !perturbation.events.empty() || perturbation.compute_jitter > 0)
+    return 0;
+  uint32_t fewest = Program::kNone;
+  int32_t micro_batches = 0;
+  uint64_t copied = 0;  // ops
+  uint64_t ops = 0;
+  for (const Role& role : schedule.roles) {
+    if (role.repeats.size() != 1) return 0;
+    const Repeat& repeat = role.repeats.front();
+    if (fewest != Program::kNone && repeat.micro_batches != micro_batches) return 0;
+    micro_batches = repeat.micro_batches;
+    fewest = std::min(fewest, repeat.times + 1);
+    copied += repeat.size();
+    ops += role.OpCount();
+  }
+  if (fewest == Program::kNone || fewest <= kCopiesPlayed) return 0;
+  constexpr uint32_t kMultiple = RecurrenceSearch::kMultiple;
+  const uint32_t left_out = (fewest - kCopiesPlayed) / kMultiple * kMultiple;
+  return 2 * left_out * copied >= ops ? left_out : 0;
+}
+
+FewCopies::FewCopies(Schedule* schedule, uint32_t left_out)
+    : schedule_(*schedule), left_out_(left_out) {
+  for (Role& role : schedule_.roles) {
+    for (Repeat& repeat : role.repeats) {
+      CHECK_GE(repeat.times, left_out_);
+      repeat.times -= left_out_;
+    }
+  }
+}
+
+FewCopies::~FewCopies() {
+  for (Role& role : schedule_.roles) {
+    for (Repeat& repeat : role.repeats) repeat.times += left_out_;
+  }
+}
+
+}  // namespace rehearse

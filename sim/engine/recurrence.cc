@@ -1,0 +1,176 @@
+#include "sim/engine/recurrence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+
+RecurrenceSearch::RecurrenceSearch(const Program& program, uint32_t left_out)
+    : left_out_(left_out) {
+  if (left_out == 0) return;
+  CHECK(!program.copies.empty());
+  const CopiedTasks& first = program.copies.front();
+  count_ = first.count;
+  size_ = first.tasks.size;
+  marker_ = first.tasks.first;
+}
+
+uint32_t RecurrenceSearch::Compare(std::optional<std::vector<uint64_t>> state, Time now) {
+  if (kept_.size() > kMostCopies) kept_.pop_back();
+  kept_.insert(kept_.begin(), Kept{std::move(state), now});
+  if (!kept_.front().state) return 0;
+  for (uint32_t copies = 1; copies < kept_.size(); ++copies) {
+    if (left_out_ % copies == 0 && kept_[copies].state == kept_.front().state) return copies;
+  }
+  return 0;
+}
+
+void RecurrenceSearch::GoOn() {
+  ++copy_;
+  marker_ += size_;
+}
+
+namespace {
+
+using TimeOfSpan = Time Span::*;
+constexpr TimeOfSpan kTimes[] = {&Span::ready, &Span::begin, &Span::end};
+
+// Writes the spans of a rank, from those that were played.
+class RankWriter {
+ public:
+  RankWriter(const Span* few, const Role& role, const Recurrence& recurrence, uint32_t left_out,
+             std::vector<Span>* spans)
+      : few_(few),
+        role_(role),
+        repeat_(role.repeats.front()),
+        recurrence_(recurrence),
+        left_out_(left_out),
+        played_(repeat_.times + 1 - left_out),
+        later_(static_cast<int64_t>(left_out / recurrence.copies) * recurrence.period),
+        spans_(*spans) {}
+
+  void Write() {
+    const uint32_t size = repeat_.size();
+    CountWhatHasHappened();
+    spans_.insert(spans_.end(), few_, few_ + repeat_.begin + fewest_ * size);
+    for (uint32_t copy = fewest_; copy <= repeat_.times; ++copy) {
+      const bool recurs = copy >= most_ && copy < fewest_ + left_out_;
+      const bool is_late = copy >= most_ + left_out_;
+      if (recurs) {
+        const Span* before = spans_.data() + spans_.size() - recurrence_.copies * size;
+        AddLater(before, size, recurrence_.copies * size, recurrence_.period);
+      } else if (is_late) {
+        AddLater(few_ + repeat_.begin + (copy - left_out_) * size, size, left_out_ * size, later_);
+      } else {
+        AddOneByOne(copy);
+      }
+    }
+    const auto behind = static_cast<uint32_t>(role_.ops.size()) - repeat_.end;
+    AddLater(few_ + repeat_.begin + played_ * size, behind, left_out_ * size, later_);
+  }
+
+ private:
+  // How many copies of each op's times there had been when the state came back.
+  void CountWhatHasHappened() {
+    for (uint32_t place = repeat_.begin; place < repeat_.end; ++place) {
+      for (const TimeOfSpan time : kTimes) {
+        uint32_t happened = 0;
+        for (uint32_t end = played_; end > happened;) {
+          const uint32_t middle = happened + (end - happened) / 2;
+          if (few_[place + middle * repeat_.size()].*time <= recurrence_.at) {
+            happened = middle + 1;
+          } else {
+            end = middle;
+          }
+        }
+        CHECK_GE(happened, recurrence_.copies);
+        happened_.push_back(happened);
+        fewest_ = std::min(fewest_, happened);
+        most_ = std::max(most_, happened);
+      }
+    }
+  }
+
+  void AddLater(const Span* first, uint32_t count, uint32_t ops, Time by) {
+    for (const Span* span = first; span != first + count; ++span) {
+      spans_.push_back({.rank = span->rank,
+                        .op = span->op + ops,
+                        .ready = span->ready + by,
+                        .begin = span->begin + by,
+                        .end = span->end + by});
+    }
+  }
+
+  // A copy of which some times had been there when the state came back, and others not.
+  void AddOneByOne(uint32_t copy) {
+    auto happened = happened_.begin();
+    for (uint32_t place = repeat_.begin; place < repeat_.end; ++place) {
+      Span span = few_[place];
+      span.op = place + copy * repeat_.size();
+      for (const TimeOfSpan time : kTimes) {
+        uint32_t like = copy;
+        Time by;
+        if (copy >= *happened + left_out_) {
+          like = copy - left_out_;
+          by = later_;
+        } else if (copy >= *happened) {
+          const uint32_t behind = copy - *happened;
+          like = *happened - recurrence_.copies + behind % recurrence_.copies;
+          by = static_cast<int64_t>(behind / recurrence_.copies + 1) * recurrence_.period;
+        }
+        span.*time = few_[place + like * repeat_.size()].*time + by;
+        ++happened;
+      }
+      spans_.push_back(span);
+    }
+  }
+
+  const Span* const few_;
+  const Role& role_;
+  const Repeat& repeat_;
+  const Recurrence& recurrence_;
+  const uint32_t left_out_;
+  const uint32_t played_;
+  const Time later_;
+  std::vector<Span>& spans_;        // has room for all
+  std::vector<uint32_t> happened_;  // by place in the body and kind of time
+  uint32_t fewest_ = Program::kNone;
+  uint32_t most_ = 0;
+};
+
+}  // namespace
+
+Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
+                    uint32_t left_out) {
+  CHECK(left_out % recurrence.copies == 0);
+  Timeline timeline;
+  timeline.provenance = few.provenance;
+  timeline.ranks = few.ranks;
+  timeline.links = few.links;
+  timeline.representative = few.representative;
+  const auto role_of = [&](uint32_t rank) -> const Role& {
+    return whole.roles[whole.role_of_rank[rank]];
+  };
+  size_t count = 0;
+  for (size_t i = 0; i < few.spans.size();) {
+    const Role& role = role_of(few.spans[i].rank);
+    count += role.OpCount();
+    i += role.OpCount() - left_out * role.repeats.front().size();
+  }
+  timeline.spans.reserve(count);
+  for (size_t i = 0; i < few.spans.size();) {
+    const uint32_t rank = few.spans[i].rank;
+    const Role& role = role_of(rank);
+    const size_t end = i + role.OpCount() - left_out * role.repeats.front().size();
+    CHECK(end <= few.spans.size() && few.spans[end - 1].rank == rank &&
+          few.spans[end - 1].op + 1 == end - i);
+    RankWriter(&few.spans[i], role, recurrence, left_out, &timeline.spans).Write();
+    i = end;
+  }
+  for (const Span& span : timeline.spans) timeline.step = std::max(timeline.step, span.end);
+  return timeline;
+}
+
+}  // namespace rehearse

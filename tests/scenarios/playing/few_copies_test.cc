@@ -1,0 +1,97 @@
+// Steps of many micro-batches, played with few of them and with all.
+#include "scenarios/playing/few_copies.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/small_scenario.h"
+
+namespace rehearse {
+namespace few_copies_test {
+
+using rehearse::testing::ReadSmall;
+
+// A pipeline of so many micro-batches of one sequence for each of two copies of the model.
+Scenario Pipelined(const std::string& pipeline, uint32_t micro_batches,
+                   std::vector<std::string> changes = {}) {
+  std::vector<std::string> all = {
+      "model.layers=8",
+      R"(strategy={"kind": "megatron", "tensor": 1, "data": 2, "sequence_parallel": false,
+          "overlap_all_reduce": false, "overlap_gradients": true, "distributed_optimizer": false})",
+      "pipeline=" + pipeline, fmt::format("training.batch={}", 2 * micro_batches),
+      fmt::format("training.micro_batches={}", micro_batches)};
+  all.insert(all.end(), changes.begin(), changes.end());
+  return ReadSmall(all);
+}
+
+// Returns whether few copies did.
+bool ExpectTheSame(const Scenario& scenario) {
+  const PlayedScenario few = PlayScenario(scenario);
+  const PlayedScenario whole = PlayScenario(scenario, {.jump = false});
+  EXPECT_FALSE(whole.simulation.recurrence.has_value());
+  const Timeline& ours = few.simulation.timeline;
+  const Timeline& theirs = whole.simulation.timeline;
+  EXPECT_EQ(ours.step, theirs.step);
+  EXPECT_EQ(HashOf(ours), HashOf(theirs));
+  EXPECT_EQ(few.simulation.stats.transfers, whole.simulation.stats.transfers);
+  EXPECT_EQ(ours.links.size(), theirs.links.size());
+  for (size_t link = 0; link < theirs.links.size(); ++link) {
+    EXPECT_EQ(ours.links[link].bytes, theirs.links[link].bytes);
+    EXPECT_EQ(ours.links[link].count, theirs.links[link].count);
+  }
+  return few.simulation.recurrence.has_value();
+}
+
+TEST(FewCopiesTest, AStepOfManyMicroBatchesFollowsFromFew) {
+  for (const char* pipeline :
+       {R"({"stages": 4, "schedule": "1f1b"})",
+        R"({"stages": 4, "schedule": "interleaved", "virtual": 2})",
+        R"({"stages": 4, "schedule": "zb-h1"})", R"({"stages": 4, "schedule": "dualpipe"})"}) {
+    SCOPED_TRACE(pipeline);
+    EXPECT_TRUE(ExpectTheSame(Pipelined(pipeline, 480)));
+  }
+}
+
+TEST(FewCopiesTest, AtEveryFidelityAndWithSlowerLinks) {
+  constexpr const char* kPipeline = R"({"stages": 4, "schedule": "1f1b"})";
+  for (const char* change :
+       {R"(simulator={"fidelity": "formula"})", R"(simulator={"fidelity": "step"})",
+        R"(simulator={"perturbation": {"link_jitter": 0.1, "seed": 3}})",
+        R"(edits=[{"links": "node0/nic0", "bandwidth": "0.5x"}])"}) {
+    SCOPED_TRACE(change);
+    EXPECT_TRUE(ExpectTheSame(Pipelined(kPipeline, 240, {change})));
+  }
+}
+
+TEST(FewCopiesTest, WhatDiffersFromCopyToCopyIsPlayedInFull) {
+  constexpr const char* kPipeline = R"({"stages": 4, "schedule": "1f1b"})";
+  for (const char* change : {R"(simulator={"perturbation": {"compute_jitter": 0.02, "seed": 3}})",
+                             R"(simulator={"perturbation": {"events": [
+             {"at": "1ms", "links": "node0/nic0", "bandwidth": "0.5x"}]}})"}) {
+    SCOPED_TRACE(change);
+    EXPECT_FALSE(ExpectTheSame(Pipelined(kPipeline, 240, {change})));
+  }
+}
+
+TEST(FewCopiesTest, CopiesComeBackAfterwards) {
+  Schedule schedule;
+  Role role;
+  role.ops.resize(3);
+  role.repeats = {{.begin = 1, .end = 2, .times = 100}};
+  schedule.roles = {role};
+  schedule.role_of_rank = {0};
+  // 24 of 101 are played, and what is left out is a multiple of 12.
+  const uint32_t left_out = CopiesToLeaveOut(schedule, {}, {});
+  EXPECT_EQ(left_out, 72u);
+  {
+    const FewCopies few(&schedule, left_out);
+    EXPECT_EQ(schedule.roles[0].repeats[0].times, 28u);
+  }
+  EXPECT_EQ(schedule.roles[0].repeats[0].times, 100u);
+  EXPECT_EQ(CopiesToLeaveOut(schedule, {}, {.record_tasks = true}), 0u);
+  schedule.roles[0].repeats[0].times = 20;
+  EXPECT_EQ(CopiesToLeaveOut(schedule, {}, {}), 0u);
+}
+
+}  // namespace few_copies_test
+}  // namespace rehearse
