@@ -93,8 +93,7 @@ TEST(FewLayersTest, OtherStrategiesToo) {
 TEST(FewLayersTest, AMemoryOfGroupsChangesNothing) {
   std::vector<std::vector<std::string>> points;
   for (const char* simulator :
-       {"{}", R"({"fidelity": "formula"})", R"({"fidelity": "step"})", R"({"channels": 2})",
-        R"({"protocol": "none", "algorithm": "ring"})"}) {
+       {"{}", R"({"fidelity": "formula"})", R"({"protocol": "none", "algorithm": "ring"})"}) {
     for (uint32_t column = 1; column <= 8; column *= 2) {
       for (uint32_t row = 1; column * row <= 8; row *= 2) {
         for (uint32_t depth = 1; column * row * depth <= 8; depth *= 2)
