@@ -171,15 +171,18 @@ LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
 
 class Lowering {
  public:
-  Lowering(const Schedule& schedule, Router& router, const LowerOptions& options)
+  Lowering(const Schedule& schedule, Router& router, const LowerOptions& options,
+           GroupMemory* memory)
       : schedule_(schedule),
         cluster_(router.cluster()),
         options_(WithTrunks(options, cluster_)),
-        table_(MakeTransfers(schedule, router, options.fidelity, options.channels, options.nccl)),
+        table_(MakeTransfers(schedule, router, options.fidelity, options.channels, options.nccl,
+                             memory)),
         folding_(options.fold ? Fold(schedule, table_, cluster_, options_.perturbation)
                               : NoFolding(table_, cluster_, schedule.ranks())),
         uses_(FoldedUses(table_, folding_, Way::kOwn)),
         use_sets_(uses_.size(), kUnset),
+        is_noted_(table_.sites.size(), false),
         meetings_(folding_.sites.size()),
         is_one_class_(folding_.sites.size()) {
     const Perturbation& perturbation = options_.perturbation;
@@ -306,7 +309,10 @@ class Lowering {
   void SetParties(TaskId flow, const std::vector<uint32_t>& ranks) {
     if (processors_.empty() || !interferes_) return;
     std::vector<uint32_t> parties;
-    for (const uint32_t rank : ranks) parties.push_back(processors_[folding_.ranks.of[rank]]);
+    for (const uint32_t rank : ranks) {  // mostly of one class
+      const uint32_t party = processors_[folding_.ranks.of[rank]];
+      if (parties.empty() || parties.back() != party) parties.push_back(party);
+    }
     std::sort(parties.begin(), parties.end());
     parties.erase(std::unique(parties.begin(), parties.end()), parties.end());
     const auto [set, is_new] = party_sets_.emplace(parties, 0);
@@ -337,7 +343,7 @@ class Lowering {
       } else {
         const uint32_t first_flow = builder_.flow_count();
         own = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
-        if (builder_.flow_count() > first_flow)
+        if (options_.note_flows && builder_.flow_count() > first_flow)
           flows_of_ops_.push_back({rank, position, first_flow, builder_.flow_count()});
       }
       TaskId& previous = last_on_stream[op.stream.index()];
@@ -451,7 +457,7 @@ class Lowering {
     const Site& site = table_.sites[site_index];
     const GroupPlan* plan = table_.PlanOf(site);
     const Bytes bytes = CommunicationBytes(op.work);
-    if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan);
+    if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan, site_index);
     interferes_ = !IsCopied(op.work);
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
@@ -489,10 +495,13 @@ class Lowering {
            options_.copy_engines.end();
   }
 
-  void NoteChoice(const Collective& collective, const GroupPlan& plan) {
+  void NoteChoice(const Collective& collective, const GroupPlan& plan, uint32_t site) {
     const bool is_usual =
         plan.choice.algorithm->name == std::string_view(UsualAlgorithm(collective.kind));
     if (collective.protocol == "none" && is_usual) return;
+    // All that a site is asked for is equal, except for rings on bare links.
+    if (collective.protocol != "none" && is_noted_[site]) return;
+    is_noted_[site] = true;
     chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
                     Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
                     Name(plan.choice.protocol), plan.choice.nccl_channels});
@@ -620,6 +629,7 @@ class Lowering {
   bool may_detour_ = false;
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
+  std::vector<bool> is_noted_;                     // by site, in chosen_
   std::vector<std::vector<Meeting>> meetings_;     // [class of sites][k]
   std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
   std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
@@ -645,14 +655,14 @@ class Lowering {
 }  // namespace
 
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options,
-              ProgressObserver& observer) {
+              ProgressObserver& observer, GroupMemory* memory) {
   if (schedule.ranks() != router.cluster().device_count()) {
     throw Error(fmt::format("the schedule has {} ranks, but cluster \"{}\" has {} devices",
                             schedule.ranks(), router.cluster().name(),
                             router.cluster().device_count()));
   }
   observer.Begin("finding out which ranks and links behave alike", "", 0);
-  return Lowering(schedule, router, options).Run(observer);
+  return Lowering(schedule, router, options, memory).Run(observer);
 }
 
 }  // namespace rehearse

@@ -48,6 +48,7 @@ struct LowerOptions {
   bool series = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
+  bool note_flows = false;         // Lowered::flows_of_ops
 };
 
 // The flows [begin, end) of the program that ops at a position of a rank make, the first of those
@@ -61,7 +62,7 @@ struct FlowsOfOp {
 
 struct Lowered {
   Program program;                       // spans only of representatives
-  std::vector<FlowsOfOp> flows_of_ops;   // all flows, in their order
+  std::vector<FlowsOfOp> flows_of_ops;   // all flows, in their order; empty unless asked for
   std::vector<uint32_t> representative;  // rank -> the rank whose spans are its own
   // The cluster's link or trunk -> the program's that stands for it.
   std::vector<uint32_t> links;
@@ -72,8 +73,9 @@ struct Lowered {
 // The schedule must have passed CheckSchedule. The router must know the links that fail in the
 // perturbation, for transfers to be able to go round them. Throws Error when the schedule does not
 // have as many ranks as the cluster has devices, or when an op names an algorithm or protocol that
-// is not known or does not suit its kind or group.
+// is not known or does not suit its kind or group. `memory`, unless it is null, is that of the
+// router and the options' library.
 Lowered Lower(const Schedule& schedule, Router& router, const LowerOptions& options = {},
-              ProgressObserver& observer = NoObserver());
+              ProgressObserver& observer = NoObserver(), GroupMemory* memory = nullptr);
 
 }  // namespace rehearse

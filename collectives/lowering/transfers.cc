@@ -37,11 +37,13 @@ bool IsPlainRing(const Collective& collective) {
 class Maker {
  public:
   Maker(const Schedule& schedule, Router& router, Fidelity fidelity, uint32_t channels,
-        const NcclSettings& nccl)
+        const NcclSettings& nccl, GroupMemory* memory)
       : schedule_(schedule),
         router_(router),
-        finder_(router),
-        tuner_(router, finder_, nccl),
+        memory_(memory),
+        own_finder_(router),
+        finder_(memory != nullptr ? memory->finder() : own_finder_),
+        tuner_(router, finder_, nccl, memory),
         fidelity_(fidelity),
         channels_(channels) {
     plain_.step_overhead = router.cluster().step_overhead();
@@ -276,9 +278,9 @@ class Maker {
         GroupPlan plan;
         plan.kind = like.kind;
         plan.choice = like.choice;
-        std::vector<std::vector<RoundFlow>> rounds;
-        ArrangeParts(collective, site->ranks, &plan, &rounds);
-        for (uint32_t part = 0; part < rounds.size(); ++part) AddRounds(part, rounds[part]);
+        const std::shared_ptr<GroupLayout> layout = LayoutOf(collective, site->ranks, &plan);
+        for (uint32_t part = 0; part < layout->rounds.size(); ++part)
+          AddRounds(part, layout->rounds[part]);
       }
     });
   }
@@ -362,25 +364,27 @@ class Maker {
   }
 
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks) {
+    if (memory_ != nullptr && fidelity_ == Fidelity::kFluid) {
+      for (const Channel& channel : memory_->RingsOf(ranks, choice.channels))
+        AddRing(choice, channel);
+      return;
+    }
     std::vector<Channel> channels = finder_.Find(ranks, choice.channels);
     if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
-    for (Channel& channel : channels) {
-      if (fidelity_ == Fidelity::kStep) {
+    for (const Channel& channel : channels) {
+      if (fidelity_ == Fidelity::kStep)
         AddEdges(choice, channel);
-        continue;
-      }
-      channel.step_latency = Seconds(0);
-      for (const Route* edge : channel.edges) {
-        channel.step_latency = std::max(channel.step_latency, StepLatency(choice, edge->latency));
-      }
-      AddRing(channel);
+      else
+        AddRing(choice, channel);
     }
   }
 
-  void AddRing(const Channel& channel) {
+  void AddRing(const Choice& choice, const Channel& channel) {
     Transfer transfer;
     transfer.share = channel.share / channel.ways;
-    transfer.step_latency = channel.step_latency;
+    for (const Route* edge : channel.edges) {
+      transfer.step_latency = std::max(transfer.step_latency, StepLatency(choice, edge->latency));
+    }
     transfer.idle_rate = channel.rate / channel.ways;
     AddUses(channel.uses, channel.detour, &transfer);
     table_.transfers.Add(transfer);
@@ -412,16 +416,22 @@ class Maker {
 
   // Everything except its time.
   void Arrange(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
-    std::vector<std::vector<RoundFlow>> rounds;
-    ArrangeParts(collective, ranks, plan, &rounds);
+    const std::shared_ptr<GroupLayout> layout = LayoutOf(collective, ranks, plan);
+    const std::vector<std::vector<RoundFlow>>& rounds = layout->rounds;
     const Cluster& cluster = router_.cluster();
+    if (layout.use_count() == 1)
+      plan->parts = std::move(layout->parts);
+    else
+      plan->parts = layout->parts;
     if (fidelity_ == Fidelity::kFormula && plan->IsUneven()) {
       for (const auto& part : rounds) plan->uneven.push_back(UnevenCost(part, cluster));
     } else if (fidelity_ == Fidelity::kFormula || plan->IsPipeline()) {
-      plan->paces = IdlePaces(rounds, cluster);
+      if (!layout->paces) layout->paces = IdlePaces(rounds, cluster);
+      plan->paces = *layout->paces;
     }
     if (plan->IsPipeline()) {
-      plan->pipeline = PipelineOf(*plan, rounds, router_);
+      if (!layout->pipeline) layout->pipeline = PipelineOf(*plan, rounds, router_);
+      plan->pipeline = *layout->pipeline;
       for (const auto& part : rounds) plan->unit_shares.push_back(plan->ways * part[0].share);
     }
     for (uint32_t part = 0; part < plan->parts.size(); ++part) {
@@ -430,9 +440,9 @@ class Maker {
     }
   }
 
-  // Arranges the parts and, unless step by step, their rounds.
-  void ArrangeParts(const Collective& collective, const std::vector<uint32_t>& ranks,
-                    GroupPlan* plan, std::vector<std::vector<RoundFlow>>* rounds) {
+  // What the plan is for; returns its parts and, unless they go step by step, their rounds.
+  std::shared_ptr<GroupLayout> LayoutOf(const Collective& collective,
+                                        const std::vector<uint32_t>& ranks, GroupPlan* plan) {
     const Algorithm& algorithm = *plan->choice.algorithm;
     plan->ranks = ranks;
     plan->ways = router_.ways();
@@ -442,12 +452,28 @@ class Maker {
     }
     plan->rank_share = collective.rank_share;
     plan->machine_share = collective.machine_share;
-    if (!plan->IsUneven() && tuner_.TakeArrangement(collective, plan, rounds)) return;
-    plan->parts = algorithm.arrange({collective.kind, collective.root, ranks, plan->choice.channels,
-                                     router_, finder_, !plan->pair_shares.empty()});
-    if (fidelity_ == Fidelity::kStep && !plan->IsPipeline()) return;
-    for (size_t part = 0; part < plan->parts.size(); ++part)
-      rounds->push_back(RoundsOfPart(*plan, part, router_));
+    if (memory_ == nullptr || fidelity_ == Fidelity::kStep || plan->IsUneven())
+      return MakeLayout(collective, plan);
+    std::shared_ptr<GroupLayout>& known =
+        memory_->Of(ranks).layouts[{&algorithm, collective.kind, collective.root,
+                                    plan->choice.channels, plan->choice.steps_wait}];
+    if (!known) known = MakeLayout(collective, plan);
+    return known;
+  }
+
+  std::shared_ptr<GroupLayout> MakeLayout(const Collective& collective, GroupPlan* plan) {
+    auto layout = std::make_shared<GroupLayout>();
+    if (plan->IsUneven() || !tuner_.TakeArrangement(collective, plan, &layout->rounds)) {
+      plan->parts = plan->choice.algorithm->arrange({collective.kind, collective.root, plan->ranks,
+                                                     plan->choice.channels, router_, finder_,
+                                                     !plan->pair_shares.empty()});
+      if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
+        for (size_t part = 0; part < plan->parts.size(); ++part)
+          layout->rounds.push_back(RoundsOfPart(*plan, part, router_));
+      }
+    }
+    layout->parts = std::move(plan->parts);
+    return layout;
   }
 
   void SetTime(Bytes bytes, GroupPlan* plan) const {
@@ -555,7 +581,9 @@ class Maker {
 
   const Schedule& schedule_;
   Router& router_;
-  ChannelFinder finder_;
+  GroupMemory* const memory_;  // may be null
+  ChannelFinder own_finder_;
+  ChannelFinder& finder_;
   Tuner tuner_;
   const Fidelity fidelity_;
   const uint32_t channels_;
@@ -601,8 +629,8 @@ const char* LeftOutBy(Fidelity fidelity) {
 }
 
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
-                            uint32_t channels, const NcclSettings& nccl) {
-  return Maker(schedule, router, fidelity, channels, nccl).Run();
+                            uint32_t channels, const NcclSettings& nccl, GroupMemory* memory) {
+  return Maker(schedule, router, fidelity, channels, nccl, memory).Run();
 }
 
 }  // namespace rehearse

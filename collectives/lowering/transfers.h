@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collectives/algorithms/channels.h"
+#include "collectives/lowering/group_memory.h"
 #include "collectives/lowering/rounds.h"
 #include "collectives/nccl/nccl_version.h"
 #include "sim/base/growing_array.h"
@@ -88,8 +89,10 @@ struct TransferTable {
 
 // The schedule must have passed CheckSchedule. Throws Error for algorithms and protocols that are
 // not known, or do not suit their kind or group. `channels` > 0 caps the channels of every group;
-// `nccl` is the library that chooses.
+// `nccl` is the library that chooses. `memory`, unless it is null, is of the same router and
+// library.
 TransferTable MakeTransfers(const Schedule& schedule, Router& router, Fidelity fidelity,
-                            uint32_t channels, const NcclSettings& nccl = {});
+                            uint32_t channels, const NcclSettings& nccl = {},
+                            GroupMemory* memory = nullptr);
 
 }  // namespace rehearse

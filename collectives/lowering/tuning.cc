@@ -276,22 +276,30 @@ std::unique_ptr<Router> Sprayed(const Router& router) {
 
 }  // namespace
 
-Tuner::Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings)
+Tuner::Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings,
+             GroupMemory* memory)
     : sprayed_(Sprayed(router)),
       sprayed_finder_(sprayed_ ? std::make_unique<ChannelFinder>(*sprayed_) : nullptr),
       router_(sprayed_ ? *sprayed_ : router),
       finder_(sprayed_finder_ ? *sprayed_finder_ : finder),
       settings_(settings),
-      shapes_(router_) {}
+      memory_(memory),
+      shapes_(router_) {
+  CHECK(memory == nullptr || (memory->IsUsable() && &memory->router() == &router_));
+}
 
 const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
-  return GroupOf(shapes_.Of(ranks), ranks);
+  return GroupOf(ShapeOf(ranks), ranks);
 }
 
 const LibraryGroup& Tuner::GroupOf(uint32_t shape, const std::vector<uint32_t>& ranks) {
   const auto it = groups_.find(shape);
   if (it != groups_.end()) return it->second;
-  return groups_.emplace(shape, Survey(router_, finder_, ranks, settings_)).first->second;
+  if (memory_ == nullptr)
+    return groups_.emplace(shape, Survey(router_, finder_, ranks, settings_)).first->second;
+  std::optional<LibraryGroup>& known = memory_->Of(ranks).library;
+  if (!known) known = Survey(router_, finder_, ranks, settings_);
+  return groups_.emplace(shape, *known).first->second;
 }
 
 std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
@@ -334,28 +342,39 @@ BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, uint32_t shape,
   const auto key = std::make_tuple(shape, collective.kind, collective.root, algorithm, channels);
   const auto [it, is_new] = bare_rates_.emplace(key, BytesPerSecond(0));
   if (!is_new) return it->second;
-  const Cluster& cluster = router_.cluster();
   if (algorithm == NcclAlgorithm::kRing && channels == 0 && GroupOf(shape, question.ranks).nccl) {
-    it->second = GroupOf(shape, question.ranks).nccl->reached *
-                 RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
-  } else if (algorithm == NcclAlgorithm::kRing) {
-    it->second = TotalRate(cluster, finder_.Find(question.ranks, channels)) *
-                 RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
-  } else {
-    Choice bare;
-    bare.algorithm = &FindAlgorithm(Name(algorithm));
-    bare.channels = channels;
-    Arrangement& arranged = arrangement_;
-    arranged.plan =
-        ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
-    arranged.root = collective.root;
-    arranged.rounds.clear();
-    for (size_t part = 0; part < arranged.plan.parts.size(); ++part)
-      arranged.rounds.push_back(RoundsOfPart(arranged.plan, part, router_));
-    const BindingLink binding = BindingLinkOf(arranged.plan, arranged.rounds, cluster);
-    it->second = cluster.Link(binding.link).Capacity() / binding.bytes;
+    return it->second = GroupOf(shape, question.ranks).nccl->reached *
+                        RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
   }
-  return it->second;
+  if (memory_ == nullptr) return it->second = FindBareRate(question, algorithm, channels);
+  const auto [known, is_first] =
+      memory_->Of(question.ranks)
+          .rates.emplace(std::make_tuple(collective.kind, collective.root, algorithm, channels),
+                         BytesPerSecond(0));
+  if (is_first) known->second = FindBareRate(question, algorithm, channels);
+  return it->second = known->second;
+}
+
+BytesPerSecond Tuner::FindBareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
+                                   uint32_t channels) {
+  const Collective& collective = question.collective;
+  const Cluster& cluster = router_.cluster();
+  if (algorithm == NcclAlgorithm::kRing) {
+    return TotalRate(cluster, finder_.Find(question.ranks, channels)) *
+           RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
+  }
+  Choice bare;
+  bare.algorithm = &FindAlgorithm(Name(algorithm));
+  bare.channels = channels;
+  Arrangement& arranged = arrangement_;
+  arranged.plan =
+      ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
+  arranged.root = collective.root;
+  arranged.rounds.clear();
+  for (size_t part = 0; part < arranged.plan.parts.size(); ++part)
+    arranged.rounds.push_back(RoundsOfPart(arranged.plan, part, router_));
+  const BindingLink binding = BindingLinkOf(arranged.plan, arranged.rounds, cluster);
+  return cluster.Link(binding.link).Capacity() / binding.bytes;
 }
 
 bool Tuner::TakeArrangement(const Collective& collective, GroupPlan* plan,
@@ -423,7 +442,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
     CheckKind(*choice.algorithm, collective.kind);
   }
   if (collective.protocol != kBareLinks) {
-    const uint32_t shape = shapes_.Of(question.ranks);
+    const uint32_t shape = ShapeOf(question.ranks);
     const LibraryGroup& group = GroupOf(shape, question.ranks);
     const std::optional<NcclAlgorithm> pinned =
         choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;

@@ -30,6 +30,7 @@
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/algorithms/channels.h"
 #include "collectives/lowering/choice.h"
+#include "collectives/lowering/group_memory.h"
 #include "collectives/lowering/group_shapes.h"
 #include "collectives/lowering/rounds.h"
 #include "collectives/nccl/nccl_model.h"
@@ -49,20 +50,14 @@ struct ChoiceQuestion {
 // How long it takes to launch a collective that runs on this many of NCCL's channels.
 Seconds LaunchTime(const Cluster& cluster, uint32_t channels);
 
-// What a library's model must know about a group; neither is set on other makers' devices.
-struct LibraryGroup {
-  std::optional<NcclGroup> nccl;
-  std::optional<RcclGroup> rccl;
-
-  bool Exists() const { return nccl.has_value() || rccl.has_value(); }
-};
-
-// Remembers what it found for each group. Router and finder must outlive it. Libraries do not see
+// Remembers what it found for each group. Router and finder must outlive it, and so must the memory
+// of what others found with the same router and settings, if there is one. Libraries do not see
 // which cables a switch hashes their flows to: where the router's ways are hashed or balanced, the
 // rates of rings and trees are taken from sprayed ones.
 class Tuner {
  public:
-  Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings = {});
+  Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings = {},
+        GroupMemory* memory = nullptr);
 
   // Throws Error for names that are not known, an algorithm that cannot do the kind, and a protocol
   // where none can be used. Whether the group suits a pinned algorithm is checked when its steps
@@ -71,7 +66,9 @@ class Tuner {
 
   const LibraryGroup& GroupOf(const std::vector<uint32_t>& ranks);
   // The same number for groups that get the same answers.
-  uint32_t ShapeOf(const std::vector<uint32_t>& ranks) { return shapes_.Of(ranks); }
+  uint32_t ShapeOf(const std::vector<uint32_t>& ranks) {
+    return memory_ != nullptr ? memory_->ShapeOf(ranks) : shapes_.Of(ranks);
+  }
   // Whether such groups take the same time also on the caller's routes.
   bool ShapesAreExact() const { return !sprayed_ && shapes_.AreShared(); }
   // All combinations that the library would weigh; none on other makers' devices and for grouped
@@ -98,6 +95,9 @@ class Tuner {
   std::optional<NcclCost> Cheapest(const ChoiceQuestion& question, const LibraryGroup& group) const;
   // What the steps themselves reach on these links, without a protocol, in bytes of the collective
   // per second.
+  BytesPerSecond FindBareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
+                              uint32_t channels);
+  // The same, remembered; that of all rings together is known from the group.
   BytesPerSecond BareRate(const ChoiceQuestion& question, uint32_t shape, NcclAlgorithm algorithm,
                           uint32_t channels);
   double ShareOf(const ChoiceQuestion& question, uint32_t shape, const LibraryGroup& group,
@@ -109,6 +109,7 @@ class Tuner {
   Router& router_;
   ChannelFinder& finder_;
   const NcclSettings settings_;
+  GroupMemory* const memory_;  // may be null
   GroupShapes shapes_;
   std::map<uint32_t, LibraryGroup> groups_;  // by shape
   std::map<std::tuple<uint32_t, CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>, BytesPerSecond>

@@ -49,10 +49,13 @@ Scenario Engine::Read(const JsonDocument& document) {
   return scenario;
 }
 
-Result Engine::Play(const Scenario& scenario, const std::function<void(double)>& tell) const {
+Result Engine::Play(const Scenario& scenario, const std::function<void(double)>& tell) {
   PlayObserver observer(options_.is_stopped, tell);
-  if (std::optional<Result> result = RehearseFewLayers(scenario, observer)) return *result;
-  return Rehearse(scenario, {.observer = &observer, .threads = 1}).result;
+  const GroupMemories::Taken memory(memories_, scenario);
+  std::optional<Result> result = RehearseFewLayers(
+      scenario, {.observer = &observer, .memory = memory.get(), .hash = options_.hash});
+  if (result) return *std::move(result);
+  return Rehearse(scenario, {.observer = &observer, .threads = 1, .hash = options_.hash}).result;
 }
 
 Evaluation Engine::Evaluate(const EvaluationKey& key, const std::vector<JsonDocument>& documents,
@@ -75,26 +78,10 @@ Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonD
     std::vector<Scenario> scenarios;
     scenarios.reserve(documents.size());
     for (const JsonDocument& document : documents) scenarios.push_back(Read(document));
-    Fnv1a hash;
-    const auto add = [&](const std::string& text) {
-      hash.Add(uint64_t{text.size()});
-      hash.Add(text);
-    };
-    add(options_.build);
-    for (const JsonDocument& document : documents) {
-      if (!document.value().contains("search")) {
-        add(document.value().dump());
-        continue;
-      }
-      nlohmann::json value = document.value();  // how it was searched makes no difference
-      value.erase("search");
-      add(value.dump());
-    }
-    if (options_.allow_out_of_memory) add("--allow-oom");
-    for (const InputFile& file : inputs.files()) hash.Add(file.hash);
     evaluation.device = scenarios.front().cluster->DeviceOf(0).name;
-    evaluation.hash = fmt::format("{:016x}", hash.hash());
-    if (key != nullptr && !options_.again && Find(*key, &evaluation)) return evaluation;
+    if (options_.hash) evaluation.hash = HashOf(documents, inputs);
+    if (key != nullptr && options_.hash && !options_.again && Find(*key, &evaluation))
+      return evaluation;
 
     const InputRecord later;
     const auto plays = static_cast<double>(scenarios.size());
@@ -110,6 +97,28 @@ Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonD
     evaluation.error = error.what();
   }
   return evaluation;
+}
+
+std::string Engine::HashOf(const std::vector<JsonDocument>& documents,
+                           const InputRecord& inputs) const {
+  Fnv1a hash;
+  const auto add = [&](const std::string& text) {
+    hash.Add(uint64_t{text.size()});
+    hash.Add(text);
+  };
+  add(options_.build);
+  for (const JsonDocument& document : documents) {
+    if (!document.value().contains("search")) {
+      add(document.value().dump());
+      continue;
+    }
+    nlohmann::json value = document.value();  // how it was searched makes no difference
+    value.erase("search");
+    add(value.dump());
+  }
+  if (options_.allow_out_of_memory) add("--allow-oom");
+  for (const InputFile& file : inputs.files()) hash.Add(file.hash);
+  return fmt::format("{:016x}", hash.hash());
 }
 
 bool Engine::Find(const EvaluationKey& key, Evaluation* evaluation) const {

@@ -5,8 +5,9 @@
 // A finished point is known by a hash of what its scenarios say, of every file that was read for
 // them (clusters, calibrations, schedules) and of the build of Rehearse. So no result that is out
 // of date is used, and what studies and searches have in common is simulated once. Machines are
-// read once (scenarios/readers/cluster_cache.h). An Engine may be used from several threads; what
-// it returns does not depend on their number.
+// read once (scenarios/readers/cluster_cache.h), and so are groups of their ranks
+// (scenarios/playing/group_memories.h). An Engine may be used from several threads; what it returns
+// does not depend on their number.
 #pragma once
 
 #include <functional>
@@ -15,8 +16,11 @@
 #include <vector>
 
 #include "scenarios/evaluating/changes.h"
+#include "scenarios/playing/group_memories.h"
 #include "scenarios/readers/cluster_cache.h"
 #include "scenarios/readers/scenario.h"
+#include "sim/base/error.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "sim/report/result.h"
 
@@ -35,7 +39,7 @@ struct EvaluationKey {
 struct Evaluation {
   std::vector<Result> results;  // of each of its scenarios; empty if it is impossible
   std::string error;            // why
-  std::string hash;             // "" if a scenario could not be read
+  std::string hash;             // "" if a scenario could not be read, or nothing is hashed
   std::string device = {};      // the first one's
   bool kept = false;            // not simulated, because it was kept
 };
@@ -58,19 +62,22 @@ struct EngineOptions {
   std::vector<PointStore*> stores = {};  // asked in order; each gets what the others lack
   bool again = false;                    // kept points are not used
   bool allow_out_of_memory = false;
+  bool hash = true;  // points and timelines; otherwise their hashes are "", and stores not asked
   std::string build = ThisBuild();
   std::function<bool()> is_stopped = [] { return false; };
 };
 
 class Engine {
  public:
-  explicit Engine(EngineOptions options) : options_(std::move(options)) {}
+  explicit Engine(EngineOptions options) : options_(std::move(options)) {
+    CHECK(options_.hash || options_.stores.empty());
+  }
 
   // Throws Error if the scenario is impossible.
   Scenario Read(const JsonDocument& document);
   // Throws Error if it is impossible, Stopped when it is stopped. `tell` is called with the
   // fraction that is done, from 0 to 1.
-  Result Play(const Scenario& scenario, const std::function<void(double)>& tell = {}) const;
+  Result Play(const Scenario& scenario, const std::function<void(double)>& tell = {});
   // One document or two. Throws Stopped when it is stopped before the point is done.
   Evaluation Evaluate(const EvaluationKey& key, const std::vector<JsonDocument>& documents,
                       const std::function<void(double)>& tell = {});
@@ -80,10 +87,12 @@ class Engine {
  private:
   Evaluation ReadAndPlay(const EvaluationKey* key, const std::vector<JsonDocument>& documents,
                          const std::function<void(double)>& tell);
+  std::string HashOf(const std::vector<JsonDocument>& documents, const InputRecord& inputs) const;
   bool Find(const EvaluationKey& key, Evaluation* evaluation) const;
 
   const EngineOptions options_;
   ClusterCache clusters_;
+  GroupMemories memories_;
 };
 
 }  // namespace rehearse

@@ -30,7 +30,7 @@ bool IsUndisturbed(const Perturbation& perturbation) {
 }
 
 // Whether it is a planned step on all devices of a machine that treats all of it alike.
-bool IsSuitable(const Scenario& scenario) {
+bool IsSuitable(const Scenario& scenario, const GroupMemory* memory) {
   if (scenario.lists_jobs || scenario.jobs.size() != 1 ||
       !IsUndisturbed(scenario.lowering.perturbation))
     return false;
@@ -48,7 +48,8 @@ bool IsSuitable(const Scenario& scenario) {
   return network.layers >= kManyLayers && network.micro_batches <= kFewMicroBatches &&
          network.nodes.size() * network.micro_batches * workload->strategy.chunks <= kMostVisits &&
          training.recomputed_layers.empty() && training.precise_layers == 0 &&
-         !network.draws_experts && !Router(cluster, scenario.routing).IsHashed();
+         !network.draws_experts &&
+         (memory != nullptr || !Router(cluster, scenario.routing).IsHashed());
 }
 
 // The scenario with another network.
@@ -58,6 +59,7 @@ Scenario With(const Scenario& scenario, FewerLayers fewer) {
   other.name = scenario.name;
   other.cluster = scenario.cluster;
   other.lowering = scenario.lowering;
+  other.lowering.note_flows = true;
   other.routing = scenario.routing;
   other.perturbation_place = scenario.perturbation_place;
   other.changes = scenario.changes;
@@ -163,12 +165,25 @@ class Extension {
   Extension(PlayedScenario* played, uint32_t missing) : played_(*played), missing_(missing) {}
 
   // Whether it was possible.
-  bool Run(const std::vector<std::vector<Stretch>>& of_roles) {
+  bool Run(const std::vector<std::vector<Stretch>>& of_roles, bool spans) {
     if (!FindInsertions(of_roles)) return false;
     AddBytes();
-    AddSpans();
+    if (spans)
+      AddSpans();
+    else
+      SetStep();
     for (size_t role = 0; role < of_roles.size(); ++role) AddRepeats(role);
     return true;
+  }
+
+  // By role and repeat: how much later than the one before it a copy is.
+  std::vector<std::vector<Time>> Periods() const {
+    std::vector<std::vector<Time>> periods;
+    for (const std::vector<Insertion>& insertions : insertions_) {
+      std::vector<Time>& own = periods.emplace_back();
+      for (const Insertion& insertion : insertions) own.push_back(insertion.period);
+    }
+    return periods;
   }
 
  private:
@@ -258,6 +273,27 @@ class Extension {
     for (const Span& span : timeline().spans) timeline().step = std::max(timeline().step, span.end);
   }
 
+  // That of the longer step, without its spans. What comes after a body, and the last copy of the
+  // body itself, are later by all copies.
+  void SetStep() {
+    Time step;
+    const std::vector<Span>& all = timeline().spans;
+    for (size_t first = 0; first < all.size();) {
+      const uint32_t role = played_.schedule().role_of_rank[all[first].rank];
+      const std::vector<Insertion>& insertions = insertions_[role];
+      const size_t ops = played_.schedule().roles[role].ops.size();
+      Time later;
+      size_t next = 0;
+      for (uint32_t op = 0; op < ops; ++op) {
+        for (; next < insertions.size() && insertions[next].begin <= op; ++next)
+          later += static_cast<int64_t>(missing_) * insertions[next].period;
+        step = std::max(step, all[first + op].end + later);
+      }
+      first += ops;
+    }
+    timeline().step = step;
+  }
+
   // What links carry, summed in the order in which the longer program would have its flows.
   void AddBytes() {
     const Program& program = played_.lowered.program;
@@ -307,8 +343,10 @@ class Extension {
 
 }  // namespace
 
-std::optional<Result> RehearseFewLayers(const Scenario& scenario, ProgressObserver& observer) {
-  if (!IsSuitable(scenario)) return std::nullopt;
+std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayersOptions& options) {
+  const RehearsalClock clock;
+  ProgressObserver& observer = *options.observer;
+  if (!IsSuitable(scenario, options.memory)) return std::nullopt;
   const auto& workload = std::get<Workload>(scenario.jobs.front().work);
   std::optional<FewerLayers> fewer = WithFewerLayers(workload.network, workload.strategy, kLayers);
   if (!fewer) return std::nullopt;
@@ -340,9 +378,16 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, ProgressObserv
   job.schedule.hardware_flops =
       job.schedule.model_flops + RecomputedFlops(workload.network, workload.training);
 
-  PlayedScenario played = PlayJobs(few, std::move(jobs), {.observer = &observer});
-  if (!Extension(&played, left_out.count).Run(stretches)) return std::nullopt;
-  return Describe(few, played, std::nullopt, fit);
+  PlayedScenario played = PlayJobs(few, std::move(jobs), {.observer = &observer}, options.memory);
+  const bool needs_spans = options.hash || ValidatesUpdatesLater(played.schedule());
+  Extension extension(&played, left_out.count);
+  if (!extension.Run(stretches, needs_spans)) return std::nullopt;
+  SummaryOptions summary{.hash = options.hash};
+  if (!needs_spans) summary.periods = extension.Periods();
+  Result result = Describe(few, played, std::nullopt, fit, summary);
+  result.simulator.wall = clock.Past();
+  result.simulator.peak_rss = PeakResidentMemory();
+  return result;
 }
 
 }  // namespace rehearse

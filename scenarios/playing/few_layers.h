@@ -14,19 +14,28 @@
 // where gradients are summed up behind the way back, all layers are played, as others' last
 // gradients may still be on their way.
 // Wherever that does not hold, or layers are not equal, there is no answer, and the caller plays
-// the whole step.
+// the whole step. Spans of the missing layers are written out only for the timeline's hash: without
+// it, sums over the timeline count what is repeated as often as it would be.
 #pragma once
 
 #include <optional>
 
+#include "collectives/lowering/group_memory.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/progress.h"
 #include "sim/report/result.h"
 
 namespace rehearse {
 
+struct FewLayersOptions {
+  ProgressObserver* observer = &NoObserver();
+  GroupMemory* memory = nullptr;  // as for PlayJobs()
+  bool hash = true;               // Result::timeline_hash
+};
+
 // Throws Error if the step does not fit into the devices' memory, as Prepare() does, and whatever
 // the observer throws.
-std::optional<Result> RehearseFewLayers(const Scenario& scenario, ProgressObserver& observer);
+std::optional<Result> RehearseFewLayers(const Scenario& scenario,
+                                        const FewLayersOptions& options = {});
 
 }  // namespace rehearse

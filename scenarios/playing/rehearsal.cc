@@ -52,12 +52,6 @@ void NoteExperts(const Schedule& schedule, Result* result) {
   }
 }
 
-Bytes PeakResidentMemory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return Bytes(static_cast<double>(usage.ru_maxrss) * 1024);  // Linux counts in KiB
-}
-
 // Names of the ranks, which are on these devices.
 TraceNames NamesOf(const Scenario& scenario, const std::vector<uint32_t>& placement) {
   const Cluster& cluster = *scenario.cluster;
@@ -214,7 +208,7 @@ bool PlayFewCopies(uint32_t left_out, SimulationOptions options, const std::func
 }  // namespace
 
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
-                        const SimulationOptions& options) {
+                        const SimulationOptions& options, GroupMemory* memory) {
   const Cluster& cluster = *scenario.cluster;
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   PlayedScenario played;
@@ -222,13 +216,16 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
   if (!IsWhole(played.jobs, cluster.device_count()))
     played.joint = Join(played.jobs, cluster.device_count());
-  Router router(cluster, scenario.routing,
-                FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
+  std::optional<Router> own_router;
+  if (memory == nullptr)
+    own_router.emplace(cluster, scenario.routing,
+                       FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   const auto lower = [&] {
     try {
       LowerOptions lowering = scenario.lowering;
       lowering.series = !options.record_tasks;
-      played.lowered = Lower(played.schedule(), router, lowering, observer);
+      played.lowered = Lower(played.schedule(), own_router ? *own_router : memory->router(),
+                             lowering, observer, memory);
     } catch (const CollectiveError& error) {
       throw Error(PlaceOf(error, scenario, played.jobs), error.what());
     } catch (const Error& error) {
@@ -273,21 +270,23 @@ std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& p
 }
 
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
-                const std::optional<JobPart>& own) {
+                const std::optional<JobPart>& own, const SummaryOptions& options) {
   // Steps of a job use the same memory, one after the other.
   std::optional<MemoryFit> tightest;
   for (const Job& job : played.jobs) {
     const MemoryFit fit = TightestFit(job.schedule, job.placement, *scenario.cluster);
     if (!tightest || fit.Room() < tightest->Room()) tightest = fit;
   }
-  return Describe(scenario, played, own, *tightest);
+  return Describe(scenario, played, own, *tightest, options);
 }
 
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
-                const std::optional<JobPart>& own, const MemoryFit& fit) {
+                const std::optional<JobPart>& own, const MemoryFit& fit,
+                const SummaryOptions& options) {
   const Simulation& simulation = played.simulation;
-  Result result = Summarize(own ? own->schedule : played.schedule(),
-                            own ? own->timeline : simulation.timeline, MeanPeak(scenario), fit.use);
+  Result result =
+      Summarize(own ? own->schedule : played.schedule(), own ? own->timeline : simulation.timeline,
+                MeanPeak(scenario), fit.use, options);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
   result.left_out = LeftOutBy(scenario.lowering.fidelity);
@@ -308,8 +307,19 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   return result;
 }
 
+Seconds RehearsalClock::Past() const {
+  const std::chrono::duration<double> past = std::chrono::steady_clock::now() - begin_;
+  return Seconds(past.count());
+}
+
+Bytes PeakResidentMemory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return Bytes(static_cast<double>(usage.ru_maxrss) * 1024);  // Linux counts in KiB
+}
+
 Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const RehearsalClock clock;
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
@@ -322,7 +332,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   std::optional<JobPart> own = OwnPart(scenario, played);
 
   Rehearsal rehearsal;
-  rehearsal.result = Describe(scenario, played, own);
+  rehearsal.result = Describe(scenario, played, own, {.hash = options.hash});
   rehearsal.result.routes = std::move(routes);
   rehearsal.result.experts = DrawExperts(
       scenario, StepOf(played.schedule(), played.simulation.timeline), options.threads, observer);
@@ -341,8 +351,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   Schedule& whole = played.joint ? *played.joint : played.jobs.front().schedule;
   rehearsal.schedule = std::move(own ? own->schedule : whole);
   rehearsal.timeline = std::move(own ? own->timeline : played.simulation.timeline);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  rehearsal.result.simulator.wall = Seconds(wall.count());
+  rehearsal.result.simulator.wall = clock.Past();
   rehearsal.result.simulator.peak_rss = PeakResidentMemory();
   if (rehearsal.jobs) rehearsal.jobs->all = rehearsal.result;
   return rehearsal;

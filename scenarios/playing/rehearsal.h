@@ -2,6 +2,7 @@
 // function.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -32,19 +33,31 @@ struct PlayedScenario {
 // Throws Error if the scenario cannot be planned or its schedule cannot be played. If no seed of
 // routes is given, it is 0 (scenarios/playing/seeded_routes.h tries several).
 PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& options = {});
-// The same, starting from the jobs that Prepare() made.
+// The same, starting from the jobs that Prepare() made. `memory`, unless it is null, is of the
+// scenario's cluster, routing and library (scenarios/playing/group_memories.h), and no link fails.
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
-                        const SimulationOptions& options = {});
+                        const SimulationOptions& options = {}, GroupMemory* memory = nullptr);
 
 // What a scenario's own step did, on its own ranks. Nothing if the joint schedule and its timeline
 // are already that, or if there are jobs.
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played);
 // Describes that part, or the whole, without the cost of wall time and memory.
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
-                const std::optional<JobPart>& own);
+                const std::optional<JobPart>& own, const SummaryOptions& options = {});
 // The same, if it is known what memory the tightest rank needs.
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
-                const std::optional<JobPart>& own, const MemoryFit& fit);
+                const std::optional<JobPart>& own, const MemoryFit& fit,
+                const SummaryOptions& options = {});
+
+// What a rehearsal takes, from here on.
+class RehearsalClock {
+ public:
+  Seconds Past() const;
+
+ private:
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+Bytes PeakResidentMemory();  // of this process
 
 struct Rehearsal {
   Schedule schedule;
@@ -58,6 +71,7 @@ struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
   ProgressObserver* observer = nullptr;
   unsigned threads = 0;  // for seeds of routes; 0: as many as the machine has cores
+  bool hash = true;      // Result::timeline_hash
 };
 
 // Throws as PlayScenario() does. Jobs are played once more, each on its own, to tell how much the

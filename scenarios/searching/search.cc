@@ -89,6 +89,7 @@ class Evaluator {
         is_over_([this] { return IsOver(); }),
         engine_({.stores = run.stores,
                  .allow_out_of_memory = run.allow_out_of_memory,
+                 .hash = !run.stores.empty(),
                  .is_stopped = is_over_}) {}
 
   const std::function<bool()>& is_over() const { return is_over_; }

@@ -256,11 +256,11 @@ Flops JsonReader::FlopCount() const {
 }
 
 size_t JsonReader::Choice(const std::vector<std::string>& names) const {
-  const std::string expected = QuotedList(names, " or ");
-  if (!IsString()) Expected(expected);
+  if (!IsString()) Expected(QuotedList(names, " or "));
   RefuseChanges();
   const auto found = std::find(names.begin(), names.end(), Text());
   if (found == names.end()) {
+    const std::string expected = QuotedList(names, " or ");
     const std::string hint = DidYouMean(Text(), names);
     constexpr size_t kMostListed = 12;
     if (names.size() > kMostListed)

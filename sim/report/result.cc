@@ -50,6 +50,13 @@ std::vector<std::vector<OpLane>> LanesOf(const Schedule& schedule) {
   return lanes;
 }
 
+// A piece of a rank's time that stands for several.
+struct Window {
+  int64_t begin = 0;
+  int64_t end = 0;
+  uint32_t times = 1;
+};
+
 // Times summed over ranks, in picoseconds.
 class ActivitySums {
  public:
@@ -57,15 +64,27 @@ class ActivitySums {
       : active_(axes, 0), communication_on_(axes, 0), exposed_on_(axes * (axes + 1), 0) {}
 
   // Adds one rank, `weight` times. `edges` are ordered by time; they end up as they began, with
-  // nothing active.
-  void AddRank(const std::vector<Edge>& edges, uint32_t weight) {
+  // nothing active. Windows are disjoint and in order.
+  void AddRank(const std::vector<Edge>& edges, uint32_t weight,
+               const std::vector<Window>& windows) {
     weight_ = weight;
+    auto window = windows.begin();
     size_t axes_active = 0;
     int32_t computing = 0;
     int64_t now = 0;
     for (const Edge& edge : edges) {
       // Edges of one instant come in any order, so a count may dip below zero within the instant,
       // but never for longer.
+      while (window != windows.end() && window->end <= now) ++window;
+      while (window != windows.end() && window->begin < edge.at) {
+        const int64_t begin = std::max(now, window->begin);
+        const int64_t end = std::min(edge.at, window->end);
+        AddInterval(begin - now, computing > 0, axes_active);
+        AddInterval(WideTime(end - begin) * window->times, computing > 0, axes_active);
+        now = end;
+        if (end < window->end) break;
+        ++window;
+      }
       if (edge.at != now) {
         AddInterval(edge.at - now, computing > 0, axes_active);
         now = edge.at;
@@ -246,6 +265,10 @@ int64_t LongestRank(const Schedule& schedule, const Timeline& timeline,
 
 }  // namespace
 
+bool ValidatesUpdatesLater(const Schedule& schedule) {
+  return !UpdatesValidatedLater(schedule).empty();
+}
+
 Seconds StepOf(const Schedule& schedule, const Timeline& timeline) {
   const std::vector<uint32_t> last = UpdatesValidatedLater(schedule);
   if (last.empty()) return ToSeconds(timeline.step);
@@ -257,7 +280,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
 }
 
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak,
-                 const MemoryUse& memory) {
+                 const MemoryUse& memory, const SummaryOptions& options) {
   CHECK_EQ(schedule.ranks(), timeline.ranks);
   const uint32_t ranks = timeline.ranks;
   const size_t axes = schedule.communicators.size();
@@ -272,7 +295,9 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   if (const auto dtype = MainDType(schedule)) result.peak_dtype = Name(*dtype);
   result.memory = memory;
   result.links = BusiestFirst(timeline);
-  result.timeline_hash = HashOf(timeline);
+  if (options.hash) result.timeline_hash = HashOf(timeline);
+  const bool shows_all = options.periods.empty();
+  CHECK(shows_all || (!options.hash && last_ops.empty()));
   if (ranks == 0) return result;
 
   const std::vector<std::vector<OpLane>> lanes = LanesOf(schedule);
@@ -287,6 +312,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   ActivitySums sums(axes);
   std::vector<RoleSums> of_role(schedule.roles.size());
   std::vector<std::vector<Edge>> streams;
+  std::vector<Window> windows;
   std::vector<uint32_t> places;  // by position, of the role of the last rank
   uint32_t role_of_places = 0xffffffffu;
   auto span = timeline.spans.begin();
@@ -300,9 +326,26 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
     if (role_index != role_of_places) {
       role_of_places = role_index;
       places.clear();
-      WrittenOut(role).ForEachOp(
-          [&](uint32_t place, const WrittenOut::Copy&) { places.push_back(place); });
+      if (shows_all) {
+        WrittenOut(role).ForEachOp(
+            [&](uint32_t place, const WrittenOut::Copy&) { places.push_back(place); });
+      } else {
+        places.resize(role.ops.size());
+        std::iota(places.begin(), places.end(), 0u);
+      }
     }
+    windows.clear();
+    if (!shows_all) {
+      for (size_t i = 0; i < role.repeats.size(); ++i) {
+        const Repeat& repeat = role.repeats[i];
+        Time first = span[repeat.begin].ready;
+        for (uint32_t op = repeat.begin; op < repeat.end; ++op)
+          first = std::min(first, span[op].ready);
+        const Time period = options.periods[role_index][i];
+        windows.push_back({first.picoseconds(), (first + period).picoseconds(), repeat.times + 1});
+      }
+    }
+    auto repeat = role.repeats.begin();
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
       CHECK_LT(span->op, places.size());
       const uint32_t op = places[span->op];
@@ -314,7 +357,10 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
       CHECK_LE(end, timeline.step.picoseconds());
       if (!lane.counts || begin == end) continue;
       if (!last_ops.empty() && op > last_ops[role_index]) continue;
-      runs[role_index][op] += weight[rank];
+      while (!shows_all && repeat != role.repeats.end() && repeat->end <= op) ++repeat;
+      const bool is_repeated = !shows_all && repeat != role.repeats.end() && repeat->begin <= op;
+      runs[role_index][op] +=
+          is_repeated ? weight[rank] * (repeat->times + uint64_t{1}) : uint64_t{weight[rank]};
       std::vector<Edge>& edges = streams[role.ops[op].stream.index()];
       CHECK(edges.empty() || edges.back().at <= begin);  // a stream runs its ops one after another
       if (!edges.empty() && edges.back().at == begin && edges.back().lane == lane.lane) {
@@ -328,7 +374,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
     own.ranks += weight[rank];
     own.compute -= sums.compute();
     own.exposed -= sums.exposed();
-    sums.AddRank(Merged(streams), weight[rank]);
+    sums.AddRank(Merged(streams), weight[rank], windows);
     own.compute += sums.compute();
     own.exposed += sums.exposed();
   }

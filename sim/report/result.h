@@ -175,9 +175,19 @@ Seconds StepOf(const Schedule& schedule, const Timeline& timeline);
 // simulator. A collective is active from begin to end; one on a communicator of one rank, or that
 // takes no time, counts as nothing. Cost: linear in the spans (after a sort per rank).
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak);
+struct SummaryOptions {
+  bool hash = true;  // Result::timeline_hash
+  // If the timeline has repeated ops only once, by role: how much later than the one before each
+  // copy of a repeat would be. Its step and its links are those of the whole. While the repeated
+  // ops and the copy before them are under way, nothing else is: not from the first one's `ready`
+  // until as much later.
+  std::vector<std::vector<Time>> periods = {};
+};
 // The same, if it is known what memory is needed.
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak,
-                 const MemoryUse& memory);
+                 const MemoryUse& memory, const SummaryOptions& options = {});
+// Whether ranks update before they know the norm of all gradients.
+bool ValidatesUpdatesLater(const Schedule& schedule);
 
 // The JSON object rehearse.result.v1: what Result has, times in seconds and sizes in bytes, each
 // number under the same key in every version. "changes", "notes", "left_out" and "collectives" only

@@ -49,6 +49,8 @@ struct FabricRouting {
   RoutingRule Over(const RoutingRule& own) const {
     return {choice.value_or(own.choice), queue_pairs.value_or(own.queue_pairs)};
   }
+
+  friend bool operator==(const FabricRouting&, const FabricRouting&) = default;
 };
 
 // A row of the table; the first choice holds for a cluster file that says nothing.

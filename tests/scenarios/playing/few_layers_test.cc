@@ -1,5 +1,7 @@
 #include "scenarios/playing/few_layers.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -30,7 +32,7 @@ nlohmann::json SaidOf(const Result& result) {
 // Of the small scenario with these changes and 12 layers.
 std::optional<Result> OfFew(std::vector<std::string> changes) {
   changes.emplace_back(kTwelveLayers);
-  return RehearseFewLayers(ReadSmall(changes), NoObserver());
+  return RehearseFewLayers(ReadSmall(changes));
 }
 
 void ExpectTheSame(std::vector<std::string> changes) {
@@ -41,6 +43,15 @@ void ExpectTheSame(std::vector<std::string> changes) {
   EXPECT_EQ(SaidOf(*few), SaidOf(whole));
   EXPECT_EQ(few->timeline_hash, whole.timeline_hash);
   EXPECT_LE(few->simulator.events, whole.simulator.events);
+  EXPECT_GT(few->simulator.wall, Seconds(0));
+  EXPECT_GT(few->simulator.peak_rss, Bytes(1e6));
+
+  // What is repeated is counted, then, and not written out.
+  std::optional<Result> counted = RehearseFewLayers(ReadSmall(changes), {.hash = false});
+  ASSERT_TRUE(counted.has_value());
+  EXPECT_EQ(counted->timeline_hash, "");
+  counted->timeline_hash = whole.timeline_hash;
+  EXPECT_EQ(SaidOf(*counted), SaidOf(whole));
 }
 
 TEST(FewLayersTest, AStepOfManyLayersFollowsFromFew) {
@@ -78,6 +89,45 @@ TEST(FewLayersTest, OtherStrategiesToo) {
   }
 }
 
+// One memory for all grids of eight, in this order and in the opposite one, is as good as none.
+TEST(FewLayersTest, AMemoryOfGroupsChangesNothing) {
+  std::vector<std::vector<std::string>> points;
+  for (const char* simulator :
+       {"{}", R"({"fidelity": "formula"})", R"({"protocol": "none", "algorithm": "ring"})"}) {
+    for (uint32_t column = 1; column <= 8; column *= 2) {
+      for (uint32_t row = 1; column * row <= 8; row *= 2) {
+        for (uint32_t depth = 1; column * row * depth <= 8; depth *= 2)
+          points.push_back({std::string("simulator=") + simulator,
+                            FourD(fmt::format(R"("column": {}, "row": {}, "depth": {}, "data": {})",
+                                              column, row, depth, 8 / (column * row * depth))
+                                      .c_str())});
+      }
+    }
+  }
+  const auto scenario_of = [](std::vector<std::string> changes) {
+    changes.emplace_back(kTwelveLayers);
+    return ReadSmall(changes);
+  };
+  const Scenario first = scenario_of(points.front());
+  for (const char* order : {"forwards", "backwards"}) {
+    SCOPED_TRACE(order);
+    GroupMemory memory(first.cluster, first.routing, first.lowering.nccl);
+    for (const std::vector<std::string>& changes : points) {
+      SCOPED_TRACE(changes.front() + changes.back());
+      Scenario scenario = scenario_of(changes);
+      const std::optional<Result> without = RehearseFewLayers(scenario);
+      scenario.cluster = first.cluster;  // equal to its own
+      memory.Begin();
+      const std::optional<Result> with = RehearseFewLayers(scenario, {.memory = &memory});
+      ASSERT_EQ(with.has_value(), without.has_value());
+      if (!with) continue;
+      EXPECT_EQ(with->timeline_hash, without->timeline_hash);
+      EXPECT_EQ(SaidOf(*with), SaidOf(*without));
+    }
+    std::reverse(points.begin(), points.end());
+  }
+}
+
 // Layers that are treated differently, or not many enough, are all played.
 TEST(FewLayersTest, SaysNothingWhereLayersDiffer) {
   const std::string grid = FourD(R"("column": 2, "row": 2, "depth": 2, "data": 1)");
@@ -86,7 +136,7 @@ TEST(FewLayersTest, SaysNothingWhereLayersDiffer) {
   EXPECT_FALSE(OfFew({grid, "training.recomputed_layers=[4]"}).has_value());
   EXPECT_FALSE(OfFew({grid, R"(simulator={"perturbation": {"seed": 1, "compute_jitter": 0.05}})"})
                    .has_value());
-  EXPECT_FALSE(RehearseFewLayers(ReadSmall({grid, "model.layers=6"}), NoObserver()).has_value());
+  EXPECT_FALSE(RehearseFewLayers(ReadSmall({grid, "model.layers=6"})).has_value());
 }
 
 // The same words as for the whole step.
@@ -102,8 +152,7 @@ TEST(FewLayersTest, SaysThatTheStepDoesNotFit) {
   const std::vector<std::string> changes = {
       FourD(R"("column": 2, "row": 2, "depth": 2, "data": 1)"), "model.layers=400",
       "model.hidden=8192", "model.heads=64"};
-  const std::string of_few =
-      message_of([&] { RehearseFewLayers(ReadSmall(changes), NoObserver()); });
+  const std::string of_few = message_of([&] { RehearseFewLayers(ReadSmall(changes)); });
   EXPECT_EQ(of_few, message_of([&] { Rehearse(ReadSmall(changes)); }));
   EXPECT_NE(of_few.find("out of memory: a rank needs"), std::string::npos) << of_few;
 }

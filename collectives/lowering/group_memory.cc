@@ -1,0 +1,66 @@
+#include "collectives/lowering/group_memory.h"
+
+#include <utility>
+
+namespace rehearse {
+namespace {
+
+// A rank takes about a kilobyte, with the rings and rounds that it is a part of.
+constexpr size_t kMostKeptRanks = 1u << 17;
+
+}  // namespace
+
+GroupMemory::GroupMemory(std::shared_ptr<const Cluster> cluster, const FabricRouting& routing,
+                         const NcclSettings& nccl)
+    : cluster_(std::move(cluster)), routing_(routing), nccl_(nccl) {
+  Forget();
+}
+
+bool GroupMemory::IsOf(const Cluster& cluster, const FabricRouting& routing,
+                       const NcclSettings& nccl) const {
+  return &cluster == cluster_.get() && routing == routing_ && nccl == nccl_;
+}
+
+bool GroupMemory::IsUsable() const {
+  const std::optional<RoutingRule>& rule = router_->rule();
+  return !router_->IsHashed() && !(rule && rule->choice == RouteChoice::kFlowlet);
+}
+
+void GroupMemory::Begin() {
+  if (kept_ranks_ > kMostKeptRanks) Forget();
+}
+
+void GroupMemory::Forget() {
+  groups_.clear();  // its channels point to the router's routes
+  kept_ranks_ = 0;
+  router_ = std::make_unique<Router>(*cluster_, routing_);
+  finder_ = std::make_unique<ChannelFinder>(*router_);
+  shapes_ = std::make_unique<GroupShapes>(*router_);
+}
+
+KnownGroup& GroupMemory::Of(const std::vector<uint32_t>& ranks) {
+  const auto [group, is_new] = groups_.try_emplace(ranks);
+  if (is_new) kept_ranks_ += ranks.size();
+  return group->second;
+}
+
+uint32_t GroupMemory::ShapeOf(const std::vector<uint32_t>& ranks) {
+  KnownGroup& group = Of(ranks);
+  if (!group.shape) group.shape = shapes_->Of(ranks);
+  return *group.shape;
+}
+
+const std::vector<Channel>& GroupMemory::RingsOf(const std::vector<uint32_t>& ranks,
+                                                 uint32_t limit) {
+  auto& rings = Of(ranks).rings[limit];
+  if (!rings) rings = std::make_shared<const std::vector<Channel>>(finder_->Find(ranks, limit));
+  return *rings;
+}
+
+size_t GroupMemory::HashOfRanks::operator()(const std::vector<uint32_t>& ranks) const {
+  uint64_t hash = ranks.size();
+  for (const uint32_t rank : ranks) hash = (hash ^ rank) * 0x9e3779b97f4a7c15u;
+  return static_cast<size_t>(hash ^ hash >> 32);
+}
+
+}  // namespace rehearse
