@@ -242,12 +242,11 @@ class Lowering {
       ops += schedule_.roles[role].OpCount();
       tasks += RunsOf(role).count;
     }
-    constexpr size_t kMost = 1u << 27;  // some ten gigabytes
-    if (ops > kMost)
+    if (ops > kMostOpsPlayed)
       throw Error(
           fmt::format("the step is too large to be played: found {} ops on the {} ranks that do "
                       "not behave like others, expected at most {} in all",
-                      ops, folding_.ranks.size(), kMost));
+                      ops, folding_.ranks.size(), kMostOpsPlayed));
     builder_.Reserve(tasks + tasks / 4, tasks + tasks / 2, tasks);
   }
 

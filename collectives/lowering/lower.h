@@ -34,6 +34,9 @@
 
 namespace rehearse {
 
+// Of all ranks that do not behave like others; some ten gigabytes.
+inline constexpr size_t kMostOpsPlayed = size_t{1} << 27;
+
 struct LowerOptions {
   Fidelity fidelity = Fidelity::kFluid;
   uint32_t channels = 0;   // > 0 caps the channels of every collective

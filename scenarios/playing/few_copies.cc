@@ -32,6 +32,8 @@ uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturba
     ops += role.OpCount();
   }
   if (fewest == Program::kNone || fewest <= kCopiesPlayed) return 0;
+  // Its timeline would be too large; what lowers it says so.
+  if (ops > kMostOpsPlayed) return 0;
   constexpr uint32_t kMultiple = RecurrenceSearch::kMultiple;
   const uint32_t left_out = (fewest - kCopiesPlayed) / kMultiple * kMultiple;
   return 2 * left_out * copied >= ops ? left_out : 0;

@@ -98,8 +98,8 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
 // Gathers and sums of whole stages, as Megatron-LM's interleaved schedule begins them
 // (param_sync_func and grad_sync_func in NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/
 // schedules.py). A rank gathers its first two stages when it begins, and each of the others when it
-// begins the one before it; it sums a stage when its gradients are complete. The r-th rank gathers r
-// micro-batches earlier and sums r later, so that all ranks are slowed down at the same time.
+// begins the one before it; it sums a stage when its gradients are complete. The r-th rank gathers
+// r micro-batches earlier and sums r later, so that all ranks are slowed down at the same time.
 RolePlanner::DataTraffic RolePlanner::DataTrafficOf(const std::vector<Action>& actions) const {
   DataTraffic traffic;
   if (!step_.aligns_data_traffic) return traffic;
