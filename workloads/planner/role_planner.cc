@@ -131,7 +131,7 @@ RolePlanner::DataTraffic RolePlanner::DataTrafficOf(const std::vector<Action>& a
 
 void RolePlanner::BeginGathers(const Action& action, size_t position, DataTraffic* traffic) {
   const Tag tag = builder_.tag();
-  builder_.set_tag({Phase::kForward, -1, action.micro_batch});
+  builder_.set_tag({Phase::kForward, -1, static_cast<int32_t>(action.micro_batch)});
   auto& gathers = traffic->gathers;
   for (; !gathers.empty() && gathers.begin()->first <= position; gathers.erase(gathers.begin()))
     parameters_.GatherStage(gathers.begin()->second);
