@@ -215,6 +215,10 @@ void Parameters::Synchronize() {
   if (!strategy_.asynchronous_data_gradient) {
     for (const Bucket& bucket : buckets_) SumBucket(bucket, Issue::kBlocking);
   }
+  // What was not complete yet when its stage was summed.
+  for (uint32_t stage = 0; sums_by_stage_ && stage < stages_.size(); ++stage) SumStage(stage);
+  for (const Bucket& bucket : buckets_)
+    CHECK(!sums_by_stage_ || !strategy_.asynchronous_data_gradient || bucket.is_summed);
   SumOverStages();
   SetLayer(-1);
   SynchronizeVectors();
