@@ -36,7 +36,7 @@ uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturba
   if (ops > kMostOpsPlayed) return 0;
   constexpr uint32_t kMultiple = RecurrenceSearch::kMultiple;
   const uint32_t left_out = (fewest - kCopiesPlayed) / kMultiple * kMultiple;
-  return 2 * left_out * copied >= ops ? left_out : 0;
+  return uint64_t{2} * left_out * copied >= ops ? left_out : 0;
 }
 
 FewCopies::FewCopies(Schedule* schedule, uint32_t left_out)

@@ -48,11 +48,11 @@ class RankWriter {
         recurrence_(recurrence),
         left_out_(left_out),
         played_(repeat_.times + 1 - left_out),
-        later_(static_cast<int64_t>(left_out / recurrence.copies) * recurrence.period),
+        later_(int64_t{left_out / recurrence.copies} * recurrence.period),
         spans_(*spans) {}
 
   void Write() {
-    const uint32_t size = repeat_.size();
+    const size_t size = repeat_.size();
     CountWhatHasHappened();
     spans_.insert(spans_.end(), few_, few_ + repeat_.begin + fewest_ * size);
     for (uint32_t copy = fewest_; copy <= repeat_.times; ++copy) {
@@ -67,7 +67,7 @@ class RankWriter {
         AddOneByOne(copy);
       }
     }
-    const auto behind = static_cast<uint32_t>(role_.ops.size()) - repeat_.end;
+    const size_t behind = role_.ops.size() - repeat_.end;
     AddLater(few_ + repeat_.begin + played_ * size, behind, left_out_ * size, later_);
   }
 
@@ -93,10 +93,10 @@ class RankWriter {
     }
   }
 
-  void AddLater(const Span* first, uint32_t count, uint32_t ops, Time by) {
+  void AddLater(const Span* first, size_t count, size_t ops, Time by) {
     for (const Span* span = first; span != first + count; ++span) {
       spans_.push_back({.rank = span->rank,
-                        .op = span->op + ops,
+                        .op = span->op + static_cast<uint32_t>(ops),
                         .ready = span->ready + by,
                         .begin = span->begin + by,
                         .end = span->end + by});
@@ -118,7 +118,7 @@ class RankWriter {
         } else if (copy >= *happened) {
           const uint32_t behind = copy - *happened;
           like = *happened - recurrence_.copies + behind % recurrence_.copies;
-          by = static_cast<int64_t>(behind / recurrence_.copies + 1) * recurrence_.period;
+          by = (int64_t{behind / recurrence_.copies} + 1) * recurrence_.period;
         }
         span.*time = few_[place + like * repeat_.size()].*time + by;
         ++happened;
@@ -157,13 +157,13 @@ Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence
   for (size_t i = 0; i < few.spans.size();) {
     const Role& role = role_of(few.spans[i].rank);
     count += role.OpCount();
-    i += role.OpCount() - left_out * role.repeats.front().size();
+    i += role.OpCount() - size_t{left_out} * role.repeats.front().size();
   }
   timeline.spans.reserve(count);
   for (size_t i = 0; i < few.spans.size();) {
     const uint32_t rank = few.spans[i].rank;
     const Role& role = role_of(rank);
-    const size_t end = i + role.OpCount() - left_out * role.repeats.front().size();
+    const size_t end = i + role.OpCount() - size_t{left_out} * role.repeats.front().size();
     CHECK(end <= few.spans.size() && few.spans[end - 1].rank == rank &&
           few.spans[end - 1].op + 1 == end - i);
     RankWriter(&few.spans[i], role, recurrence, left_out, &timeline.spans).Write();
