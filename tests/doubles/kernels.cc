@@ -8,6 +8,7 @@
 #include "real/kernels/kernels.h"
 #include "real/kernels/numbers.h"
 #include "real/kernels/storage.h"
+#include "tests/doubles/device_source.h"
 
 namespace rehearse::gpu_double {
 namespace {
@@ -218,7 +219,13 @@ std::vector<Touch> TouchesOf(const KernelArguments& arguments) {
   return touches;
 }
 
-void RunKernel(const std::string& function, const KernelArguments& arguments) {
+void RunKernel(const std::string& function, const KernelArguments& arguments, Dim3 grid,
+               Dim3 block) {
+  if (World::Get().control.runs_source) {
+    const std::string wrong = RunSource(function, arguments, grid, block);
+    if (!wrong.empty()) World::Get().Report(function + ": " + wrong);
+    return;
+  }
   if (function == "Transpose") {
     const GpuOperand& x = arguments.operands[0];
     const GpuOperand& y = arguments.operands[1];

@@ -233,7 +233,7 @@ GPU_DOUBLE_ENTRY cudaLaunchKernel(const Kernel* kernel, Dim3 grid, Dim3 block, v
   }
   const KernelArguments copy = *static_cast<const KernelArguments*>(arguments[0]);
   world().Enqueue(stream, kernel->name, TouchesOf(copy),
-                  [kernel, copy] { RunKernel(kernel->name, copy); });
+                  [kernel, copy, grid, block] { RunKernel(kernel->name, copy, grid, block); });
   return kSuccess;
 }
 

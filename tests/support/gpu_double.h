@@ -16,6 +16,7 @@ struct Control {
   int driver_version = 13000;
   uint64_t seed = 1;  // of pauses
   bool checks_races = true;
+  bool runs_source = false;      // of our kernels, instead of those of the CPU: slower
   double patience_seconds = 30;  // of ranks that wait for others while communicators are made
   std::string fail;              // entry point that fails …
   uint64_t fail_call = 1;        // … at this call, counted from 1
