@@ -50,7 +50,7 @@ if(NOT REHEARSE_CUDA STREQUAL OFF)
     # The file's name identifies its sources, so that a program never uses one that does not fit.
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/real/cuda/kernels/*.cuh)
     foreach(name real/cuda/kernels.cu real/cuda/kernel_arguments.h real/kernels/numbers.h real/kernels/storage.h
-            sim/schedule/kernel.h sim/schedule/sequence_order.h)
+            sim/schedule/expert_routing.h sim/schedule/kernel.h sim/schedule/sequence_order.h)
       list(APPEND sources ${PROJECT_SOURCE_DIR}/${name})
     endforeach()
     set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})

@@ -166,7 +166,7 @@ class CudaBackend : public Backend {
       losses_.push_back(rows == 0 ? GpuMemory() : AllocateGpuMemory(cuda_, rows * sizeof(double)));
       const auto* compute = std::get_if<Compute>(&op.work);
       std::optional<GpuBlas>& blas = blas_[op.stream.index()];
-      if (compute != nullptr && compute->kernel == Kernel::kGemm && !blas) {
+      if (compute != nullptr && IsProduct(compute->kernel) && !blas) {
         blas.emplace(gpu_, streams_[op.stream.index()].get());
       }
     }
@@ -255,7 +255,7 @@ class CudaBackend : public Backend {
   void LaunchCompute(uint32_t id, const Compute& compute, const Tag& tag, const StepFacts& facts) {
     const GpuOp& op = program_.ops[id];
     const uint32_t stream = plan_.role->ops[id].stream.index();
-    if (compute.kernel != Kernel::kGemm) {
+    if (!IsProduct(compute.kernel)) {
       KernelArguments arguments = ArgumentsOf(op.kernel[0], stream);
       arguments.random = RandomStreamOf(compute, tag, facts.seed);
       arguments.tokens = facts.tokens;
@@ -266,6 +266,10 @@ class CudaBackend : public Backend {
     }
     if (tuned_[stream] && tuned_[stream]->Multiply(id)) return;
     const Product product = ProductOf(id);
+    if (compute.kernel == Kernel::kGroupedGemm) {
+      blas_[stream]->MultiplyGroups(compute, product.a, product.b, product.c, product.accumulates);
+      return;
+    }
     blas_[stream]->Multiply(product.gemm, product.dtype, product.a, product.b, product.c,
                             product.accumulates);
   }
@@ -354,10 +358,12 @@ class CudaBackend : public Backend {
       const GpuOperand* operands = program_.operands.data() + program_.ops[id].operands.first;
       // S or the loss may say which rows these are, otherwise X.
       const GpuOperand& placed = operands[0].placed != 0 ? operands[0] : operands[op.reads.size()];
-      const bool has_columns = std::get<Compute>(op.work).kernel == Kernel::kSquaredError;
-      for (uint64_t i = 0; i < rows; ++i) {
-        losses->push_back({placed.BatchRow(i), has_columns ? placed.global_column : 0, values[i]});
-      }
+      const auto& compute = std::get<Compute>(op.work);
+      uint64_t column = placed.global_column;
+      if (compute.kernel == Kernel::kCrossEntropy)  // how many tokens ahead
+        column = compute.attributes.empty() ? 0 : static_cast<uint64_t>(compute.attributes[0]);
+      for (uint64_t i = 0; i < rows; ++i)
+        losses->push_back({placed.BatchRow(i), column, values[i]});
     }
   }
 

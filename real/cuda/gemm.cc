@@ -30,10 +30,21 @@ int Narrow(uint64_t size) {
   return static_cast<int>(size);
 }
 
+void* ElementAt(const GpuOperand& matrix, uint64_t row, uint64_t column) {
+  return static_cast<char*>(matrix.data) + (row * matrix.stride + column) * SizeOf(matrix.storage);
+}
+
+GpuOperand RowsOf(const GpuOperand& matrix, uint64_t row, uint64_t rows) {
+  GpuOperand piece = matrix;
+  piece.data = ElementAt(matrix, row, 0);
+  piece.rows = rows;
+  return piece;
+}
+
 }  // namespace
 
 GpuBlas::GpuBlas(const GpuLibraries& gpu, CudaStream stream)
-    : gpu_(gpu), workspace_(AllocateGpuMemory(gpu.cuda, kWorkspaceBytes)) {
+    : gpu_(gpu), stream_(stream), workspace_(AllocateGpuMemory(gpu.cuda, kWorkspaceBytes)) {
   BlasHandle handle = nullptr;
   gpu_.blas.Create(&handle);
   handle_ = {handle, [&gpu](BlasHandle created) { gpu.blas.Destroy.Status(created); }};
@@ -72,6 +83,50 @@ void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const
       c.data, TypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m),
       static_cast<int>(gemm.batch), fast ? BlasCompute::kFastTf32 : BlasCompute::kFp32,
       kBlasDefaultAlgorithm);
+}
+
+void GpuBlas::MultiplyGroups(const Compute& compute, const GpuOperand& a, const GpuOperand& b,
+                             const GpuOperand& c, bool accumulates) const {
+  const bool makes_weights = compute.gemm.mode == GemmMode::kTN;
+  const bool are_side_by_side = compute.attributes.at(0) != 0;
+  const uint64_t experts = compute.attributes.size() - 1;
+  const GpuOperand& weights = makes_weights ? c : b;
+  uint64_t row = 0;
+  for (uint64_t e = 0; e < experts; ++e) {
+    const auto rows = static_cast<uint64_t>(compute.attributes[1 + e]);
+    GpuOperand w = weights;
+    (are_side_by_side ? w.columns : w.rows) /= experts;
+    w.data =
+        ElementAt(weights, are_side_by_side ? 0 : e * w.rows, are_side_by_side ? e * w.columns : 0);
+    const GpuOperand left = RowsOf(a, row, rows);
+    Gemm gemm;
+    gemm.mode = compute.gemm.mode;
+    if (makes_weights) {
+      gemm.m = w.rows;
+      gemm.n = w.columns;
+      gemm.k = rows;
+      // A product of nothing is zero; not all versions of cuBLAS take a k of 0.
+      if (rows == 0 && !accumulates) Clear(w);
+      if (rows > 0) Multiply(gemm, compute.dtype, left, RowsOf(b, row, rows), w, accumulates);
+    } else if (rows > 0) {
+      gemm.m = rows;
+      gemm.n = c.columns;
+      gemm.k = a.columns;
+      Multiply(gemm, compute.dtype, left, w, RowsOf(c, row, rows), accumulates);
+    }
+    row += rows;
+  }
+  CHECK_EQ(row, a.rows);
+}
+
+void GpuBlas::Clear(const GpuOperand& matrix) const {
+  const uint64_t bytes = matrix.columns * SizeOf(matrix.storage);
+  if (matrix.stride == matrix.columns) {
+    gpu_.cuda.MemsetAsync(matrix.data, 0, matrix.rows * bytes, stream_);
+    return;
+  }
+  for (uint64_t i = 0; i < matrix.rows; ++i)
+    gpu_.cuda.MemsetAsync(ElementAt(matrix, i, 0), 0, bytes, stream_);
 }
 
 }  // namespace rehearse

@@ -15,6 +15,11 @@
 
 namespace rehearse {
 
+// Whether cuBLAS computes it.
+inline bool IsProduct(Kernel kernel) {
+  return kernel == Kernel::kGemm || kernel == Kernel::kGroupedGemm;
+}
+
 // A cuBLAS handle bound to one stream, with its own workspace so that equal calls run in the same
 // way.
 class GpuBlas {
@@ -27,9 +32,15 @@ class GpuBlas {
   // Operands are as sim/schedule/kernel.h says; throws Error if A and B have different types.
   void Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const GpuOperand& b,
                 const GpuOperand& c, bool accumulates) const;
+  // The products of a Kernel::kGroupedGemm, one expert's after the other's.
+  void MultiplyGroups(const Compute& compute, const GpuOperand& a, const GpuOperand& b,
+                      const GpuOperand& c, bool accumulates) const;
 
  private:
+  void Clear(const GpuOperand& matrix) const;
+
   const GpuLibraries& gpu_;
+  CudaStream stream_;
   GpuMemory workspace_;
   std::unique_ptr<BlasHandleData, std::function<void(BlasHandle)>> handle_;
 };

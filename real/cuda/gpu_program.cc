@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "real/cuda/gemm.h"
+#include "real/cuda/routing_table.h"
 #include "real/kernels/numbers.h"
 #include "sim/base/error.h"
 
@@ -50,20 +52,8 @@ class Maker {
                         "GPUs have no kernel for it",
                         plan_.role->name, id, op.name));
       }
-      if (compute->kernel >= Kernel::kRoute && compute->kernel <= Kernel::kGroupedGemm) {
-        throw Error(
-            fmt::format("role \"{}\": op {} \"{}\" is of experts, which have no kernels for "
-                        "GPUs yet; expected --backend cpu",
-                        plan_.role->name, id, op.name));
-      }
-      if (compute->kernel == Kernel::kAdam && compute->attributes.size() > 1) {
-        throw Error(
-            fmt::format("role \"{}\": op {} \"{}\" may undo an update, which has no kernel for "
-                        "GPUs; expected --backend cpu, or \"validation\": \"before-update\"",
-                        plan_.role->name, id, op.name));
-      }
       made.operands = AddOperands(op);
-      if (compute->kernel != Kernel::kGemm) {
+      if (!IsProduct(compute->kernel)) {
         made.kernel.push_back(MakeKernel(op.stream.index(), *compute, made.operands));
       }
       if (MakesLoss(compute->kernel)) loss_rows = plan_.buffers[op.writes[0].index()].rows;
@@ -97,6 +87,8 @@ class Maker {
                                compute.attributes.end());
     const std::span<const GpuOperand> operands(program_.operands.data() + run.first,
                                                size_t{run.reads} + run.writes);
+    const std::vector<double> routing = RoutingTable(compute, operands, run.reads);
+    program_.attributes.insert(program_.attributes.end(), routing.begin(), routing.end());
     work.plan = PlanLaunches(compute, operands, run.reads, multiprocessors_);
     uint64_t& scratch = program_.scratch_floats[stream];
     scratch = std::max(scratch, work.plan.scratch_floats);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/attention_part.h"
 
 namespace rehearse {
 namespace {
@@ -102,6 +103,15 @@ constexpr Row kRows[] = {
        {"AttentionPartBackwardKV", Grid::kPartKeys}}}},
     {Kernel::kAttentionMerge, {{{"AttentionMerge", Grid::kWrittenRows}}}},
     {Kernel::kOrderSequences, {{{"OrderSequences", Grid::kElements}}}},
+    {Kernel::kJoinHeads, {{{"JoinHeads", Grid::kElements}}}},
+    {Kernel::kSplitHeads, {{{"SplitHeads", Grid::kReadElements}}}},
+    {Kernel::kRoute, {{{"Route", Grid::kWrittenRows}}}},
+    {Kernel::kRouteBackward, {{{"RouteBackward", Grid::kWrittenRows}}}},
+    {Kernel::kPermute, {{{"Permute", Grid::kRows}}}},
+    {Kernel::kPermuteBackward, {{{"PermuteBackward", Grid::kWrittenRows}}}},
+    {Kernel::kCombine, {{{"Combine", Grid::kWrittenRows}}}},
+    {Kernel::kCombineBackward, {{{"CombineBackward", Grid::kRows}}}},
+    {Kernel::kOrderChunks, {{{"OrderChunks", Grid::kWrittenRows}}}},
     {Kernel::kResidual, {{{"Residual", Grid::kElements}}}},
     {Kernel::kDropoutBackward,
      {{{"DropoutBackward", Grid::kColumnChunks}, {"DropoutBackwardFinish", Grid::kElements}}},
@@ -193,6 +203,11 @@ struct Shapes {
   uint32_t chunks;
 
   uint64_t Attribute(size_t i) const { return static_cast<uint64_t>(compute.attributes.at(i)); }
+  uint64_t WidestHead() const {
+    const bool has_value_size = compute.attributes.size() > kAttentionValueSize;
+    return std::max(Attribute(kAttentionHeadSize),
+                    Attribute(has_value_size ? kAttentionValueSize : kAttentionHeadSize));
+  }
   // Enough blocks to fill the device several times; each thread goes on until everything is done.
   Dim3 OverElements(uint64_t elements, uint32_t y = 1) const {
     const uint64_t most = uint64_t{multiprocessors} * 16;
@@ -240,10 +255,9 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
       return {s.chunks, Narrow(s.reads), 1};
     case Grid::kTensors: {
       uint64_t largest = 0;
-      for (size_t i = 0; i + 1 < s.reads; ++i) {
-        largest = std::max(largest, ElementsOf(s.operands[i]));
-      }
-      return s.OverElements(largest, Narrow(s.reads - 1));
+      const size_t arrays = s.operands.size() - s.reads - 1;  // behind them lies the state
+      for (size_t i = 0; i < arrays; ++i) largest = std::max(largest, ElementsOf(s.operands[i]));
+      return s.OverElements(largest, Narrow(arrays));
     }
     case Grid::kOne:
       return {};
@@ -272,17 +286,6 @@ uint64_t ScratchOf(const Row& row, const Shapes& s) {
 
 }  // namespace
 
-namespace {
-
-bool IsOfTokens(Kernel kernel) {
-  constexpr std::array kKernels = {Kernel::kEmbedding, Kernel::kEmbeddingBackward,
-                                   Kernel::kExponentials, Kernel::kCrossEntropy,
-                                   Kernel::kCrossEntropyBackward};
-  return std::find(kKernels.begin(), kKernels.end(), kernel) != kKernels.end();
-}
-
-}  // namespace
-
 LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> operands, size_t reads,
                         uint32_t multiprocessors) {
   const auto* const row =
@@ -292,12 +295,6 @@ LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> oper
     throw Error(
         fmt::format("there is no GPU kernel \"{}\" yet; expected a step without it, or "
                     "\"--backend cpu\"",
-                    Name(compute.kernel)));
-  }
-  if (IsOfTokens(compute.kernel) && !compute.attributes.empty()) {
-    throw Error(
-        fmt::format("GPU kernels cannot look at tokens further ahead yet, as a {} here does; "
-                    "expected \"predict_ahead\": 0, or \"--backend cpu\"",
                     Name(compute.kernel)));
   }
   CHECK(reads > 0 && reads < operands.size());
@@ -311,7 +308,7 @@ LaunchPlan PlanLaunches(const Compute& compute, std::span<const GpuOperand> oper
     KernelLaunch launch{stage.function, GridOf(stage.grid, shapes), {kThreads, 1, 1}};
     if (IsAttention(compute.kernel)) {
       launch.function =
-          AttentionFunction(compute.kernel, plan.launches.size(), shapes.Attribute(3));
+          AttentionFunction(compute.kernel, plan.launches.size(), shapes.WidestHead());
     }
     plan.launches.push_back(launch);
   }

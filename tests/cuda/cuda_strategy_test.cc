@@ -24,6 +24,8 @@ struct StrategyCase {
   uint32_t ranks;
   const char* strategy;
   const char* training = R"("batch": 8, "micro_batches": 1, "recomputation": "none")";
+  const char* more = "";  // of the model, and beside the strategy
+  const char* beside = "";
 };
 
 void PrintTo(const StrategyCase& own, std::ostream* out) { *out << own.name; }
@@ -36,10 +38,11 @@ constexpr const char* kTwoMicroBatches =
 Scenario ScenarioOf(const StrategyCase& own) {
   const std::string text = fmt::format(
       R"({{"name": "{}", "cluster": "local-cpu:ranks={}",
-           "model": {{"name": "small", "layers": 2, "hidden": 32, "heads": 8, "vocabulary": 64}},
-           "training": {{{}, "sequence": 4, "precision": "fp32"}},
+           "model": {{"name": "small", "layers": 2, "hidden": 32, "heads": 8,
+                     "vocabulary": 64{}}},
+           "training": {{{}, "sequence": 4, "precision": "fp32"}},{}
            "strategy": {}}})",
-      own.name, own.ranks, own.training, own.strategy);
+      own.name, own.ranks, own.more, own.training, own.beside, own.strategy);
   return ReadScenario(JsonDocument::FromText(text, own.name));
 }
 
@@ -143,6 +146,28 @@ constexpr StrategyCase kStrategies[] = {
     {"summa", 4, R"({"kind": "summa", "q": 2, "depth": 1, "data": 1, "overlap_panels": true})"},
     {"summa_2_5d", 8, R"({"kind": "summa", "q": 2, "depth": 2, "data": 1, "overlap_panels": true})",
      kRecomputed},
+    {"experts", 4,
+     R"({"kind": "combined", "shard": 4, "zero": 1, "expert": 4, "overlap_gradients": true})",
+     kTwoMicroBatches,
+     R"(, "style": "llama", "feed_forward": 64,
+        "experts": {"count": 8, "per_token": 2, "hidden": 48, "shared": 32})"},
+    {"experts_uneven", 4,
+     R"({"kind": "combined", "tensor": 2, "shard": 2, "zero": 3, "expert": 2,
+         "sequence_parallel": true, "overlap_all_reduce": true, "overlap_gradients": true,
+         "overlap_reduce_scatter": true, "prefetch": 1, "reshard_after_forward": true})",
+     R"("batch": 64, "micro_batches": 1, "recomputation": "full")",
+     R"(, "style": "llama", "feed_forward": 64,
+        "experts": {"count": 4, "per_token": 1, "hidden": 48, "imbalance": 1.5, "capacity": 1.25})"},
+    {"update_done_again", 2,
+     R"({"kind": "combined", "data": 1, "zero": 0, "overlap_gradients": false})",
+     kTwoMicroBatches, "",
+     R"("pipeline": {"stages": 2, "schedule": "zb-h1", "validation": "done-again"},)"},
+    {"latent", 4,
+     R"({"kind": "combined", "tensor": 2, "sequence_parallel": true, "data": 2, "zero": 0,
+         "overlap_all_reduce": true, "overlap_gradients": true})",
+     kTwoMicroBatches,
+     R"(, "style": "llama", "feed_forward": 64, "tied": false, "predict_ahead": 1,
+        "latent": {"query_rank": 16, "kv_rank": 16, "rope_head": 4, "head": 8})"},
 };
 INSTANTIATE_TEST_SUITE_P(Strategies, CudaStrategyTest, ::testing::ValuesIn(kStrategies),
                          [](const auto& own) { return std::string(own.param.name); });

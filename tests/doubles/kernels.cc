@@ -88,6 +88,11 @@ class Call {
   }
 
   const GpuOperand& Global(uint32_t i) const { return a_.operands[i]; }
+  // Of kernels that look at tokens.
+  uint64_t Ahead() const {
+    return a_.attribute_count > 0 ? static_cast<uint64_t>(a_.attributes[0]) : 0;
+  }
+  double Weight() const { return a_.attribute_count > 1 ? a_.attributes[1] : 1; }
 
   // Kernels that draw hashed numbers get these as a ready-made stream, unlike the CPU's.
   bool RunHashed(const Compute& compute) {
@@ -121,7 +126,8 @@ class Call {
     const GpuOperand& global_rows = Global(backward ? 0 : a_.reads);
     if (backward && a_.reads == 1) std::fill_n(table.data, table.elements(), 0.0f);
     for (uint64_t i = 0; i < rows.rows; ++i) {
-      const uint64_t token = HashAt(a_.random, global_rows.BatchRow(i)) % global_table.global_rows;
+      const uint64_t token =
+          HashAt(a_.random, global_rows.BatchRow(i) + Ahead()) % global_table.global_rows;
       const bool is_ours =
           token >= global_table.global_row && token < global_table.global_row + table.rows;
       for (uint64_t j = 0; j < rows.columns; ++j) {
@@ -152,7 +158,7 @@ class Call {
 
   // The label of row i as a column of this rank; none where it is another rank's.
   uint64_t LabelColumn(const GpuOperand& x, uint64_t i) const {
-    return HashAt(a_.random, x.BatchRow(i)) % x.global_columns - x.global_column;
+    return HashAt(a_.random, x.BatchRow(i) + Ahead()) % x.global_columns - x.global_column;
   }
 
   void Exponentials() {
@@ -177,7 +183,7 @@ class Call {
       const uint64_t label = LabelColumn(placed, i);
       for (uint64_t j = 0; j < reads_[0].columns; ++j) {
         const double share = reads_[0].At(i, j) / reads_[1].At(i, 0) - (j == label ? 1 : 0);
-        writes_[0].At(i, j) = static_cast<float>(share / a_.tokens);
+        writes_[0].At(i, j) = static_cast<float>(Weight() * share / a_.tokens);
       }
     }
   }

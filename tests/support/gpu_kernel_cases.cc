@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/schedule/expert_routing.h"
 #include "tests/support/gpu_schedules.h"
 
 namespace rehearse {
@@ -89,6 +90,7 @@ void AddMovement(Cases* cases) {
   constexpr Shape kTable{50, kColumns};
   cases->Add(Kernel::kEmbedding, {{{"table", kTable}}, {{"y", kMatrix}}});
   cases->Add(Kernel::kEmbeddingBackward, {{{"dy", kMatrix}, {"dt", kTable}}, {{"dt", kTable}}});
+  cases->Add(" ahead", Simple(Kernel::kEmbedding, {1}), {{{"table", kTable}}, {{"y", kMatrix}}});
   cases->Add(" onto zeros", Simple(Kernel::kEmbeddingBackward),
              {{{"dy", kMatrix}}, {{"dt", kTable}}});
 }
@@ -239,7 +241,85 @@ void AddLoss(Cases* cases) {
   cases->Add(" in place", Simple(Kernel::kExponentials),
              {{{"x", kMatrix}, {"m", kOne}}, {{"x", kMatrix}, {"s", kTwo}}});
   cases->Add(Kernel::kCrossEntropyBackward, {{{"e", kMatrix}, {"s", kTwo}}, {{"dx", kMatrix}}});
+  cases->Add(" ahead", Simple(Kernel::kExponentials, {2, 0.25}),
+             {{{"x", kMatrix}, {"m", kOne}}, {{"e", kMatrix}, {"s", kTwo}}});
+  cases->Add(" ahead", Simple(Kernel::kCrossEntropyBackward, {2, 0.25}),
+             {{{"e", kMatrix}, {"s", kTwo}}, {{"dx", kMatrix}}});
   cases->Add(Kernel::kSquaredError, {{{"x", kMatrix}}, {{"loss", kOne}, {"dx", kMatrix}}});
+}
+
+void AddLatent(Cases* cases) {
+  constexpr uint64_t kHeads = 5;
+  constexpr uint64_t kQuery = 24;  // of which 8 are shared
+  constexpr uint64_t kValue = 20;
+  const Shape q{kRows, kHeads * kQuery};
+  const Shape kv{kRows, kHeads * (kQuery - 8 + kValue)};
+  const Shape r{kRows, 8};
+  const Shape x{kRows, kHeads * (2 * kQuery + kValue)};
+  const Shape o{kRows, kHeads * kValue};
+  const Shape l{kRows, kHeads};
+  const std::vector<double> sizes = {kHeads, kQuery, 8, kValue};
+  cases->Add(Kernel::kJoinHeads, {{{"q", q}, {"kv", kv}, {"r", r}}, {{"x", x}}}, sizes);
+  cases->Add(Kernel::kSplitHeads, {{{"dx", x}}, {{"dq", q}, {"dkv", kv}, {"dr", r}}}, sizes);
+  const std::vector<double> core = {kRows, kHeads, 1, kQuery, 1, 0, 1, 0, -1, kValue};
+  cases->Add(" latent", Simple(Kernel::kAttention, core), {{{"x", x}}, {{"o", o}, {"l", l}}});
+  cases->Add(" latent", Simple(Kernel::kAttentionBackward, core),
+             {{{"do", o}, {"x", x}, {"o", o}, {"l", l}}, {{"dx", x}}});
+}
+
+void AddExperts(Cases* cases) {
+  struct Choice {
+    const char* name;
+    std::vector<double> attributes;  // RoutingAttribute
+  };
+  const Choice choices[] = {
+      {" even", {8, 2, 1, 1, 0, 1, 1, 0, 0}},
+      {" dropped", {8, 2, 1, 1, 1.25, 3, 2, 0, 0.01}},
+      {" in groups", {16, 4, 4, 2, 0, 2, 3, 1, 0.001}},
+      {" one sigmoid", {4, 1, 1, 1, 0, 1.5, 4, 1, 0}},
+  };
+  for (const auto& [name, attributes] : choices) {
+    const ExpertRouting routing = MakeRouting(attributes);
+    const uint64_t tokens = routing.period * (routing.period < 32 ? 9 : 2);
+    const Shape x{tokens, kColumns};
+    const Shape rows{KeptRows(routing, tokens), kColumns};
+    const Shape l{tokens, routing.experts};
+    const Shape w{tokens, routing.per_token};
+    const Shape counts{1, routing.experts};
+    const auto of = [&](Kernel kernel) { return Simple(kernel, attributes); };
+    cases->Add(name, of(Kernel::kRoute), {{{"l", l}}, {{"w", w}, {"c", counts}}});
+    cases->Add(name, of(Kernel::kRouteBackward), {{{"dw", w}, {"l", l}}, {{"dl", l}}});
+    cases->Add(name, of(Kernel::kPermute), {{{"x", x}}, {{"y", rows}}});
+    cases->Add(name, of(Kernel::kPermuteBackward), {{{"dy", rows}}, {{"dx", x}}});
+    cases->Add(name, of(Kernel::kCombine), {{{"x", rows}, {"w", w}}, {{"y", x}}});
+    cases->Add(name, of(Kernel::kCombineBackward),
+               {{{"dy", x}, {"x", rows}, {"w", w}}, {{"dx", rows}, {"dw", w}}});
+  }
+  const Shape chunks{3 * (4 + 0 + 7 + 2), kColumns};
+  for (const double back : {0.0, 1.0}) {
+    cases->Add(back == 0 ? "" : " back", Simple(Kernel::kOrderChunks, {3, back, 4, 0, 7, 2}),
+               {{{"x", chunks}}, {{"y", chunks}}});
+  }
+  // Three experts, one of which has no rows.
+  constexpr uint64_t kIn = 24;
+  constexpr uint64_t kOut = 40;
+  constexpr Shape kTokens{20, kIn};
+  constexpr Shape kResults{20, kOut};
+  for (const double side_by_side : {0.0, 1.0}) {
+    const std::string variant = side_by_side == 0 ? "" : " side by side";
+    const std::vector<double> experts = {side_by_side, 8, 0, 12};
+    const Shape w = side_by_side == 0 ? Shape{3 * kOut, kIn} : Shape{kOut, 3 * kIn};
+    const auto of = [&](GemmMode mode) {
+      Compute product = Simple(Kernel::kGroupedGemm, experts);
+      product.gemm.mode = mode;
+      return product;
+    };
+    cases->Add(variant + " NT", of(GemmMode::kNT), {{{"a", kTokens}, {"b", w}}, {{"c", kResults}}});
+    cases->Add(variant + " NN", of(GemmMode::kNN), {{{"a", kResults}, {"b", w}}, {{"c", kTokens}}});
+    cases->Add(variant + " TN", of(GemmMode::kTN), {{{"a", kResults}, {"b", kTokens}}, {{"c", w}}});
+    cases->Add(variant + " TN onto", of(GemmMode::kTN),
+               {{{"a", kResults}, {"b", kTokens}, {"c", w}}, {{"c", w}}});
+  }
 }
 
 void AddImages(Cases* cases) {
@@ -316,6 +396,8 @@ std::vector<KernelCase> EveryKernel(DType dtype) {
   AddAttention(&cases);
   AddSharedAttention(&cases);
   AddLoss(&cases);
+  AddLatent(&cases);
+  AddExperts(&cases);
   AddImages(&cases);
   AddOptimizer(&cases);
   return cases.cases;

@@ -355,9 +355,9 @@ TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   unsetenv("GTEST_FILTER");
   unsetenv("REHEARSE_DOUBLE_DEVICES");
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  for (const char* line :
-       {"tests ", "numerics-summa", "processes-two", "processes-three", "calibration",
-        "compare-predicted", "predicted, measured, error: step"}) {
+  for (const char* line : {"tests ", "numerics-summa", "numerics-experts", "numerics-latent",
+                           "compare-experts", "processes-two", "processes-three", "calibration",
+                           "compare-predicted", "predicted, measured, error: step"}) {
     EXPECT_THAT(outcome.out, HasSubstr(line));
   }
   EXPECT_THAT(outcome.out, HasSubstr("all passed"));

@@ -21,6 +21,7 @@ struct Heads {
   uint64_t heads;  // of a group
   uint64_t groups;
   uint64_t size;
+  uint64_t value_size;  // columns of a v
   bool causal;
   uint64_t window;  // tokens that a causal query sees; 0: all before it
 
@@ -29,6 +30,7 @@ struct Heads {
         heads(static_cast<uint64_t>(a.attributes[2])),
         groups(static_cast<uint64_t>(a.attributes[1])),
         size(static_cast<uint64_t>(a.attributes[3])),
+        value_size(a.attribute_count > 9 ? static_cast<uint64_t>(a.attributes[9]) : size),
         causal(a.attributes[4] != 0),
         window(a.attribute_count > 5 ? static_cast<uint64_t>(a.attributes[5]) : 0) {}
   // Whether a query attends to a key, both being rows of one sequence.
@@ -39,12 +41,15 @@ struct Heads {
   __device__ uint64_t FirstKey(uint64_t query, uint64_t begin) const {
     return causal && window > 0 && query >= begin + window ? query + 1 - window : begin;
   }
-  __device__ uint64_t GroupColumn(uint64_t group) const { return group * (heads + 2) * size; }
+  __device__ uint64_t GroupColumn(uint64_t group) const {
+    return group * ((heads + 1) * size + value_size);
+  }
   __device__ uint64_t QColumn(uint64_t head) const {
     return GroupColumn(head / heads) + head % heads * size;
   }
   __device__ uint64_t KColumn(uint64_t group) const { return GroupColumn(group) + heads * size; }
   __device__ uint64_t VColumn(uint64_t group) const { return KColumn(group) + size; }
+  __device__ uint64_t OColumn(uint64_t head) const { return head * value_size; }
   __device__ float Scale() const { return rsqrtf(static_cast<float>(size)); }
 };
 
@@ -155,7 +160,7 @@ __device__ void AttentionForward(const KernelArguments& a) {
   for (uint64_t tile = heads.FirstKey(block.first, block.begin); tile < last; tile += kRows) {
     __syncthreads();
     LoadTile<kSize>(keys, x, tile, kRows, block.end, heads.KColumn(group), heads.size);
-    LoadTile<kSize>(values, x, tile, kRows, block.end, heads.VColumn(group), heads.size);
+    LoadTile<kSize>(values, x, tile, kRows, block.end, heads.VColumn(group), heads.value_size);
     __syncthreads();
     for (unsigned i = 0; i < kRows && tile + i < block.end; ++i) {
       const float score = query.Dot(keys + i * kSize);  // all threads of the warp take part
@@ -172,7 +177,7 @@ __device__ void AttentionForward(const KernelArguments& a) {
     }
   }
   if (!block.Inside()) return;
-  sum.StoreRow(o, block.row, head * heads.size, heads.size, 1 / total);
+  sum.StoreRow(o, block.row, heads.OColumn(head), heads.value_size, 1 / total);
   if (threadIdx.x % kAttentionParts == 0) Store(l, block.row, head, maximum + logf(total));
 }
 
@@ -190,8 +195,8 @@ __device__ void AttentionBackwardQ(const KernelArguments& a) {
   Quarter<kSize> query, gradient, sum;
   query.LoadRow(x, block.row, heads.QColumn(head), heads.size, block.Inside());
   query.Multiply(heads.Scale());
-  gradient.LoadRow(d_o, block.row, head * heads.size, heads.size, block.Inside());
-  sum.LoadRow(o, block.row, head * heads.size, heads.size, block.Inside());
+  gradient.LoadRow(d_o, block.row, heads.OColumn(head), heads.value_size, block.Inside());
+  sum.LoadRow(o, block.row, heads.OColumn(head), heads.value_size, block.Inside());
   float delta = 0;
 #pragma unroll
   for (unsigned i = 0; i < Quarter<kSize>::kCount; ++i) {
@@ -207,7 +212,7 @@ __device__ void AttentionBackwardQ(const KernelArguments& a) {
   for (uint64_t tile = heads.FirstKey(block.first, block.begin); tile < last; tile += kRows) {
     __syncthreads();
     LoadTile<kSize>(keys, x, tile, kRows, block.end, heads.KColumn(group), heads.size);
-    LoadTile<kSize>(values, x, tile, kRows, block.end, heads.VColumn(group), heads.size);
+    LoadTile<kSize>(values, x, tile, kRows, block.end, heads.VColumn(group), heads.value_size);
     __syncthreads();
     for (unsigned i = 0; i < kRows && tile + i < block.end; ++i) {
       const float score = query.Dot(keys + i * kSize);
@@ -237,7 +242,7 @@ __device__ void AttentionBackwardKV(const KernelArguments& a) {
   Quarter<kSize> key, value, d_key, d_value;
   key.LoadRow(x, block.row, heads.KColumn(group), heads.size, block.Inside());
   key.Multiply(heads.Scale());
-  value.LoadRow(x, block.row, heads.VColumn(group), heads.size, block.Inside());
+  value.LoadRow(x, block.row, heads.VColumn(group), heads.value_size, block.Inside());
   d_key.Clear();
   d_value.Clear();
   for (uint64_t head = group * heads.heads; head < (group + 1) * heads.heads; ++head) {
@@ -245,7 +250,8 @@ __device__ void AttentionBackwardKV(const KernelArguments& a) {
          tile += kRows) {
       __syncthreads();
       LoadTile<kSize>(queries, x, tile, kRows, block.end, heads.QColumn(head), heads.size);
-      LoadTile<kSize>(gradients, d_o, tile, kRows, block.end, head * heads.size, heads.size);
+      LoadTile<kSize>(gradients, d_o, tile, kRows, block.end, heads.OColumn(head),
+                      heads.value_size);
       __syncthreads();
       for (unsigned i = 0; i < kRows && tile + i < block.end; ++i) {
         const float score = key.Dot(queries + i * kSize);
@@ -260,7 +266,7 @@ __device__ void AttentionBackwardKV(const KernelArguments& a) {
   }
   if (!block.Inside()) return;
   d_key.StoreRow(dx, block.row, heads.KColumn(group), heads.size, heads.Scale());
-  d_value.StoreRow(dx, block.row, heads.VColumn(group), heads.size, 1);
+  d_value.StoreRow(dx, block.row, heads.VColumn(group), heads.value_size, 1);
 }
 
 // One instance for each range of head sizes (real/cuda/launch.cc picks); zeros fill the rest.

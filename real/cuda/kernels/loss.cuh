@@ -6,10 +6,19 @@
 
 namespace rehearse {
 
+// How many tokens further ahead than its own, or than the next one, a row looks; and what its loss
+// counts.
+__device__ inline uint64_t Ahead(const KernelArguments& a) {
+  return a.attribute_count > 0 ? static_cast<uint64_t>(a.attributes[0]) : 0;
+}
+__device__ inline float Weight(const KernelArguments& a) {
+  return a.attribute_count > 1 ? static_cast<float>(a.attributes[1]) : 1;
+}
+
 extern "C" __global__ void Embedding(KernelArguments a) {
   const GpuOperand table = Read(a, 0), y = Write(a, 0);
   ForEachRow(y.rows, [&](uint64_t i) {
-    const uint64_t token = HashAt(a.random, y.BatchRow(i)) % table.global_rows;
+    const uint64_t token = HashAt(a.random, y.BatchRow(i) + Ahead(a)) % table.global_rows;
     const uint64_t local = token - table.global_row;  // wraps around below ours: not ours either
     for (uint64_t j = threadIdx.x; j < y.columns; j += blockDim.x) {
       Store(y, i, j, local < table.rows ? Load(table, local, j) : 0);
@@ -26,7 +35,7 @@ extern "C" __global__ void EmbeddingBackward(KernelArguments a) {
     for (uint64_t row = blockIdx.y; row < table.rows; row += gridDim.y) Store(table, row, j, 0);
   }
   for (uint64_t i = 0; i < dy.rows; ++i) {
-    const uint64_t token = HashAt(a.random, dy.BatchRow(i)) % table.global_rows;
+    const uint64_t token = HashAt(a.random, dy.BatchRow(i) + Ahead(a)) % table.global_rows;
     const uint64_t local = token - table.global_row;
     if (local >= table.rows || local % gridDim.y != blockIdx.y) continue;
     Store(table, local, j, Load(table, local, j) + Load(dy, i, j));
@@ -47,7 +56,7 @@ extern "C" __global__ void RowMaximum(KernelArguments a) {
 
 // The label's column of row i, counted from this rank's first; large if another rank has it.
 __device__ inline uint64_t LabelColumn(const KernelArguments& a, const GpuOperand& x, uint64_t i) {
-  return HashAt(a.random, x.BatchRow(i)) % x.global_columns - x.global_column;
+  return HashAt(a.random, x.BatchRow(i) + Ahead(a)) % x.global_columns - x.global_column;
 }
 
 extern "C" __global__ void Exponentials(KernelArguments a) {
@@ -74,7 +83,7 @@ extern "C" __global__ void Exponentials(KernelArguments a) {
 extern "C" __global__ void CrossEntropy(KernelArguments a) {
   const GpuOperand s = Read(a, 0), loss = Write(a, 0);
   ForEachElement(s.rows, 1, [&](uint64_t i, uint64_t) {
-    const float value = logf(Load(s, i, 0)) - Load(s, i, 1);
+    const float value = Weight(a) * (logf(Load(s, i, 0)) - Load(s, i, 1));
     Store(loss, i, 0, value);
     if (a.losses != nullptr) a.losses[i] = value;
   });
@@ -83,7 +92,7 @@ extern "C" __global__ void CrossEntropy(KernelArguments a) {
 extern "C" __global__ void CrossEntropyBackward(KernelArguments a) {
   const GpuOperand e = Read(a, 0), s = Read(a, 1), dx = Write(a, 0);
   const GpuOperand placed = e.placed != 0 ? e : dx;
-  const float share = static_cast<float>(1 / a.tokens);
+  const float share = Weight(a) * static_cast<float>(1 / a.tokens);
   ForEachRow(e.rows, [&](uint64_t i) {
     const float factor = share / Load(s, i, 0);
     const uint64_t label = LabelColumn(a, placed, i);

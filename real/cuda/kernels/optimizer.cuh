@@ -27,33 +27,49 @@ extern "C" __global__ void SquaredNormFinish(KernelArguments a) {
   if (threadIdx.x == 0) Store(Write(a, 0), 0, 0, sum);
 }
 
+// What gradients are multiplied by so that their norm is at most 1.
+__device__ inline float ClipOf(const GpuOperand& squared_norm) {
+  const float norm = sqrtf(Load(squared_norm, 0, 0));
+  return norm > 1 ? 1 / norm : 1;
+}
+
 // Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves),
-// first and second moments, each the arrays' elements one after the other.
+// first and second moments, each the arrays' elements one after the other. An update that is done
+// again is undone first, unless both clip alike.
 extern "C" __global__ void Adam(KernelArguments a) {
   constexpr float kBeta1 = 0.9f, kBeta2 = 0.999f, kEpsilon = 1e-8f;
-  const uint32_t arrays = a.reads - 1;
+  const uint32_t arrays = a.writes - 1;
   const GpuOperand gradient = Read(a, blockIdx.y), parameter = Write(a, blockIdx.y);
   const GpuOperand state = Write(a, arrays);
   const bool has_master = state.rows == 3;
   const uint64_t second_row = state.rows - 1, first_row = second_row - 1;
   uint64_t begin = 0;  // of this array's elements in a row of the state
   for (uint32_t i = 0; i < blockIdx.y; ++i) begin += Write(a, i).rows * Write(a, i).columns;
-  const float norm = sqrtf(Load(Read(a, arrays), 0, 0));
-  const float clip = norm > 1 ? 1 / norm : 1;
+  const bool again = a.attribute_count > 1;
+  const float clip = ClipOf(Read(a, a.reads - 1)), old_clip = ClipOf(Read(a, arrays));
+  if (again && clip == old_clip) return;
   const double t = a.step;
   const float rate = static_cast<float>(a.attributes[0] / (1 - pow(0.9, t)));
   const float correction = static_cast<float>(1 / (1 - pow(0.999, t)));
   ForEachElement(parameter.rows, parameter.columns, [&](uint64_t i, uint64_t j) {
     const uint64_t at = begin + i * parameter.columns + j;
-    const float value = LoadAt(gradient, IndexIn(gradient, parameter, i, j)) * clip;
-    const float first = kBeta1 * Load(state, first_row, at) + (1 - kBeta1) * value;
-    const float second = kBeta2 * Load(state, second_row, at) + (1 - kBeta2) * value * value;
-    const float before = has_master ? Load(state, 0, at) : Load(parameter, i, j);
-    const float after = before - rate * first / (sqrtf(second * correction) + kEpsilon);
-    if (has_master) Store(state, 0, at, after);
+    const float whole = LoadAt(gradient, IndexIn(gradient, parameter, i, j));
+    float first = Load(state, first_row, at), second = Load(state, second_row, at);
+    float weight = has_master ? Load(state, 0, at) : Load(parameter, i, j);
+    if (again) {
+      const float old = whole * old_clip;
+      weight += rate * first / (sqrtf(second * correction) + kEpsilon);
+      first = (first - (1 - kBeta1) * old) / kBeta1;
+      second = fmaxf(0, (second - (1 - kBeta2) * old * old) / kBeta2);
+    }
+    const float value = whole * clip;
+    first = kBeta1 * first + (1 - kBeta1) * value;
+    second = kBeta2 * second + (1 - kBeta2) * value * value;
+    weight -= rate * first / (sqrtf(second * correction) + kEpsilon);
+    if (has_master) Store(state, 0, at, weight);
     Store(state, first_row, at, first);
     Store(state, second_row, at, second);
-    Store(parameter, i, j, after);
+    Store(parameter, i, j, weight);
   });
 }
 
