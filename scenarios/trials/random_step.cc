@@ -1,5 +1,6 @@
 #include "scenarios/trials/random_step.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -72,8 +73,11 @@ Sizes SizesFor(StepUse use, StepDevice device) {
 }
 
 struct StrategyRow {
+  const char* name;
   const char* kind;
   Json (*draw)(Dice& dice, uint32_t ranks);
+  // What else has to be said in a scenario that already has the strategy.
+  void (*complete)(Dice& dice, uint32_t ranks, Json* scenario) = nullptr;
 };
 
 Json FourD(Dice& dice, uint32_t ranks) {
@@ -119,9 +123,42 @@ Json Atp(Dice& dice, uint32_t ranks) {
           {"data", axes[2]}, {"first", dice.Flip() ? "column" : "row"},
           {"chunks", 1},     {"overlap_all_reduce", dice.Flip()}};
 }
-constexpr std::array kStrategies = {StrategyRow{"4d", FourD}, StrategyRow{"sbp", Sbp},
-                                    StrategyRow{"atp", Atp}, StrategyRow{"megatron", Megatron},
-                                    StrategyRow{"fsdp", Fsdp}};
+Json Combined(Dice& dice, uint32_t) {
+  return {{"overlap_all_reduce", dice.Flip()}, {"overlap_gradients", dice.Flip()}};
+}
+
+// Two stages, or all ranks one after the other.
+void MakeStages(Dice& dice, uint32_t ranks, Json* scenario) {
+  const uint32_t stages = ranks % 2 == 0 && dice.Flip() ? 2 : ranks;
+  const uint64_t micro_batches = stages * (1 + dice.Below(2));
+  Json& layers = (*scenario)["model"]["layers"];
+  layers = std::max<uint64_t>(stages, layers.get<uint64_t>());
+  (*scenario)["training"]["micro_batches"] = micro_batches;
+  (*scenario)["training"]["batch"] = micro_batches * (ranks / stages);
+  (*scenario)["strategy"].update({{"data", ranks / stages}, {"zero", 0}});
+  (*scenario)["pipeline"] = {{"stages", stages}, {"schedule", dice.Flip() ? "1f1b" : "zb-h1"}};
+}
+
+// Every rank has a few.
+void AddExperts(Dice& dice, uint32_t ranks, Json* scenario) {
+  Json& model = (*scenario)["model"];
+  const auto hidden = model["hidden"].get<uint64_t>();
+  model["style"] = "llama";
+  model["feed_forward"] = 2 * hidden;
+  model["experts"] = {
+      {"count", ranks * (1 + dice.Below(4))}, {"per_token", 1 + dice.Below(2)}, {"hidden", hidden}};
+  (*scenario)["strategy"].update({{"shard", ranks}, {"expert", ranks}, {"zero", 1}});
+}
+
+constexpr std::array kStrategies = {
+    StrategyRow{"4d", "4d", FourD},
+    StrategyRow{"sbp", "sbp", Sbp},
+    StrategyRow{"atp", "atp", Atp},
+    StrategyRow{"megatron", "megatron", Megatron},
+    StrategyRow{"fsdp", "fsdp", Fsdp},
+    StrategyRow{"stages", "combined", Combined, MakeStages},
+    StrategyRow{"experts", "combined", Combined, AddExperts},
+};
 
 Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use, StepDevice device) {
   const Sizes sizes = SizesFor(use, device);
@@ -158,7 +195,17 @@ std::string NetworkName(const Json& json) {
 }
 
 // The sizes of the mesh's axes: the first numbers of the strategy; for SBP, those of its products.
-std::string MeshName(const Json& strategy) {
+// Stages and experts are said as well.
+std::string MeshName(const Json& scenario) {
+  const Json& strategy = scenario["strategy"];
+  if (scenario.contains("pipeline")) {
+    return fmt::format("{}x{} {}", scenario["pipeline"]["stages"].dump(), strategy["data"].dump(),
+                       scenario["pipeline"]["schedule"].get<std::string>());
+  }
+  if (scenario["model"].contains("experts")) {
+    const Json& experts = scenario["model"]["experts"];
+    return fmt::format("{} of {}", experts["per_token"].dump(), experts["count"].dump());
+  }
   std::vector<std::string> sizes;
   if (strategy.contains("products")) {
     for (const Json& size : strategy["products"]["default"]) sizes.push_back(size.dump());
@@ -177,10 +224,11 @@ std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice,
   Json strategy = {{"kind", row.kind}};
   strategy.update(row.draw(dice, ranks));
   RandomStep step;
-  step.strategy = row.kind;
-  step.name = fmt::format("{} {} {}", row.kind, MeshName(strategy), NetworkName(json));
-  json["name"] = step.name;
   json["strategy"] = std::move(strategy);
+  if (row.complete != nullptr) row.complete(dice, ranks, &json);
+  step.strategy = row.name;
+  step.name = fmt::format("{} {} {}", row.name, MeshName(json), NetworkName(json));
+  json["name"] = step.name;
   step.scenario = json.dump(2);
   try {
     Scenario scenario = ReadScenario(JsonDocument::FromText(step.scenario, "random step"));

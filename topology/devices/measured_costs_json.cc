@@ -32,7 +32,7 @@ JsonShape OneOfNames(const std::array<T, kCount>& values) {
 
 JsonShape KernelName() {
   std::vector<std::string> names;
-  for (int i = 0; i <= static_cast<int>(Kernel::kAdam); ++i)
+  for (int i = 0; i <= static_cast<int>(Kernel::kGroupedGemm); ++i)  // the last
     names.emplace_back(Name(static_cast<Kernel>(i)));
   return OneOf(std::move(names));
 }

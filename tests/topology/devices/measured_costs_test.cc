@@ -154,6 +154,26 @@ TEST(MeasuredCostsTest, ACalibrationIsReadAsItWasWritten) {
   EXPECT_FALSE(read.origin.is_representative);
 }
 
+TEST(MeasuredCostsTest, EveryKernelIsReadAsItWasWritten) {
+  Calibration calibration = SampleCalibration();
+  calibration.kernels.emplace();
+  for (int i = 1; i <= static_cast<int>(Kernel::kGroupedGemm); ++i) {
+    KernelCosts costs;
+    costs.kernel = static_cast<Kernel>(i);
+    costs.coefficients.resize(costs.kernel == Kernel::kGemm ? 5 : 3);
+    KernelWork work;
+    work.gemm.m = work.gemm.n = work.gemm.k = 8;
+    work.bytes = Bytes(100);
+    work.flops = Flops(10);
+    costs.points.push_back({work, Seconds(1e-5)});
+    calibration.kernels->kernels.push_back(std::move(costs));
+  }
+  const auto json = ToJson(calibration);
+  const Calibration read =
+      ReadCalibration(JsonDocument::FromText(json.dump(), "calibration.json").Root());
+  EXPECT_EQ(nlohmann::json(ToJson(read)), nlohmann::json(json));
+}
+
 TEST(MeasuredCostsTest, ANewerSchemaIsRefused) {
   auto json = ToJson(SampleCalibration());
   json["schema"] = "rehearse.calibration.v2";
