@@ -378,7 +378,9 @@ void TakeNcclCalls(std::vector<NcclCall> calls, const std::vector<KinetoTrace*>&
 void CompleteNcclGroups(std::vector<KinetoTrace>* traces, std::vector<std::string>* remarks) {
   const std::map<std::string, Known> communicators = KnownCommunicators(*traces);
   NumberRanks(communicators, traces, remarks);
-  for (const auto& [name, known] : communicators) {
+  for (const auto& entry : communicators) {
+    const std::string& name = entry.first;
+    const Known& known = entry.second;
     if (known.users.empty()) continue;
     const auto members = static_cast<int64_t>(known.users.size());
     const bool is_whole = known.ranks < 0 || known.ranks == members;

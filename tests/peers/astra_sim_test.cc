@@ -226,9 +226,10 @@ double Replayed(const Network& network, const std::string& file) {
     for (const uint64_t id : node.before) end = std::max(end, ends.at(id));
     if (node.type == chakra::kCollective) {
       const uint32_t half = network.npus - 1;
-      const bool is_sum = *node.comm_type == chakra::kAllReduce;
-      const bool is_gather = *node.comm_type == chakra::kAllGather;
-      EXPECT_TRUE(is_sum || is_gather || *node.comm_type == chakra::kReduceScatter);
+      const auto type = static_cast<uint32_t>(*node.comm_type);
+      const bool is_sum = type == chakra::kAllReduce;
+      const bool is_gather = type == chakra::kAllGather;
+      EXPECT_TRUE(is_sum || is_gather || type == chakra::kReduceScatter);
       EXPECT_EQ(node.group, "0");
       end += RingSteps(network, *node.comm_size * (is_gather ? network.npus : 1.0),
                        is_sum ? 2 * half : half);
