@@ -378,13 +378,16 @@ void TakeNcclCalls(std::vector<NcclCall> calls, const std::vector<KinetoTrace*>&
 void CompleteNcclGroups(std::vector<KinetoTrace>* traces, std::vector<std::string>* remarks) {
   const std::map<std::string, Known> communicators = KnownCommunicators(*traces);
   NumberRanks(communicators, traces, remarks);
+  uint64_t untold = 0;
   for (const auto& entry : communicators) {
     const std::string& name = entry.first;
     const Known& known = entry.second;
     if (known.users.empty()) continue;
     const auto members = static_cast<int64_t>(known.users.size());
-    const bool is_whole = known.ranks < 0 || known.ranks == members;
-    if (!is_whole) {
+    const bool is_told = known.ranks >= 0;
+    const bool is_whole = is_told ? known.ranks == members : members > 1;
+    if (!is_told && is_whole) ++untold;
+    if (is_told && !is_whole) {
       remarks->push_back(
           fmt::format("NCCL's communicator {} has {} ranks, of which {} are in these reports: its "
                       "kernels are waits, as long as measured",
@@ -415,6 +418,12 @@ void CompleteNcclGroups(std::vector<KinetoTrace>* traces, std::vector<std::strin
         transfer.target = place_of(transfer.target);
       }
     }
+  }
+  if (untold > 0) {
+    remarks->push_back(fmt::format(
+        "the sizes of {} of NCCL's communicators are not noted, since they began before "
+        "the recording: taken as the ranks that use them, in their order",
+        untold));
   }
 }
 
