@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
 #include "sim/base/json_document.h"
+#include "sim/base/large_documents.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
@@ -147,11 +148,11 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   }
   if (!has_file) return 0;
   const std::string text = WriteSchedule(job.schedule, title);
-  if (text.size() > kLargestJson) {
+  if (text.size() > kLargestDocument) {
     throw Error(
         fmt::format("the schedule would be a text of {}, of which only {} could be read again",
                     Print(Bytes(static_cast<double>(text.size()))),
-                    Print(Bytes(static_cast<double>(kLargestJson)))));
+                    Print(Bytes(static_cast<double>(kLargestDocument)))));
   }
   WriteFileAtomically(path, path.ends_with(".gz") ? Gzip(text) : text);
   return 0;

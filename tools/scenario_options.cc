@@ -9,6 +9,7 @@
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
+#include "sim/base/large_documents.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -58,6 +59,11 @@ const Place kFidelityOption = {"--fidelity", 0, ""};
 const Place kCalibrationOption = {"--calibration", 0, ""};
 const Place kVersusOption = {"--versus", 0, ""};
 const Place kPointsOption = {"--device-points", 0, ""};
+
+JsonDocument ReadLargeDocument(const std::string& path) {
+  const LargeDocuments larger;
+  return JsonDocument::FromFile(path);
+}
 
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
 
@@ -125,7 +131,7 @@ Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_m
                 "\ntry: " + syntax.usage.substr(0, syntax.usage.find("SCENARIO")) +
                 "scenarios/axonn-gpt20b-perlmutter.json");
   }
-  return ReadScenarioWith(JsonDocument::FromFile(values["scenario"].as<std::string>()), values);
+  return ReadScenarioWith(ReadLargeDocument(values["scenario"].as<std::string>()), values);
 }
 
 Scenario ReadScenarioWith(JsonDocument document, const po::variables_map& values,

@@ -6,6 +6,7 @@
 #include "scenarios/library/state.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/json_reader.h"
+#include "sim/base/large_documents.h"
 #include "sim/base/version.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/cluster_file.h"
@@ -49,7 +50,10 @@ std::shared_ptr<const Scenario::State> StateOf(JsonDocument document, const std:
 }  // namespace
 
 Scenario Scenario::FromFile(const std::string& path) {
-  return Guarded([&] { return Scenario(StateOf(JsonDocument::FromFile(path), "")); });
+  return Guarded([&] {
+    const LargeDocuments larger;
+    return Scenario(StateOf(JsonDocument::FromFile(path), ""));
+  });
 }
 
 Scenario Scenario::FromText(std::string_view json, const std::string& name) {
@@ -60,6 +64,7 @@ Scenario Scenario::FromSchedule(std::string_view json, const std::string& cluste
                                 const std::string& name) {
   return Guarded([&] {
     if (cluster.empty()) throw ::rehearse::Error("a schedule needs a cluster; found \"\"");
+    const LargeDocuments larger;
     return Scenario(StateOf(JsonDocument::FromText(json, name), cluster));
   });
 }

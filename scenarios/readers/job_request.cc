@@ -16,6 +16,7 @@
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/base/large_documents.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule_json.h"
@@ -159,7 +160,10 @@ JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& clus
 
 JobRequest ReadScheduleHereOrThere(const JsonReader& reader) {
   if (!reader.IsString()) return ReadScheduleOfJob(reader);
-  JsonDocument document = reader.Open(reader.Text());
+  JsonDocument document = [&] {
+    const LargeDocuments larger;
+    return reader.Open(reader.Text());
+  }();
   reader.Change(&document);
   return ReadScheduleOfJob(document.Root());
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/large_documents.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -63,10 +64,11 @@ std::string ReadInputFile(const std::string& path, const std::string& kind) {
   const auto fail = [&](int reason) {
     throw Error(place, "cannot be read: " + std::generic_category().message(reason));
   };
+  const size_t largest = LargestInput();
   const auto refuse_larger = [&](uintmax_t size) {
-    if (size <= kLargestInput) return;
+    if (size <= largest) return;
     throw Error(place, fmt::format("found more than {}, the largest {} that is read",
-                                   Print(Bytes(static_cast<double>(kLargestInput))), kind));
+                                   Print(Bytes(static_cast<double>(largest))), kind));
   };
   const bool is_standard = path == kStandardInput;
   if (!is_standard) {
@@ -87,7 +89,7 @@ std::string ReadInputFile(const std::string& path, const std::string& kind) {
   if (file == nullptr) fail(errno);
   std::string text;
   constexpr size_t kPiece = size_t{1} << 20;
-  while (text.size() <= kLargestInput) {
+  while (text.size() <= largest) {
     const size_t before = text.size();
     text.resize(before + kPiece);
     text.resize(before + std::fread(&text[before], 1, kPiece, file.get()));

@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-// The largest file that is read, whatever it is.
+// The largest file that is read, unless sim/base/large_documents.h allows more.
 inline constexpr size_t kLargestInput = size_t{64} << 20;
 
 // What stands for standard input where a file is expected, and what messages call it.

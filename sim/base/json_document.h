@@ -1,9 +1,9 @@
 // A JSON file that a person wrote, parsed, with the line of every value. Gzipped files are read as
 // well.
 //
-// Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, at most 64
-// MiB, 4 million values, keys of 1,000 bytes. Documents are immutable after FromFile, FromText and
-// Set, and may then be read from several threads, by sim/base/json_reader.h.
+// Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, keys of 1,000
+// bytes; how large a text may be says sim/base/large_documents.h. Documents are immutable after
+// FromFile, FromText and Set; then several threads may read them, by sim/base/json_reader.h.
 #pragma once
 
 #include <map>

@@ -9,6 +9,7 @@
 #include "sim/base/gzip.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
+#include "sim/base/large_documents.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -49,7 +50,6 @@ int LineOf(const JsonLines& lines, std::string_view pointer) {
 
 namespace {
 
-constexpr size_t kMostValues = 4'000'000;
 constexpr size_t kLongestKey = 1000;
 constexpr size_t kMostPointerBytes = size_t{256} << 20;  // so that long keys do not fill the memory
 
@@ -155,8 +155,8 @@ class Builder {
   }
 
   json* Insert(json value) {
-    if (++count_ > kMostValues)
-      throw Error(Here(), fmt::format("found more than {} values", kMostValues));
+    if (++count_ > most_values_)
+      throw Error(Here(), fmt::format("found more than {} values", most_values_));
     const int line = Line();
     if (frames_.empty()) {
       value_ = std::move(value);
@@ -213,6 +213,7 @@ class Builder {
   JsonLines lines_;
   std::string pointer_;  // of the latest value or key
   std::vector<Frame> frames_;
+  const size_t most_values_ = MostJsonValues();
   size_t count_ = 0;
   size_t pointer_bytes_ = 0;  // in lines_
   bool has_begun_ = false;    // an object or array: it is JSON, perhaps with a mistake
@@ -321,9 +322,10 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
 }
 
 void RefuseTooLarge(uintmax_t size, const std::string& name) {
-  if (size > kLargestJson)
+  const size_t largest = LargestInput();
+  if (size > largest)
     throw Error({name, 0, ""}, fmt::format("found more than {}, the largest JSON text that is read",
-                                           Print(Bytes(static_cast<double>(kLargestJson)))));
+                                           Print(Bytes(static_cast<double>(largest)))));
 }
 
 }  // namespace
@@ -338,7 +340,7 @@ std::string ReadJsonText(const std::string& path) {
   std::string text = ReadInputFile(path, "JSON file");
   if (IsGzip(text)) {
     try {
-      text = Gunzip(text, kLargestJson);
+      text = Gunzip(text, LargestInput());
     } catch (const Error& error) {
       throw Error({InputName(path), 0, ""}, error.what());
     }

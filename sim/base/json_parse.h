@@ -16,7 +16,7 @@
 namespace rehearse {
 
 inline constexpr size_t kDeepestJson = 64;                // levels of nesting
-inline constexpr size_t kLargestJson = size_t{64} << 20;  // bytes of a text
+inline constexpr size_t kLargestJson = size_t{64} << 20;  // bytes of a text, as a rule
 
 // JSON pointer -> line; a value that is not listed is on the line of the value that contains it.
 using JsonLines = std::map<std::string, int, std::less<>>;

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
-#include <queue>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -18,17 +15,12 @@
 #include "sim/base/visible_text.h"
 #include "sim/interchange/chakra_format.h"
 #include "sim/interchange/chakra_groups.h"
+#include "sim/interchange/chakra_order.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/schedule_check.h"
 
 namespace rehearse {
 namespace {
-
-[[noreturn]] void FailAt(const ChakraTrace& trace, const ChakraNode& node, const std::string& what,
-                         std::optional<uint32_t> rank = {}) {
-  throw Error(fmt::format(
-      "{}: {}", ChakraPlace(trace.file, rank.value_or(trace.rank), node.id, node.offset), what));
-}
 
 // It says what was done outside the devices: with files, batches, checkpoints.
 bool IsOutside(const ChakraNode& node) {
@@ -38,66 +30,6 @@ bool IsOutside(const ChakraNode& node) {
 // Nothing can be played.
 bool IsDescription(const ChakraNode& node) {
   return IsOutside(node) ? node.microseconds == 0 : node.type == chakra::kMetadata;
-}
-
-// Positions of a trace's nodes, ordered so that each comes after what it depends on.
-struct NodeOrder {
-  std::vector<uint32_t> order;
-  std::vector<std::vector<uint32_t>> before;  // of each node
-};
-
-[[noreturn]] void FailWithNodeCycle(const ChakraTrace& trace, const NodeOrder& nodes,
-                                    const std::vector<uint32_t>& waits_for) {
-  const auto is_stuck = [&](uint32_t node) { return waits_for[node] > 0; };
-  uint32_t at = 0;
-  while (!is_stuck(at)) ++at;
-  // A stuck node waits for another stuck one: after as many steps as there are nodes we are in the
-  // cycle.
-  for (size_t step = 0; step < trace.nodes.size(); ++step)
-    at = *std::find_if(nodes.before[at].begin(), nodes.before[at].end(), is_stuck);
-  FailAt(trace, trace.nodes[at], "depends on itself: its dependencies form a cycle");
-}
-
-NodeOrder Ordered(const ChakraTrace& trace) {
-  const auto count = static_cast<uint32_t>(trace.nodes.size());
-  std::unordered_map<uint64_t, uint32_t> place_of;
-  place_of.reserve(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!place_of.emplace(trace.nodes[i].id, i).second)
-      FailAt(trace, trace.nodes[i], "found a second node with this number");
-  }
-  NodeOrder result;
-  result.before.resize(count);
-  std::vector<std::vector<uint32_t>> followers(count);
-  std::vector<uint32_t> waits_for(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    std::vector<uint32_t>& before = result.before[i];
-    for (const uint64_t id : trace.nodes[i].before) {
-      const auto place = place_of.find(id);
-      if (place == place_of.end())
-        FailAt(trace, trace.nodes[i], fmt::format("depends on node {}, which does not exist", id));
-      before.push_back(place->second);
-    }
-    std::sort(before.begin(), before.end());
-    before.erase(std::unique(before.begin(), before.end()), before.end());
-    for (const uint32_t one : before) followers[one].push_back(i);
-    waits_for[i] = static_cast<uint32_t>(before.size());
-  }
-  using Ready = std::pair<uint64_t, uint32_t>;  // number, place
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (waits_for[i] == 0) ready.emplace(trace.nodes[i].id, i);
-  }
-  while (!ready.empty()) {
-    const uint32_t node = ready.top().second;
-    ready.pop();
-    result.order.push_back(node);
-    for (const uint32_t next : followers[node]) {
-      if (--waits_for[next] == 0) ready.emplace(trace.nodes[next].id, next);
-    }
-  }
-  if (result.order.size() < count) FailWithNodeCycle(trace, result, waits_for);
-  return result;
 }
 
 // What must agree between ranks.
@@ -159,7 +91,7 @@ class ForeignReader {
  public:
   explicit ForeignReader(const ChakraTraces& traces)
       : traces_(traces), groups_(ReadChakraGroups(traces.groups, ranks())) {
-    for (const ChakraTrace& trace : traces.traces) orders_.push_back(Ordered(trace));
+    for (const ChakraTrace& trace : traces.traces) orders_.push_back(OrderOf(trace));
   }
 
   Schedule Read() {
@@ -174,7 +106,7 @@ class ForeignReader {
       CheckSchedule(schedule_);
     } catch (const OpError& error) {
       const ChakraTrace& trace = traces_.traces[error.role()];
-      FailAt(trace, trace.nodes[node_of_op_[error.role()][error.op()]], error.what());
+      FailAtNode(trace, trace.nodes[node_of_op_[error.role()][error.op()]], error.what());
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", traces_.name, error.what()));
     }
@@ -233,26 +165,37 @@ class ForeignReader {
   void AddOps(const ChakraTrace& trace, const NodeOrder& nodes) {
     Role& role = schedule_.roles.back();
     streams_.clear();
-    std::vector<std::vector<OpId>> done_with(trace.nodes.size());  // a node is done with these
+    role.ops.reserve(trace.nodes.size());
+    // What a node is done with: its op, or, where it is left out, what it waits for itself.
+    constexpr uint32_t kNoOp = 0xffffffff;
+    std::vector<uint32_t> op_of(trace.nodes.size(), kNoOp);
+    std::unordered_map<uint32_t, std::vector<uint32_t>> passed_on;
+    std::vector<uint32_t> after;
     for (const uint32_t place : nodes.order) {
       const ChakraNode& node = trace.nodes[place];
-      std::vector<OpId> after;
-      for (const uint32_t one : nodes.before[place])
-        after.insert(after.end(), done_with[one].begin(), done_with[one].end());
-      std::sort(after.begin(), after.end(), [](OpId a, OpId b) { return a.index() < b.index(); });
+      after.clear();
+      for (const uint32_t one : nodes.Before(place)) {
+        if (op_of[one] != kNoOp) {
+          after.push_back(op_of[one]);
+        } else {
+          const std::vector<uint32_t>& others = passed_on[one];
+          after.insert(after.end(), others.begin(), others.end());
+        }
+      }
+      std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
       if (IsDescription(node)) {
         ++(IsOutside(node) ? counts_.untimed : counts_.descriptions);
-        done_with[place] = std::move(after);
+        passed_on[place] = after;
         continue;
       }
       Op op;
       op.name = node.name;
       AddWork(trace, place, &op);
-      for (const OpId one : after) {
-        if (role.ops[one.index()].stream != op.stream) op.after.push_back(one);
+      for (const uint32_t one : after) {
+        if (role.ops[one].stream != op.stream) op.after.emplace_back(one);
       }
-      done_with[place] = {OpId(static_cast<uint32_t>(role.ops.size()))};
+      op_of[place] = static_cast<uint32_t>(role.ops.size());
       node_of_op_.back().push_back(place);
       role.ops.push_back(std::move(op));
     }
@@ -287,7 +230,7 @@ class ForeignReader {
         AddCollective(trace, place, op);
         return;
       default:
-        FailAt(trace, node, fmt::format("found a node of the unknown type {}", node.type));
+        FailAtNode(trace, node, fmt::format("found a node of the unknown type {}", node.type));
     }
   }
 
@@ -334,7 +277,7 @@ class ForeignReader {
   }
 
   static Bytes SizeOf(const ChakraTrace& trace, const ChakraNode& node) {
-    if (!node.comm_size) FailAt(trace, node, "expected its size, \"comm_size\"");
+    if (!node.comm_size) FailAtNode(trace, node, "expected its size, \"comm_size\"");
     return Bytes(*node.comm_size);
   }
 
@@ -354,10 +297,10 @@ class ForeignReader {
     const bool is_send = node.type == chakra::kSend;
     const char* key = is_send ? chakra::kCommTarget : chakra::kCommSource;
     const std::optional<double>& peer = is_send ? node.comm_target : node.comm_source;
-    if (!peer) FailAt(trace, node, fmt::format("expected the other rank, \"{}\"", key));
+    if (!peer) FailAtNode(trace, node, fmt::format("expected the other rank, \"{}\"", key));
     if (*peer >= ranks() || *peer != std::floor(*peer)) {
-      FailAt(trace, node,
-             fmt::format("found {} at \"{}\", expected one of {} ranks", *peer, key, ranks()));
+      FailAtNode(trace, node,
+                 fmt::format("found {} at \"{}\", expected one of {} ranks", *peer, key, ranks()));
     }
     constexpr double kMostTags = 4294967295;
     const auto other = static_cast<uint32_t>(*peer);
@@ -381,14 +324,14 @@ class ForeignReader {
   }
 
   static const CollectiveRow& RowOf(const ChakraTrace& trace, const ChakraNode& node) {
-    if (!node.comm_type) FailAt(trace, node, "expected which collective it is, \"comm_type\"");
+    if (!node.comm_type) FailAtNode(trace, node, "expected which collective it is, \"comm_type\"");
     std::string known;
     for (const CollectiveRow& row : kCollectiveRows) {
       if (*node.comm_type == row.type) return row;
       known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.what, row.type);
     }
-    FailAt(trace, node,
-           fmt::format("found a collective of type {}, expected {}", *node.comm_type, known));
+    FailAtNode(trace, node,
+               fmt::format("found a collective of type {}, expected {}", *node.comm_type, known));
   }
 
   // The name of the node's group in groups_, where what its trace notes is taken up.
@@ -411,10 +354,11 @@ class ForeignReader {
         if (found == groups.end()) continue;
         members = MembersOfNoted(found->second, ranks());
       } catch (const Error& error) {
-        FailAt(trace, node,
-               fmt::format("is of group \"{}\", which the trace notes in a way that cannot be used "
-                           "({}): give the JSON of the groups as well",
-                           shown, error.what()));
+        FailAtNode(
+            trace, node,
+            fmt::format("is of group \"{}\", which the trace notes in a way that cannot be used "
+                        "({}): give the JSON of the groups as well",
+                        shown, error.what()));
       }
       // Ranks may give one name to different groups.
       std::string name = node.group;
@@ -422,16 +366,17 @@ class ForeignReader {
         name += fmt::format(" from rank {}", members.front());
       if (const auto other = groups_.find(name);
           other != groups_.end() && other->second != members) {
-        FailAt(trace, node,
-               fmt::format("is of group \"{}\", of which other traces note other ranks: give the "
-                           "JSON of the groups as well",
-                           shown));
+        FailAtNode(
+            trace, node,
+            fmt::format("is of group \"{}\", of which other traces note other ranks: give the "
+                        "JSON of the groups as well",
+                        shown));
       }
       groups_[name] = members;
       noted_.insert(name);
       return name;
     }
-    FailAt(
+    FailAtNode(
         trace, node,
         fmt::format("is of group \"{}\", of which {}", shown,
                     traces_.groups.empty() ? "nothing is known: give the JSON of the groups as well"
@@ -451,7 +396,8 @@ class ForeignReader {
     for (uint32_t member = 0; member < size; ++member) {
       if (*rank == (members == nullptr ? member : (*members)[member])) return member;
     }
-    FailAt(trace, node, fmt::format("has rank {} as its root, which is not in its group", *rank));
+    FailAtNode(trace, node,
+               fmt::format("has rank {} as its root, which is not in its group", *rank));
   }
 
   // A gather or a scatter, as messages between the root and each other member, posted together.
@@ -461,11 +407,12 @@ class ForeignReader {
     const uint64_t pairs = uint64_t{size} * size;
     pairs_ += pairs;
     if (pairs_ > kMostPairs) {
-      FailAt(trace, node,
-             fmt::format("is a gather or scatter of {} ranks, which with those before it have {} "
-                         "pairs, expected at most {}: write them as messages (COMM_SEND_NODE, "
-                         "COMM_RECV_NODE)",
-                         size, pairs_, kMostPairs));
+      FailAtNode(
+          trace, node,
+          fmt::format("is a gather or scatter of {} ranks, which with those before it have {} "
+                      "pairs, expected at most {}: write them as messages (COMM_SEND_NODE, "
+                      "COMM_RECV_NODE)",
+                      size, pairs_, kMostPairs));
     }
     const Bytes part = collective->bytes;
     collective->algorithm = "direct";
@@ -519,10 +466,10 @@ class ForeignReader {
         const std::vector<uint32_t>& members = groups_.at(entry.first);
         if (std::find(members.begin(), members.end(), rank) == members.end()) {
           const ChakraTrace& trace = traces_.traces[own];
-          FailAt(trace, trace.nodes[entry.second.front().node],
-                 fmt::format("rank {} is not a member of group \"{}\"", rank,
-                             VisibleText(entry.first)),
-                 rank);
+          FailAtNode(trace, trace.nodes[entry.second.front().node],
+                     fmt::format("rank {} is not a member of group \"{}\"", rank,
+                                 VisibleText(entry.first)),
+                     rank);
         }
       }
     }
@@ -562,11 +509,11 @@ class ForeignReader {
                                        ? fmt::format("{} by rank {} (node {})", others[i].Text(),
                                                      beside, NodeOf(beside, others[i]).id)
                                        : fmt::format("only {} by rank {}", others.size(), beside);
-      FailAt(trace, trace.nodes[found.node],
-             fmt::format("collective {} of {} is {} here, but {}", i + 1,
-                         group.empty() ? "all ranks" : "group \"" + VisibleText(group) + "\"",
-                         found.Text(), expected),
-             blamed);
+      FailAtNode(trace, trace.nodes[found.node],
+                 fmt::format("collective {} of {} is {} here, but {}", i + 1,
+                             group.empty() ? "all ranks" : "group \"" + VisibleText(group) + "\"",
+                             found.Text(), expected),
+                 blamed);
     }
   }
 
@@ -619,11 +566,11 @@ class ForeignReader {
             : !is_sent           ? fmt::format("rank {} does not send", source)
                                  : fmt::format("rank {} receives {} bytes (node {})", target,
                                                receives[i].bytes, NodeOf(target, receives[i]).id);
-        FailAt(trace, trace.nodes[found.node],
-               fmt::format("message {} of tag {} from rank {} to {} has {} bytes, but {}{}", i + 1,
-                           found.tag, source, target, found.bytes, other,
-                           is_sent && i < receives.size() ? "" : " it"),
-               blamed);
+        FailAtNode(trace, trace.nodes[found.node],
+                   fmt::format("message {} of tag {} from rank {} to {} has {} bytes, but {}{}",
+                               i + 1, found.tag, source, target, found.bytes, other,
+                               is_sent && i < receives.size() ? "" : " it"),
+                   blamed);
       }
     });
   }

@@ -204,12 +204,14 @@ ImportedChakra ReadOwn(const TraceSet& set) {
 }  // namespace
 
 ImportedChakra ImportChakra(const std::vector<std::string>& paths) {
-  const TraceSet set(Named(TraceFiles(paths, {".et"}, {".json"}, "NAME.RANK.et")));
-  if (set.is_own()) return ReadOwn(set);
+  std::optional<TraceSet> set(Named(TraceFiles(paths, {".et"}, {".json"}, "NAME.RANK.et")));
+  if (set->is_own()) return ReadOwn(*set);
   ImportedChakra imported;
-  const Schedule schedule = ScheduleOfForeign(set.traces(), &imported.remarks);
+  const Schedule schedule = ScheduleOfForeign(set->traces(), &imported.remarks);
+  const ScheduleTitle title = {set->traces().name, ""};
+  set.reset();  // its memory is large enough for the text
   imported.ranks = schedule.ranks();
-  imported.text = WriteSchedule(schedule, {set.traces().name, ""});
+  imported.text = WriteSchedule(schedule, title);
   return imported;
 }
 

@@ -68,6 +68,12 @@ struct KinetoLaunch {
   int64_t thread = 0;
 };
 
+// Which of its communicator's ranks the trace's device is.
+struct KinetoMembership {
+  uint32_t rank = 0;
+  uint32_t size = 0;
+};
+
 // An annotation of the host: a ProfilerStep, or a step of an optimizer.
 struct KinetoRange {
   std::string name;
@@ -80,7 +86,8 @@ struct KinetoTrace {
   std::string file;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> world;
-  std::map<std::string, KinetoRanks> groups;  // pg_config, by name
+  std::map<std::string, KinetoRanks> groups;            // pg_config, by name
+  std::map<std::string, KinetoMembership> memberships;  // by name; only in Nsight Systems' reports
   std::string title;
   bool is_own = false;  // Rehearse wrote it: all ranks have one clock
   bool is_simulated = false;

@@ -10,12 +10,14 @@
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
+#include "sim/base/large_documents.h"
 #include "sim/base/threads.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "sim/interchange/kineto_schedule.h"
 #include "sim/interchange/kineto_steps.h"
 #include "sim/interchange/nsys_file.h"
+#include "sim/interchange/nsys_nccl.h"
 #include "sim/interchange/trace_files.h"
 #include "sim/schedule/schedule_json.h"
 
@@ -217,13 +219,14 @@ ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
   RemarkUnused(ranks, &imported.remarks);
   // A timeline's spans are read whatever their size (sim/report/timeline_file.h).
   const size_t size = std::min(imported.text.find("\"steps\":[{\"warm_up\""), imported.text.size());
-  if (size > kLargestInput) {
+  const size_t largest = result == KinetoResult::kSchedule ? kLargestDocument : kLargestInput;
+  if (size > largest) {
     imported.remarks.push_back(
         fmt::format("the result has {}{}, more than the {} that other commands read: trace fewer "
                     "steps or ranks",
                     Print(Bytes(static_cast<double>(size))),
                     size < imported.text.size() ? " beside its spans" : "",
-                    Print(Bytes(static_cast<double>(kLargestInput)))));
+                    Print(Bytes(static_cast<double>(largest)))));
   }
   return imported;
 }
@@ -244,12 +247,8 @@ ImportedKineto ImportNsys(const std::vector<std::string>& paths, KinetoResult re
   for (std::vector<KinetoTrace>& own : read)
     traces.insert(traces.end(), std::make_move_iterator(own.begin()),
                   std::make_move_iterator(own.end()));
-  for (uint32_t rank = 0; rank < traces.size(); ++rank) traces[rank].rank = rank;
   ImportedKineto imported;
-  if (traces.size() > 1) {
-    imported.remarks.push_back(
-        "ranks are numbered in the order of the files, then of the devices: the files do not say");
-  }
+  CompleteNcclGroups(&traces, &imported.remarks);
   return Import(std::move(traces), result, std::move(imported));
 }
 

@@ -13,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/sqlite_connection.h"
 #include "sim/base/visible_text.h"
+#include "sim/interchange/nsys_nccl.h"
 
 namespace rehearse {
 namespace {
@@ -20,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kKernels = "CUPTI_ACTIVITY_KIND_KERNEL";
-constexpr int64_t kPicoseconds = 1000;                 // in a nanosecond, which nsys counts
-constexpr int64_t kLongest = 31 * 86'400'000'000'000;  // nanoseconds
 constexpr int64_t kOfProcess = 0x1000000;  // global thread ids divided by this give the process
 
 // "step 7", "Iteration_12", "train_step=3", "ProfilerStep#3": a word for steps and a number.
@@ -81,7 +80,10 @@ class NsysReader {
       ReadEvents("CUPTI_ACTIVITY_KIND_MEMSET", "NULL");
     if (traces_.empty()) Fail("found no kernels, expected what a GPU did");
     if (tables_.contains("CUPTI_ACTIVITY_KIND_RUNTIME")) ReadLaunches();
-    if (tables_.contains("NVTX_EVENTS")) ReadRanges();
+    if (tables_.contains("NVTX_EVENTS")) {
+      ReadRanges();
+      ReadTransfers();
+    }
     std::vector<KinetoTrace> traces;
     for (auto& [key, own] : traces_) traces.push_back(std::move(own.trace));
     return traces;
@@ -135,9 +137,9 @@ class NsysReader {
 
   int64_t Nanoseconds(const SqliteStatement& rows, int at, const std::string& table) const {
     const int64_t value = rows.Whole(at);
-    if (rows.IsNull(at) || value < -kLongest || value > kLongest)
+    if (rows.IsNull(at) || value < -kLongestNsys || value > kLongestNsys)
       Fail(fmt::format("row {} of {}: expected nanoseconds of less than a month", row_, table));
-    return value * kPicoseconds;
+    return value * kNsysTick;
   }
 
   void ReadEvents(const std::string& table, const std::string& name) {
@@ -156,7 +158,7 @@ class NsysReader {
       event.end = Nanoseconds(rows, 1, table);
       if (event.end < event.begin) {
         Fail(fmt::format("row {} of {} ends {} ns before it begins: its clock runs backwards", row_,
-                         table, (event.begin - event.end) / kPicoseconds));
+                         table, (event.begin - event.end) / kNsysTick));
       }
       event.offset = row_;
       event.stream = static_cast<uint64_t>(std::max<int64_t>(rows.Whole(3), 0));
@@ -200,10 +202,11 @@ class NsysReader {
     constexpr const char* kTable = "NVTX_EVENTS";
     const std::set<std::string> columns = ColumnsOf(kTable);
     Expect(kTable, columns, {"start", "end", "globalTid"});
-    SqliteStatement rows = file_.Prepare(
-        fmt::format("SELECT start, \"end\", globalTid, {}, {} FROM {} WHERE \"end\" IS NOT NULL",
-                    columns.contains("text") ? "text" : "NULL",
-                    columns.contains("textId") ? "textId" : "NULL", kTable));
+    const std::string payload = NvtxPayloadColumn(&file_);
+    SqliteStatement rows = file_.Prepare(fmt::format(
+        "SELECT start, \"end\", globalTid, {}, {} FROM {} WHERE \"end\" IS NOT NULL{}",
+        columns.contains("text") ? "text" : "NULL", columns.contains("textId") ? "textId" : "NULL",
+        kTable, payload.empty() ? "" : fmt::format(" AND {} IS NULL", payload)));
     row_ = 0;
     while (rows.Step()) {
       ++row_;
@@ -217,6 +220,18 @@ class NsysReader {
       const KinetoRange range = {text, Nanoseconds(rows, 0, kTable), Nanoseconds(rows, 1, kTable),
                                  rows.Whole(2)};
       ForProcess(rows.Whole(2), [&](KinetoTrace& trace) { trace.steps.push_back(range); });
+    }
+  }
+
+  // What NCCL's own ranges say, process by process.
+  void ReadTransfers() {
+    std::map<int64_t, std::vector<NcclCall>> calls;
+    for (NcclCall& call : ReadNcclCalls(&file_, [&](int64_t id) { return StringOf(id); }))
+      calls[call.thread / kOfProcess].push_back(std::move(call));
+    for (auto& [process, own] : calls) {
+      std::vector<KinetoTrace*> traces;
+      ForProcess(process * kOfProcess, [&](KinetoTrace& trace) { traces.push_back(&trace); });
+      TakeNcclCalls(std::move(own), traces);
     }
   }
 

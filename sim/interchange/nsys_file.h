@@ -4,12 +4,13 @@
 //   StringIds                       names
 //   CUPTI_ACTIVITY_KIND_KERNEL      kernels; _MEMCPY and _MEMSET: copies and fills
 //   CUPTI_ACTIVITY_KIND_RUNTIME     launches, by process and correlation
-//   NVTX_EVENTS                     ranges: "step 7", "iteration_12", "ProfilerStep#3" are steps
+//   NVTX_EVENTS                     ranges: "step 7", "iteration_12", "ProfilerStep#3" are steps;
+//                                   "ncclAllReduce": sim/interchange/nsys_nccl.h
 //   TARGET_INFO_SESSION_START_TIME  when the file's clock began
 //
-// All but the first two may be missing. Nsight Systems does not say which rank a process is, nor
-// how large collectives are: ranks are numbered in the order of the files, then of the devices, and
-// a collective's kind is taken from its kernel's name.
+// All but the first two may be missing. Where NCCL noted nothing, it is not known which rank a
+// process is, nor how large collectives are: ranks are numbered in the order of the files, then of
+// the devices, and a collective's kind is taken from its kernel's name.
 #pragma once
 
 #include <string>

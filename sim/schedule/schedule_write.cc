@@ -30,7 +30,9 @@ std::string ListOf(const Items& items, Print print) {
 // {"key": value, ...} on one line, or one line per member.
 class ObjectText {
  public:
-  void Add(const std::string& key, const std::string& value) { members_.emplace_back(key, value); }
+  void Add(std::string key, std::string value) {
+    members_.emplace_back(std::move(key), std::move(value));
+  }
   void AddText(const char* key, const std::string& text) { Add(key, Quoted(text)); }
   template <typename Number>
   void AddNumber(const char* key, Number number) {
@@ -54,10 +56,16 @@ class ObjectText {
     return text;
   }
   std::string OnLines(const std::string& indent) const {
+    size_t size = indent.size() + 3;
+    for (const auto& [key, value] : members_) size += indent.size() + key.size() + value.size() + 8;
     std::string text;
-    for (const auto& [key, value] : members_)
-      text += fmt::format("{}{}  \"{}\": {}", text.empty() ? "" : ",\n", indent, key, value);
-    return "{\n" + text + "\n" + indent + "}";
+    text.reserve(size);
+    text += "{\n";
+    for (const auto& [key, value] : members_) {
+      if (&key != &members_.front().first) text += ",\n";
+      text.append(indent).append("  \"").append(key).append("\": ").append(value);
+    }
+    return text.append("\n").append(indent).append("}");
   }
 
  private:
@@ -66,7 +74,16 @@ class ObjectText {
 
 std::string OnLines(const std::vector<std::string>& items, const std::string& indent) {
   if (items.empty()) return "[]";
-  return fmt::format("[\n{}  {}\n{}]", indent, fmt::join(items, ",\n" + indent + "  "), indent);
+  size_t size = indent.size() + 3;
+  for (const std::string& item : items) size += indent.size() + item.size() + 4;
+  std::string text;  // which may have gigabytes
+  text.reserve(size + 1);
+  text += "[\n";
+  for (const std::string& item : items) {
+    if (&item != items.data()) text += ",\n";
+    text.append(indent).append("  ").append(item);
+  }
+  return text.append("\n").append(indent).append("]");
 }
 
 // How things of one kind are referred to: by name where no other has it, else by place.

@@ -3,7 +3,9 @@
 // not elsewhere.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -11,8 +13,17 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "collectives/lowering/lower.h"
 #include "collectives/lowering/trial.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
+#include "sim/engine/simulate.h"
+#include "sim/interchange/chakra_file.h"
+#include "sim/interchange/chakra_format.h"
+#include "sim/interchange/chakra_write.h"
+#include "sim/schedule/schedule_json.h"
 #include "topology/cluster/builder.h"
 #include "topology/presets/presets.h"
 
@@ -200,6 +211,79 @@ TEST(AstraSimTest, WhereAPortIsSharedOursTakesLonger) {
                             (network.npus - 2.0) * part / network.BytesPerNanosecond(),
                         1, what);
            });
+}
+
+// ---- A whole trace ------------------------------------------------------------------------------
+
+// Nanoseconds until the last node of a rank's trace has ended, as ASTRA-sim's workload layer issues
+// them (a node when all that it depends on are done, compute for its whole microseconds), with
+// rings of one chunk and their meaning of comm_size: of an all-gather, what a rank gives.
+double Replayed(const Network& network, const std::string& file) {
+  std::map<uint64_t, double> ends;
+  double last = 0;
+  ReadChakraFile(file, 0, [&](const ChakraHeader&, ChakraNode&& node) {
+    double end = 0;
+    for (const uint64_t id : node.before) end = std::max(end, ends.at(id));
+    if (node.type == chakra::kCollective) {
+      const uint32_t half = network.npus - 1;
+      const auto type = static_cast<uint32_t>(*node.comm_type);
+      const bool is_sum = type == chakra::kAllReduce;
+      const bool is_gather = type == chakra::kAllGather;
+      EXPECT_TRUE(is_sum || is_gather || type == chakra::kReduceScatter);
+      EXPECT_EQ(node.group, "0");
+      end += RingSteps(network, *node.comm_size * (is_gather ? network.npus : 1.0),
+                       is_sum ? 2 * half : half);
+    } else {
+      EXPECT_EQ(node.type, chakra::kCompute);
+      end += 1e3 * static_cast<double>(node.microseconds);
+    }
+    ends[node.id] = end;
+    last = std::max(last, end);
+  });
+  return last;
+}
+
+// A layer with sharded weights, and one more sum beside a kernel.
+constexpr const char* kStep = R"({"schema": "rehearse.schedule.v1", "ranks": RANKS,
+  "communicators": [{"name": "all", "ranks": "all"}],
+  "ops": [
+    {"name": "first", "duration": "7us"},
+    {"name": "gather", "collective": "all-gather", "communicator": "all", "bytes": "BYTES",
+     "after": "first"},
+    {"name": "forward", "duration": "30us", "after": "gather"},
+    {"name": "scatter", "collective": "reduce-scatter", "communicator": "all", "bytes": "BYTES",
+     "after": "forward"},
+    {"name": "sum", "collective": "all-reduce", "communicator": "all", "bytes": "BYTES"},
+    {"name": "beside", "duration": "90us", "after": "scatter"},
+    {"name": "update", "duration": "4us", "after": ["sum", "beside"]}]})";
+
+TEST(AstraSimTest, OurTracesTakeAsLongThereAsTheirScheduleHere) {
+  ForCases(kAllBlocks, [](const Network& network, double bytes, Fidelity fidelity,
+                          const std::string& what) {
+    // Whole elements for every rank.
+    const auto whole = static_cast<uint64_t>(bytes) / 96 * 96;
+    std::string text = kStep;
+    for (size_t at = 0; (at = text.find("BYTES")) != std::string::npos;)
+      text.replace(at, 5, fmt::format("{}B", whole));
+    text.replace(text.find("RANKS"), 5, fmt::format("{}", network.npus));
+    const JsonDocument document = JsonDocument::FromText(text, "step");
+    const Schedule schedule = ReadSchedule(document.Root());
+
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / fmt::format("astra-sim-{}", getpid());
+    const ChakraDevices devices = {
+        std::vector<uint32_t>(network.npus, 0),
+        [](uint32_t, const Op& op) { return std::get<Compute>(op.work).duration; }};
+    WriteChakra(schedule, {"step", ""}, devices, folder.string());
+    const double theirs = Replayed(network, folder / "step.0.et");
+    std::filesystem::remove_all(folder);
+
+    const auto cluster = Built(network);
+    Router router(*cluster);
+    const Lowered lowered = Lower(schedule, router, {.fidelity = fidelity});
+    const Timeline timeline = Simulate(lowered.program, network.npus).timeline;
+    ExpectSame(1e9 * ToSeconds(timeline.step).value(), theirs, 4.0 * (network.npus - 1), what);
+  });
 }
 
 }  // namespace astra_sim_test

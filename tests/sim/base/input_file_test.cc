@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
+#include "sim/base/large_documents.h"
 
 namespace rehearse {
 namespace input_file_test {
@@ -44,6 +46,25 @@ TEST(InputFileTest, ADeviceWithoutEndIsRefused) {
 TEST(InputFileTest, WhatIsNoFileIsRefused) {
   EXPECT_THAT(ErrorOfReading("/"), HasSubstr("found a directory, expected a table"));
   EXPECT_THAT(ErrorOfReading("/no/such/file"), HasSubstr("cannot be read: No such file"));
+}
+
+// What the user names as the thing to play may be larger, as long as it is being read.
+TEST(InputFileTest, ALargeDocumentIsReadWhereOneIsAskedFor) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("rehearse-large-document-" + std::to_string(getpid()));
+  std::ofstream(path, std::ios::binary) << std::string((size_t{64} << 20) + 1, ' ') << "[7]";
+  std::string ones = "[1";
+  for (int i = 0; i < 4'000'000; ++i) ones += ",1";
+  ones += "]";
+  {
+    const LargeDocuments larger;
+    const LargeDocuments in_another;
+    EXPECT_EQ(JsonDocument::FromFile(path.string()).value()[0], 7);
+    EXPECT_EQ(JsonDocument::FromText(ones, "ones").value().size(), 4'000'001u);
+  }
+  EXPECT_THROW(JsonDocument::FromFile(path.string()), Error);
+  EXPECT_THROW(JsonDocument::FromText(ones, "ones"), Error);
+  std::filesystem::remove(path);
 }
 
 }  // namespace input_file_test

@@ -14,6 +14,7 @@
 #include "sim/interchange/kineto_read.h"
 #include "sim/interchange/nsys_file.h"
 #include "sim/report/timeline_record.h"
+#include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
 namespace nsys_test {
@@ -23,6 +24,14 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr int64_t kProcess = 0x1000000;  // a global thread id is its process's number times this
+
+void Kernel(SqliteConnection& file, int64_t name, int64_t stream, int64_t begin, int64_t end,
+            int64_t correlation = 0, int64_t device = 0, int64_t process = kProcess) {
+  file.Do(
+      fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, {}, 1, {}, {}, {}, "
+                  "{}, 0)",
+                  begin, end, device, stream, correlation, process, name));
+}
 
 class NsysTest : public ::testing::Test {
  protected:
@@ -56,14 +65,6 @@ class NsysTest : public ::testing::Test {
         "(2, 'ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)'), "
         "(3, 'step 2');");
     return file;
-  }
-  static void Kernel(SqliteConnection& file, int64_t name, int64_t stream, int64_t begin,
-                     int64_t end, int64_t correlation = 0, int64_t device = 0,
-                     int64_t process = kProcess) {
-    file.Do(
-        fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, {}, 1, {}, {}, {}, "
-                    "{}, 0)",
-                    begin, end, device, stream, correlation, process, name));
   }
   // A product and an all-reduce beside a copy, on each of two devices of one process.
   void WriteTwoDevices() const {
@@ -190,6 +191,146 @@ TEST_F(NsysTest, AsAScheduleCollectivesOfUnknownSizeTakeAsLongAsTheyDid) {
   const ImportedKineto imported = ImportNsys({folder_.string()}, KinetoResult::kSchedule);
   EXPECT_THAT(imported.text, HasSubstr("rehearse.schedule.v1"));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("not understood: waits, as long as measured")));
+}
+
+// NCCL's ranges of NVTX, as its payload schemas lay them out: 64 bits each for domain, schema, size
+// and one more, then the payload.
+class NcclRanges {
+ public:
+  explicit NcclRanges(SqliteConnection* file) : file_(*file) {
+    file_.Do(fmt::format(
+        "ALTER TABLE NVTX_EVENTS ADD COLUMN jsonText TEXT;"
+        "ALTER TABLE NVTX_EVENTS ADD COLUMN binaryData BLOB;"
+        "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INTEGER, schemaId INTEGER, idx "
+        "INTEGER, flags INTEGER, type INTEGER, name TEXT, description TEXT, arrayOrUnionDetail "
+        "INTEGER, offset INTEGER);"
+        "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES "
+        "(1, {0}, 0, NULL, 18, 'NCCL communicator ID', NULL, NULL, NULL), "
+        "(1, {0}, 1, NULL, 5, 'No. of ranks', NULL, NULL, 8), "
+        "(1, {0}, 2, NULL, 5, 'Rank', NULL, NULL, 12), "
+        "(1, {1}, 0, NULL, 18, 'NCCL communicator ID', NULL, NULL, NULL), "
+        "(1, {1}, 1, NULL, 22, 'Message size [bytes]', NULL, NULL, 8), "
+        "(1, {1}, 2, NULL, 5, 'Peer rank', NULL, NULL, 16);"
+        "INSERT INTO StringIds VALUES "
+        "(10, 'ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage)'), "
+        "(11, 'ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)');",
+        kInit, kTransfer));
+  }
+
+  void Begins(uint64_t communicator, uint32_t ranks, uint32_t rank) {
+    Range(0, 1, "ncclCommInitRank", Word(communicator) + Word(ranks | uint64_t{rank} << 32), kInit);
+  }
+  // From `at` to `at` + 10; the peer does not matter to collectives.
+  void Call(int64_t at, const char* name, uint64_t communicator, uint64_t bytes,
+            uint32_t peer = 0) {
+    Range(at, at + 10, name, Word(communicator) + Word(bytes) + Word(peer), kTransfer);
+  }
+  void CallInJson(int64_t at, const char* name, const char* payload) {
+    file_.Do(fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, '{}', {}, NULL, '{}', NULL)",
+                         at, at + 10, name, kProcess, payload));
+  }
+  // Launched at `at` by the thread that calls.
+  void Kernel(int64_t at, int64_t name) {
+    file_.Do(fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, {}, {}, 0)", at,
+                         at + 1, kProcess, ++correlation_));
+    nsys_test::Kernel(file_, name, 20, at + 100, at + 200, correlation_);
+  }
+
+ private:
+  static constexpr uint64_t kInit = 16777300;
+  static constexpr uint64_t kTransfer = 16777301;
+
+  static std::string Word(uint64_t value) {
+    std::string hex;
+    for (int byte = 0; byte < 8; ++byte) hex += fmt::format("{:02X}", value >> 8 * byte & 0xff);
+    return hex;
+  }
+  void Range(int64_t begin, int64_t end, const char* name, const std::string& payload,
+             uint64_t schema) {
+    file_.Do(fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, 59, '{}', {}, NULL, NULL, X'{}')",
+                         begin, end, name, kProcess,
+                         Word(1) + Word(schema) + Word(payload.size() / 2) + Word(32) + payload));
+  }
+
+  SqliteConnection& file_;
+  int64_t correlation_ = 0;
+};
+
+// Two ranks, whose files stand in the other order, and who share a communicator with a third.
+TEST_F(NsysTest, CollectivesHaveTheSizesAndGroupsThatNcclNotes) {
+  constexpr uint64_t kWorld = 0xfedcba9876543210;
+  constexpr uint64_t kOther = 0xabc;
+  for (uint32_t file_of = 0; file_of < 2; ++file_of) {
+    SqliteConnection file = Make(file_of == 0 ? "a.sqlite" : "b.sqlite");
+    const uint32_t rank = 1 - file_of;
+    NcclRanges ranges(&file);
+    ranges.Begins(kWorld, 2, rank);
+    ranges.Begins(kOther, 3, rank);
+    ranges.Call(1000, "ncclAllReduce", kWorld, 4096);
+    ranges.Kernel(1005, 2);
+    // Gathered in a group: one kernel does both, and is launched when the group ends.
+    ranges.CallInJson(2000, "ncclAllGather",
+                      R"({"NCCL communicator ID": "18,364,758,544,493,064,720",)"
+                      R"( "Message size [bytes]": "1,024"})");
+    ranges.CallInJson(2020, "ncclAllGather",
+                      R"({"NCCL communicator ID": 18364758544493064720,)"
+                      R"( "Message size [bytes]": 512})");
+    ranges.Kernel(2050, 10);
+    ranges.Call(3000, rank == 0 ? "ncclSend" : "ncclRecv", kWorld, 300, 1 - rank);
+    ranges.Kernel(3005, 11);
+    // A message to each member and from each, itself too.
+    for (uint32_t peer = 0; peer < 2; ++peer) {
+      ranges.Call(4000 + 20 * peer, "ncclSend", kWorld, 70, peer);
+      ranges.Call(4010 + 20 * peer, "ncclRecv", kWorld, 70, peer);
+    }
+    ranges.Kernel(4050, 11);
+    ranges.Call(5000, "ncclAllReduce", kOther, 4096);
+    ranges.Kernel(5005, 2);
+    ranges.Kernel(6000, 2);  // from a graph: nobody calls
+  }
+  const ImportedKineto imported = ImportNsys({folder_.string()}, KinetoResult::kSchedule);
+  EXPECT_THAT(imported.remarks,
+              Contains("ranks are those of NCCL's communicator 0xfedcba9876543210"));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("communicator 0xabc has 3 ranks, of which 2")));
+  EXPECT_THAT(
+      imported.remarks,
+      Contains("4 of \"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)\" "
+               "not understood: waits, as long as measured"));
+  const JsonDocument document = JsonDocument::FromText(imported.text, "imported");
+  const Schedule schedule = ReadSchedule(document.Root());
+  ASSERT_EQ(schedule.communicators.size(), 1u);
+  EXPECT_EQ(schedule.communicators[0].size(), 2u);
+  std::vector<std::string> done;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (const auto* collective = std::get_if<Collective>(&op.work))
+      done.push_back(fmt::format("{} {}", Name(collective->kind), collective->bytes.value()));
+    if (const auto* send = std::get_if<Send>(&op.work))
+      done.push_back(fmt::format("send {} to {}", send->bytes.value(), send->peer));
+  }
+  // A gather's size is the whole: twice what one rank gives.
+  EXPECT_THAT(done, ::testing::ElementsAre("all-reduce 4096", "all-gather 3072", "send 300 to 1",
+                                           "all-to-all 140"));
+}
+
+// What is not as NCCL writes it is not taken for something.
+TEST_F(NsysTest, PayloadsThatAreDamagedAreNotUsed) {
+  {
+    SqliteConnection file = Make("run.sqlite");
+    NcclRanges ranges(&file);
+    for (const char* payload : {"[1]", "{", R"({"NCCL communicator ID": 5})",
+                                R"({"NCCL communicator ID": 5, "Message size [bytes]": -1})",
+                                R"({"NCCL communicator ID": "five", "Message size [bytes]": 1})"})
+      ranges.CallInJson(1000, "ncclAllReduce", payload);
+    for (const char* payload : {"''", "X'00'", "7"})
+      file.Do(
+          fmt::format("INSERT INTO NVTX_EVENTS VALUES (1000, 1010, 59, 'ncclAllReduce', {}, "
+                      "NULL, NULL, {})",
+                      kProcess, payload));
+    ranges.Call(1000, "ncclAllReduce", 5, uint64_t{1} << 60);
+    ranges.Kernel(1005, 2);
+  }
+  const ImportedKineto imported = ImportNsys({folder_.string()}, KinetoResult::kSchedule);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("1 of \"ncclDevKernel_AllReduce")));
 }
 
 TEST_F(NsysTest, WhatIsNoExportIsRefused) {
