@@ -1,6 +1,6 @@
-// Where the page's simulator has its objects: it makes and forgets some 200,000 small ones for each
-// step that it plays, for which emscripten's malloc takes a fifth of the time. Small ones come from
-// pages of one size each, and go back to a list of their size; pages are kept for the next step.
+// Where the page's simulator has its objects: it makes and forgets well over 100,000 small ones for
+// each step that it plays. They come from pages of one size each and go back to a list of their
+// size, which is sooner done than emscripten's malloc; pages are kept for the next step.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
