@@ -1,7 +1,6 @@
 #include "scenarios/reporting/cluster_drawing.h"
 
-#include <map>
-#include <set>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -15,35 +14,12 @@ namespace rehearse {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Ends = std::pair<std::string, std::string>;
 
-// The box that shows a vertex: its own, or that of its machine or group.
-class Boxes {
- public:
-  explicit Boxes(const ClusterLayout& layout) : shown_by_(layout.shown_by) {
-    for (const PlacedBox& box : layout.boxes) titles_.insert(box.title);
-  }
+constexpr uint32_t kNone = 0xffffffffu;
+constexpr uint32_t kUnknown = 0xfffffffeu;
 
-  // "" if none does.
-  std::string Of(const std::string& vertex) const {
-    const auto known = shown_by_.find(vertex);
-    if (known != shown_by_.end()) return known->second;
-    for (std::string name = vertex;;) {
-      if (titles_.count(name) > 0) return name;
-      const size_t slash = name.rfind('/');
-      if (slash == std::string::npos) return "";
-      name.resize(slash);
-    }
-  }
-
- private:
-  std::set<std::string> titles_;
-  const std::map<std::string, std::string>& shown_by_;
-};
-
-Ends Sorted(std::string a, std::string b) {
-  if (b < a) std::swap(a, b);
-  return {std::move(a), std::move(b)};
+uint64_t PairOf(uint32_t a, uint32_t b) {
+  return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b);
 }
 
 std::string PathOf(const PlacedLink& link) {
@@ -57,35 +33,12 @@ std::string PathOf(const PlacedLink& link) {
                      Pixels(link.to.x), Pixels(link.to.y));
 }
 
-// By the titles of two boxes.
-std::map<Ends, std::set<uint32_t>> RecordsByEnds(const Cluster& cluster, const Boxes& boxes,
-                                                 const std::vector<uint32_t>& record_of_way) {
-  constexpr uint32_t kMostLooks = 400'000;  // names are made on demand
-  std::map<Ends, std::set<uint32_t>> records;
-  for (uint32_t i = 0; i < cluster.link_count() && i < kMostLooks; ++i) {
-    if (record_of_way[i] == kNotDrawn) continue;
-    const std::string from = boxes.Of(cluster.VertexAt(cluster.SourceOf(i)).name);
-    const std::string to = boxes.Of(cluster.VertexAt(cluster.TargetOf(i)).name);
-    if (!from.empty() && !to.empty() && from != to)
-      records[Sorted(from, to)].insert(record_of_way[i]);
-  }
-  for (uint32_t way = cluster.link_count(); way < cluster.way_count(); ++way) {
-    if (record_of_way[way] == kNotDrawn) continue;
-    for (const uint32_t cable : cluster.CablesOf(way)) {
-      const std::string from = boxes.Of(cluster.VertexAt(cluster.SourceOf(cable)).name);
-      const std::string to = boxes.Of(cluster.VertexAt(cluster.TargetOf(cable)).name);
-      if (!from.empty() && !to.empty() && from != to)
-        records[Sorted(from, to)].insert(record_of_way[way]);
-    }
-  }
-  return records;
-}
-
 }  // namespace
 
-Json DrawCluster(const Cluster& cluster, const std::vector<uint32_t>& record_of_way) {
+ClusterDrawing::ClusterDrawing(std::shared_ptr<const Cluster> drawn)
+    : cluster_(std::move(drawn)), box_of_vertex_(cluster_->vertex_count(), kUnknown) {
   constexpr double kMargin = 24;
-  ClusterLayout layout = LayOutCluster(cluster);
+  ClusterLayout layout = LayOutCluster(*cluster_);
   Frame frame = FrameOf(layout);
   for (const Caption& caption : layout.captions) {
     const double half = svg::TextWidth(caption.text, 12) / 2;
@@ -93,42 +46,98 @@ Json DrawCluster(const Cluster& cluster, const std::vector<uint32_t>& record_of_
     frame.Include(caption.at.x + half, caption.at.y + 4);
   }
   MoveIntoView(frame, kMargin, &layout);
-  const auto records = RecordsByEnds(cluster, Boxes(layout), record_of_way);
-
-  Json drawing;
-  drawing["name"] = cluster.name();
-  drawing["devices"] = cluster.device_count();
-  drawing["width"] = layout.width;
-  drawing["height"] = layout.height;
-  drawing["nodes"] = Json::array();
-  for (const PlacedNode& node : layout.nodes)
-    drawing["nodes"].push_back({node.corner.x, node.corner.y, node.width, node.height, node.label});
-  drawing["boxes"] = Json::array();
   for (const PlacedBox& box : layout.boxes)
-    drawing["boxes"].push_back({box.center.x, box.center.y, box.width, box.height, Name(box.kind),
-                                box.label, box.title, box.dots});
-  drawing["links"] = Json::array();
+    box_of_title_.try_emplace(box.title, static_cast<uint32_t>(box_of_title_.size()));
+  shown_by_ = std::move(layout.shown_by);
+
+  drawing_["name"] = cluster_->name();
+  drawing_["devices"] = cluster_->device_count();
+  drawing_["width"] = layout.width;
+  drawing_["height"] = layout.height;
+  drawing_["nodes"] = Json::array();
+  for (const PlacedNode& node : layout.nodes)
+    drawing_["nodes"].push_back(
+        {node.corner.x, node.corner.y, node.width, node.height, node.label});
+  drawing_["boxes"] = Json::array();
+  for (const PlacedBox& box : layout.boxes)
+    drawing_["boxes"].push_back({box.center.x, box.center.y, box.width, box.height, Name(box.kind),
+                                 box.label, box.title, box.dots});
+  drawing_["links"] = Json::array();
   for (const PlacedLink& link : layout.links) {
-    Json one = {
-        {"path", PathOf(link)},
-        {"kind", Name(link.kind)},
-        {"count", link.count},
-        {"count_at", {PlaceOfCount(link).x, PlaceOfCount(link).y}},
-        {"together", Print(link.count * link.bandwidth)},
-        {"title", fmt::format("{}{}: {} {}", link.count > 1 ? fmt::format("{} x ", link.count) : "",
-                              link.title, Name(link.kind), Print(link.bandwidth))},
-        {"records", Json::array()}};
-    const size_t dash = link.title.find(" - ");
-    if (dash != std::string::npos) {
-      const auto found =
-          records.find(Sorted(link.title.substr(0, dash), link.title.substr(dash + 3)));
-      if (found != records.end()) one["records"] = found->second;
-    }
-    drawing["links"].push_back(std::move(one));
+    drawing_["links"].push_back(
+        {{"path", PathOf(link)},
+         {"kind", Name(link.kind)},
+         {"count", link.count},
+         {"count_at", {PlaceOfCount(link).x, PlaceOfCount(link).y}},
+         {"together", Print(link.count * link.bandwidth)},
+         {"title",
+          fmt::format("{}{}: {} {}", link.count > 1 ? fmt::format("{} x ", link.count) : "",
+                      link.title, Name(link.kind), Print(link.bandwidth))},
+         {"records", Json::array()}});
+    pair_of_drawn_.push_back(PairOfTitle(link.title));
   }
-  drawing["captions"] = Json::array();
+  drawing_["captions"] = Json::array();
   for (const Caption& caption : layout.captions)
-    drawing["captions"].push_back({caption.at.x, caption.at.y, caption.text});
+    drawing_["captions"].push_back({caption.at.x, caption.at.y, caption.text});
+}
+
+// "node0/gpu0 - node0/gpu1".
+uint64_t ClusterDrawing::PairOfTitle(const std::string& title) {
+  const size_t dash = title.find(" - ");
+  if (dash == std::string::npos) return PairOf(kNone, kNone);
+  const auto from = box_of_title_.find(title.substr(0, dash));
+  const auto to = box_of_title_.find(title.substr(dash + 3));
+  if (from == box_of_title_.end() || to == box_of_title_.end()) return PairOf(kNone, kNone);
+  const uint64_t pair = PairOf(from->second, to->second);
+  records_.try_emplace(pair);
+  return pair;
+}
+
+// Its own box, or that of its machine or group; or kNone.
+uint32_t ClusterDrawing::BoxOf(VertexId vertex) {
+  uint32_t& box = box_of_vertex_[vertex];
+  if (box != kUnknown) return box;
+  box = kNone;
+  std::string name = cluster_->VertexAt(vertex).name;
+  const auto known = shown_by_.find(name);
+  const bool is_shown = known != shown_by_.end();
+  if (is_shown) name = known->second;
+  for (;;) {
+    const auto found = box_of_title_.find(name);
+    if (found != box_of_title_.end()) return box = found->second;
+    const size_t slash = name.rfind('/');
+    if (is_shown || slash == std::string::npos) return box;
+    name.resize(slash);
+  }
+}
+
+void ClusterDrawing::Note(uint32_t link, uint32_t record) {
+  const uint32_t from = BoxOf(cluster_->SourceOf(link));
+  const uint32_t to = BoxOf(cluster_->TargetOf(link));
+  if (from == kNone || to == kNone || from == to) return;
+  const auto drawn = records_.find(PairOf(from, to));
+  if (drawn != records_.end()) drawn->second.push_back(record);
+}
+
+Json ClusterDrawing::With(const std::vector<uint32_t>& record_of_way) {
+  constexpr uint32_t kMostLooks = 400'000;  // names are made on demand
+  for (auto& [pair, records] : records_) records.clear();
+  for (uint32_t i = 0; i < cluster_->link_count() && i < kMostLooks; ++i)
+    if (record_of_way[i] != kNotDrawn) Note(i, record_of_way[i]);
+  for (uint32_t way = cluster_->link_count(); way < cluster_->way_count(); ++way) {
+    if (record_of_way[way] == kNotDrawn) continue;
+    for (const uint32_t cable : cluster_->CablesOf(way)) Note(cable, record_of_way[way]);
+  }
+  for (auto& [pair, records] : records_) {
+    std::sort(records.begin(), records.end());
+    records.erase(std::unique(records.begin(), records.end()), records.end());
+  }
+  Json drawing = drawing_;
+  Json& links = drawing["links"];
+  for (size_t i = 0; i < pair_of_drawn_.size(); ++i) {
+    const auto found = records_.find(pair_of_drawn_[i]);
+    if (found != records_.end() && !found->second.empty()) links[i]["records"] = found->second;
+  }
   return drawing;
 }
 

@@ -56,12 +56,6 @@ Scenario ReadLive(const Json& request, const std::string& text,
   return scenario;
 }
 
-ReportedRun Played(const Scenario& scenario, std::string source) {
-  ReportedRun run = ReportScenario(scenario, {});
-  run.source = std::move(source);
-  return run;
-}
-
 }  // namespace
 
 Json ToJson(const LiveStep& step) {
@@ -73,6 +67,13 @@ Json ToJson(const LiveStep& step) {
   if (step.no_fold) json["no_fold"] = true;
   if (!step.files.empty()) json["files"] = step.files;
   return json;
+}
+
+ReportedRun LiveSession::Played(const Scenario& scenario, std::string source) {
+  met_.insert(scenario.cluster.get());
+  ReportedRun run = ReportScenario(scenario, {}, NoObserver(), {}, &*memory_);
+  run.source = std::move(source);
+  return run;
 }
 
 std::string LiveSession::PlayOrThrow(std::string_view text) {
@@ -90,10 +91,11 @@ std::string LiveSession::PlayOrThrow(std::string_view text) {
   const std::string name = TextAt(request, "name");
   const std::string written = TextAt(request, "text");
   const std::string first = request.dump();
-  constexpr size_t kMostCached = 16;
-  if (!cache_ || ++cached_ > kMostCached) {
+  constexpr size_t kMostKept = 16;
+  if (!cache_ || met_.size() > kMostKept) {
+    memory_.emplace();
     cache_.emplace();
-    cached_ = 1;
+    met_.clear();
   }
   if (first != first_) {
     first_.clear();

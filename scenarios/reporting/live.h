@@ -18,6 +18,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,11 +53,14 @@ class LiveSession {
 
  private:
   std::string PlayOrThrow(std::string_view text);
+  ReportedRun Played(const Scenario& scenario, std::string source);
 
   std::string first_;  // the request for report_'s first run
   Report report_;
+  // Of a few machines, those in met_.
   std::optional<ClusterCache> cache_;
-  size_t cached_ = 0;  // at most this many clusters are kept
+  std::optional<ReportMemory> memory_;
+  std::set<const Cluster*> met_;
 };
 
 }  // namespace rehearse

@@ -1,25 +1,38 @@
 #include "scenarios/reporting/page_columns.h"
 
+#include <algorithm>
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 namespace rehearse {
 namespace {
 
-void AppendNumber(int64_t value, std::string* bytes) {
+constexpr size_t kLongest = 10;  // bytes of a number
+
+// Returns the end of what it wrote.
+char* WriteNumber(int64_t value, char* to) {
   uint64_t rest = (static_cast<uint64_t>(value) << 1) ^ (value < 0 ? ~uint64_t{0} : 0);
   constexpr uint64_t kMore = 0x80;
-  for (; rest >= kMore; rest >>= 7) *bytes += static_cast<char>(rest | kMore);
-  *bytes += static_cast<char>(rest);
+  for (; rest >= kMore; rest >>= 7) *to++ = static_cast<char>(rest | kMore);
+  *to++ = static_cast<char>(rest);
+  return to;
 }
 
 }  // namespace
 
 size_t PageColumns::AddColumn(const std::vector<int64_t>& values, bool rises) {
   const size_t begin = bytes_.size();
+  constexpr size_t kAtOnce = 512;
+  std::array<char, kAtOnce * kLongest> some;
   int64_t before = 0;
-  for (const int64_t value : values) {
-    AppendNumber(value - before, &bytes_);
-    if (rises) before = value;
+  for (size_t i = 0; i < values.size();) {
+    char* end = some.data();
+    for (const size_t last = std::min(i + kAtOnce, values.size()); i < last; ++i) {
+      end = WriteNumber(values[i] - before, end);
+      if (rises) before = values[i];
+    }
+    bytes_.append(some.data(), end);
   }
   columns_.push_back({values.size(), bytes_.size() - begin, rises});
   return columns_.size() - 1;

@@ -249,6 +249,29 @@ class RunWriter {
   int64_t tick_ = 1;
 };
 
+// The ops that differ most, as columns: as objects they would be two thirds of a header.
+Json WorstOps(const Comparison& comparison, size_t most, PageColumns* columns) {
+  Strings strings;
+  Numbers a, axis, b, layer, name, occurrence, phase;
+  for (const size_t i : comparison.Worst(most)) {
+    const ComparedOp& op = comparison.ops[i];
+    name.push_back(strings.Of(op.op.name));
+    axis.push_back(strings.Of(op.op.axis));
+    phase.push_back(strings.Of(Name(op.op.phase)));
+    layer.push_back(op.op.layer);
+    occurrence.push_back(op.occurrence);
+    constexpr double kPicoseconds = 1e12;
+    a.push_back(std::llround(op.time.a.value() * kPicoseconds));
+    b.push_back(std::llround(op.time.b.value() * kPicoseconds));
+  }
+  Json worst = {{"a", columns->Add(a)},        {"axis", columns->Add(axis)},
+                {"b", columns->Add(b)},        {"layer", columns->Add(layer)},
+                {"name", columns->Add(name)},  {"occurrence", columns->Add(occurrence)},
+                {"phase", columns->Add(phase)}};
+  worst["strings"] = strings.all();
+  return worst;
+}
+
 const char* NameOfDots(DotsKind kind) {
   switch (kind) {
     case DotsKind::kStudy:
@@ -281,7 +304,8 @@ std::string PageBytes(const Report& report, const std::string& known) {
     Comparison comparison = Compare(a, b);
     if (!a.given.is_null() && !b.given.is_null())
       comparison.given = DifferencesOf(a.given, b.given);
-    header["comparison"] = ToJson(comparison, kMostRows);
+    header["comparison"] = ToJson(comparison, 0);
+    header["comparison"]["worst"] = WorstOps(comparison, kMostRows, &columns);
   }
   header["tables"] = Json::array();
   for (const ReportedTable& table : report.tables) {

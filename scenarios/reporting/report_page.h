@@ -10,7 +10,8 @@
 //     "shown": [[rank, role, stands for, name, first span, end]],
 //     "role_runs", "representative_runs"     of all ranks, as runs of (value, ranks)
 //     "spans": {columns}, "path", "links", "memory", "result", "cluster", "environment", "notes"}],
-//   "comparison"                             of two runs: rehearse.comparison's object
+//   "comparison"                             of two runs: rehearse.comparison's object, its "worst"
+//                                            as {"strings", columns}; times in picoseconds
 //   "tables": [{"title", "kind": "study"|"validation"|"search", "rows", ...}]
 #pragma once
 

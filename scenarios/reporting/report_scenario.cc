@@ -1,6 +1,8 @@
 // What a page shows of a scenario, which is played with everything recorded.
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "collectives/algorithms/ring.h"
@@ -14,7 +16,7 @@
 #include "sim/report/kept_ranks.h"
 #include "sim/report/release.h"
 #include "sim/schedule/memory.h"
-#include "sim/schedule/repeats.h"
+#include "sim/schedule/written_out.h"
 
 namespace rehearse {
 namespace {
@@ -27,9 +29,55 @@ double BusFactor(const Schedule& schedule, const Work& work) {
   return BusBandwidth(collective->kind, size, Bytes(1), Seconds(1)).value();
 }
 
+// Describe() of each op's work: a step has few that differ.
+class Details {
+ public:
+  explicit Details(const Schedule& schedule) : schedule_(schedule) {}
+
+  const std::string& Of(const Work& work) {
+    const auto [entry, is_new] = known_.try_emplace(KeyOf(work));
+    if (is_new) entry->second = Describe(schedule_, work);
+    return entry->second;
+  }
+
+ private:
+  using Key = std::array<double, 9>;  // what the text depends on
+
+  static Key KeyOf(const Work& work) {
+    const auto number = [](auto value) { return static_cast<double>(value); };
+    Key key = {number(work.index())};
+    if (const auto* compute = std::get_if<Compute>(&work)) {
+      const Gemm& gemm = compute->gemm;
+      return {-1 - number(compute->kind),
+              number(gemm.m),
+              number(gemm.n),
+              number(gemm.k),
+              number(gemm.batch),
+              number(compute->tuned.value_or(gemm.mode)),
+              compute->flops.value(),
+              compute->bytes.value(),
+              compute->duration.value()};
+    }
+    key[1] = number(CommunicatorOf(work).index());
+    key[2] = CommunicationBytes(work).value();
+    if (const auto* collective = std::get_if<Collective>(&work)) {
+      key[3] = number(collective->kind);
+    } else if (const auto* send = std::get_if<Send>(&work)) {
+      key[3] = number(send->peer);
+    } else {
+      key[3] = number(std::get<Receive>(work).peer);
+    }
+    return key;
+  }
+
+  const Schedule& schedule_;
+  std::map<Key, std::string> known_;
+};
+
 // Of repeated ops only the first copy; the others wait likewise (Repeat in
 // sim/schedule/schedule.h).
-ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasses& classes) {
+ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasses& classes,
+                    Details* details) {
   ReportedRole reported;
   for (const Stream& stream : role.streams)
     reported.streams.push_back({stream.name, stream.kind == StreamKind::kCommunication});
@@ -50,42 +98,57 @@ ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasse
     own.waits = compute != nullptr && IsWait(*compute);
     own.bytes = CommunicationBytes(op.work).value();
     own.bus_factor = BusFactor(schedule, op.work);
-    own.detail = Describe(schedule, op.work);
+    own.detail = details->Of(op.work);
+    if (role.repeats.empty()) {
+      for (const OpId before : op.after) own.after.push_back(position - before.index());
+      continue;
+    }
     for (const uint32_t before : role.AfterAt(position)) own.after.push_back(position - before);
   }
   return reported;
 }
 
+// What ranks of a role have in common.
+struct RoleMemory {
+  explicit RoleMemory(const Role& role) : all(role), use(MemoryOf(role)) {}
+
+  WrittenOut all;
+  MemoryUse use;
+};
+
 // When activations and buffers come and go on a rank, by the times of its spans: from the beginning
 // of the first op that touches one to the end of the last.
-MemoryCurve CurveOf(const Role& role, const Role& expanded, const Timeline& timeline,
+MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& timeline,
                     uint32_t rank) {
-  const auto [first, last] = timeline.SpansOf(rank);
+  const auto spans = timeline.SpansOf(rank);
   struct Life {
     Time begin = Time(Time::kBeyond - 1);
     Time end;
   };
-  std::vector<Life> lives(expanded.buffers.size());
-  for (size_t i = first; i < last; ++i) {
-    const Span& span = timeline.spans[i];
-    const Op& op = expanded.ops[span.op];
+  const WrittenOut& all = memory.all;
+  std::vector<Life> lives(all.buffer_count());
+  size_t next = spans.first;
+  uint32_t position = 0;
+  all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
+    if (next == spans.second || timeline.spans[next].op != position++) return;
+    const Span& span = timeline.spans[next++];
+    const Op& op = role.ops[place];
     for (const auto* touched : {&op.reads, &op.writes}) {
       for (const BufferId buffer : *touched) {
-        const auto& view = expanded.buffers[buffer.index()].view;
-        Life& life = lives[view ? view->of.index() : buffer.index()];
+        Life& life = lives[all.RootOf(all.NumberOf(buffer, copy))];
         life.begin = std::min(life.begin, span.begin);
         life.end = std::max(life.end, span.end);
       }
     }
-  }
+  });
   struct Change {
     Time at;
     double activations = 0;
     double buffers = 0;
   };
   std::vector<Change> changes;
-  for (size_t i = 0; i < lives.size(); ++i) {
-    const Buffer& buffer = expanded.buffers[i];
+  for (uint32_t i = 0; i < lives.size(); ++i) {
+    const Buffer& buffer = all.KeptBuffer(i);
     if (lives[i].begin > lives[i].end || buffer.bytes == Bytes(0)) continue;
     const double bytes = buffer.bytes.value();
     if (buffer.kind == BufferKind::kActivation) {
@@ -98,9 +161,10 @@ MemoryCurve CurveOf(const Role& role, const Role& expanded, const Timeline& time
   }
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Change& a, const Change& b) { return a.at < b.at; });
-  const MemoryUse use = MemoryOf(role);
+  const MemoryUse& use = memory.use;
   MemoryCurve curve{
       rank, use.parameters.value(), use.gradients.value(), use.optimizer.value(), {{Time(), 0, 0}}};
+  curve.points.reserve(changes.size() + 1);
   for (const Change& change : changes) {
     MemoryAt next = curve.points.back();
     next.activations += change.activations;
@@ -114,19 +178,23 @@ MemoryCurve CurveOf(const Role& role, const Role& expanded, const Timeline& time
 
 class Reporter {
  public:
-  Reporter(const Scenario& scenario, const PlayedScenario& played, const ReportLimits& limits)
+  Reporter(const Scenario& scenario, const PlayedScenario& played, const ReportLimits& limits,
+           ReportMemory* memory)
       : scenario_(scenario),
         played_(played),
         schedule_(played.schedule()),
         timeline_(played.simulation.timeline),
         program_(played.lowered.program),
         limits_(limits),
+        memory_(*memory),
         ops_(program_) {}
 
   ReportedRun Run(const std::vector<uint32_t>& asked) {
     const SpanClasses classes(schedule_);
     run_.classes = classes.all();
-    for (const Role& role : schedule_.roles) run_.roles.push_back(RoleOf(schedule_, role, classes));
+    Details details(schedule_);
+    for (const Role& role : schedule_.roles)
+      run_.roles.push_back(RoleOf(schedule_, role, classes, &details));
     run_.result = ToJson(Describe(scenario_, played_, OwnPart(scenario_, played_)));
     KeepRanks(asked);
     DescribeWaits();
@@ -173,6 +241,9 @@ class Reporter {
   // The position of an op's kept span, on the rank or on the one that represents it.
   uint32_t KeptSpan(uint32_t rank, uint32_t op) const {
     const uint32_t own = timeline_.RepresentativeOf(rank);
+    // As a rule the rank has a span for each op.
+    const auto [first, last] = timeline_.SpansOf(own);
+    if (last - first > op && timeline_.spans[first + op].op == op) return kept_[first + op];
     const auto span =
         std::lower_bound(timeline_.spans.begin(), timeline_.spans.end(), std::pair(own, op),
                          [](const Span& a, const std::pair<uint32_t, uint32_t>& b) {
@@ -193,17 +264,15 @@ class Reporter {
   }
 
   void DescribePath() {
-    const CriticalOps critical = FindCriticalOps(program_, played_.simulation.tasks, ops_);
-    for (const PathSegment& segment : critical.path)
+    for (const PathSegment& segment : FindPathOfOps(program_, played_.simulation.tasks, ops_))
       run_.path.push_back({KeptSpan(segment.rank, segment.op), segment.begin, segment.end});
   }
 
   // The kept spans that a flow belongs to; for a collective, those of all its kept ranks.
-  std::vector<uint32_t> KeptSpansOf(uint32_t task) const {
-    std::vector<uint32_t> spans;
+  void FindKeptSpansOf(uint32_t task, std::vector<uint32_t>* spans) const {
+    spans->clear();
     for (const uint32_t span : ops_.Of(TaskId(task)))
-      if (kept_[span] != kNoSpan) spans.push_back(kept_[span]);
-    return spans;
+      if (kept_[span] != kNoSpan) spans->push_back(kept_[span]);
   }
 
   void DescribeLinks() {
@@ -230,17 +299,18 @@ class Reporter {
     std::vector<uint32_t> record_of_way(scenario_.cluster->way_count(), kNotDrawn);
     for (uint32_t way = 0; way < record_of_way.size() && way < played_.lowered.links.size(); ++way)
       record_of_way[way] = position[played_.lowered.links[way]];
-    run_.cluster = DrawCluster(*scenario_.cluster, record_of_way);
+    run_.cluster = memory_.DrawingOf(scenario_.cluster).With(record_of_way);
   }
 
   // Which spans cross which link, and which link held which span back.
   void DescribeFlows(const std::vector<uint32_t>& position) {
-    std::map<uint32_t, SpanBottleneck> worst;  // by span
+    std::vector<SpanBottleneck> worst(Spans().size());
+    std::vector<uint32_t> spans;
     size_t crossings = 0;
     for (uint32_t task = 0; task < program_.tasks.size(); ++task) {
       if (program_.tasks[task].kind != TaskKind::kFlow) continue;
       const uint32_t index = program_.tasks[task].payload;
-      const std::vector<uint32_t> spans = KeptSpansOf(task);
+      FindKeptSpansOf(task, &spans);
       if (spans.empty()) continue;
       const Bottleneck& bottleneck = played_.simulation.bottlenecks[index];
       if (bottleneck.link.IsSet() && position[bottleneck.link.index()] != kNotDrawn) {
@@ -265,13 +335,13 @@ class Reporter {
       std::sort(link.spans.begin(), link.spans.end());
       link.spans.erase(std::unique(link.spans.begin(), link.spans.end()), link.spans.end());
     }
-    for (const auto& entry : worst)
-      if (entry.second.share > 0) run_.bottlenecks.push_back(entry.second);
+    for (const SpanBottleneck& one : worst)
+      if (one.share > 0) run_.bottlenecks.push_back(one);
   }
 
   // First for the first kept rank of each role, then for the others.
   void DescribeMemory() {
-    std::vector<Role> expanded(schedule_.roles.size());
+    std::vector<std::optional<RoleMemory>> memories(schedule_.roles.size());
     std::vector<bool> is_shown(schedule_.roles.size());
     for (const bool first_of_role : {true, false}) {
       for (const ReportedRank& rank : run_.ranks) {
@@ -280,11 +350,12 @@ class Reporter {
           continue;
         if (first_of_role) {
           is_shown[role] = true;
-          expanded[role] = Expanded(schedule_.roles[role]);
+          memories[role].emplace(schedule_.roles[role]);
         } else if (IsCurveThere(rank.rank)) {
           continue;
         }
-        run_.memory.push_back(CurveOf(schedule_.roles[role], expanded[role], timeline_, rank.rank));
+        run_.memory.push_back(
+            CurveOf(schedule_.roles[role], *memories[role], timeline_, rank.rank));
       }
     }
     std::stable_sort(run_.memory.begin(), run_.memory.end(),
@@ -301,6 +372,7 @@ class Reporter {
   const Timeline& timeline_;
   const Program& program_;
   const ReportLimits& limits_;
+  ReportMemory& memory_;
   const OpsOfTasks ops_;
   std::vector<uint32_t> kept_;  // by span of the timeline
   ReportedRun run_;
@@ -308,18 +380,29 @@ class Reporter {
 
 }  // namespace
 
+ClusterDrawing& ReportMemory::DrawingOf(const std::shared_ptr<const Cluster>& cluster) {
+  for (const auto& drawing : drawings_)
+    if (&drawing->cluster() == cluster.get()) return *drawing;
+  return *drawings_.emplace_back(std::make_unique<ClusterDrawing>(cluster));
+}
+
 ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
-                           ProgressObserver& observer, const ReportLimits& limits) {
+                           ProgressObserver& observer, const ReportLimits& limits,
+                           ReportMemory* memory) {
+  ReportMemory own;
+  if (memory == nullptr) memory = &own;
   std::vector<Job> jobs = Prepare(asked_for, observer);
   Scenario scenario = asked_for;
   const std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
+  const GroupMemories::Taken groups(memory->groups(), scenario);
   const PlayedScenario played = PlayJobs(scenario, std::move(jobs),
                                          {.record_link_loads = true,
                                           .record_bottlenecks = true,
                                           .record_tasks = true,
-                                          .observer = &observer});
+                                          .observer = &observer},
+                                         groups.get());
   observer.Begin("collecting what the page shows", "", 0);
-  return Reporter(scenario, played, limits).Run(asked);
+  return Reporter(scenario, played, limits, memory).Run(asked);
 }
 
 }  // namespace rehearse

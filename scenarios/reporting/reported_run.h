@@ -7,13 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/playing/group_memories.h"
 #include "scenarios/readers/scenario.h"
+#include "scenarios/reporting/cluster_drawing.h"
 #include "sim/base/progress.h"
 #include "sim/report/span_classes.h"
 #include "sim/report/timeline_record.h"
@@ -111,11 +114,22 @@ struct ReportLimits {
   size_t memory_curves = 16;
 };
 
+// What steps on the same machine have in common, kept for the next one. It keeps the machines, too.
+class ReportMemory {
+ public:
+  GroupMemories& groups() { return groups_; }
+  ClusterDrawing& DrawingOf(const std::shared_ptr<const Cluster>& cluster);
+
+ private:
+  GroupMemories groups_;
+  std::vector<std::unique_ptr<ClusterDrawing>> drawings_;
+};
+
 // Plays the scenario with everything recorded. `asked`: ranks to keep in any case. Throws as
-// PlayScenario() does.
+// PlayScenario() does. What comes out does not depend on the memory.
 ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
                            ProgressObserver& observer = NoObserver(),
-                           const ReportLimits& limits = {});
+                           const ReportLimits& limits = {}, ReportMemory* memory = nullptr);
 
 // From a file. Throws Error if no step has a span.
 ReportedRun ReportRecord(TimelineRecord record);

@@ -29,5 +29,8 @@ struct CriticalOps {
 // Simulation::tasks of the program.
 CriticalOps FindCriticalOps(const Program& program, const std::vector<TaskTime>& times,
                             const OpsOfTasks& ops);
+// Only the path, which is found much sooner.
+std::vector<PathSegment> FindPathOfOps(const Program& program, const std::vector<TaskTime>& times,
+                                       const OpsOfTasks& ops);
 
 }  // namespace rehearse

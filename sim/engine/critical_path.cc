@@ -29,6 +29,15 @@ struct Predecessors {
   }
 };
 
+// `times` is not empty.
+uint32_t LastOf(const std::vector<TaskTime>& times) {
+  uint32_t last = 0;
+  for (uint32_t task = 0; task < times.size(); ++task) {
+    if (times[task].end >= times[last].end) last = task;
+  }
+  return last;
+}
+
 std::vector<TaskId> ChainTo(uint32_t last, const Predecessors& predecessors,
                             const std::vector<TaskTime>& times) {
   std::vector<TaskId> chain = {TaskId(last)};
@@ -83,13 +92,16 @@ CriticalPath FindCriticalPath(const Program& program, const std::vector<TaskTime
   CriticalPath path;
   if (times.empty()) return path;
   const Predecessors predecessors(program);
-  uint32_t last = 0;
-  for (uint32_t task = 0; task < times.size(); ++task) {
-    if (times[task].end >= times[last].end) last = task;
-  }
+  const uint32_t last = LastOf(times);
   path.chain = ChainTo(last, predecessors, times);
   path.slack = SlackOf(program, predecessors, times, times[last].end);
   return path;
+}
+
+std::vector<TaskId> FindCriticalChain(const Program& program, const std::vector<TaskTime>& times) {
+  CHECK_EQ(times.size(), program.tasks.size());
+  if (times.empty()) return {};
+  return ChainTo(LastOf(times), Predecessors(program), times);
 }
 
 }  // namespace rehearse

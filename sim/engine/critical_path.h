@@ -27,5 +27,7 @@ struct CriticalPath {
 
 // `times` are Simulation::tasks of the program. O((tasks + edges)·log tasks).
 CriticalPath FindCriticalPath(const Program& program, const std::vector<TaskTime>& times);
+// Only the chain: O(tasks + edges).
+std::vector<TaskId> FindCriticalChain(const Program& program, const std::vector<TaskTime>& times);
 
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -99,23 +100,23 @@ StepShares MeanShares(const TimelineRecord& record, const Timeline& timeline,
 
 // ---- Order --------------------------------------------------------------------------------------
 
-// Inversions of a sequence of distinct numbers, by merging.
-uint64_t CountInversions(std::vector<uint32_t>* values, size_t first, size_t last) {
-  if (last - first < 2) return 0;
-  const size_t middle = (first + last) / 2;
-  uint64_t count = CountInversions(values, first, middle) + CountInversions(values, middle, last);
-  std::vector<uint32_t> merged;
-  size_t i = first;
+// Inversions of a sequence of distinct numbers, by merging. `merged` is room for as many.
+uint64_t CountInversions(std::span<uint32_t> values, std::span<uint32_t> merged) {
+  if (std::is_sorted(values.begin(), values.end())) return 0;
+  const size_t middle = values.size() / 2;
+  uint64_t count = CountInversions(values.first(middle), merged.first(middle)) +
+                   CountInversions(values.subspan(middle), merged.subspan(middle));
+  size_t i = 0;
   size_t j = middle;
-  while (i < middle || j < last) {
-    if (j == last || (i < middle && (*values)[i] < (*values)[j])) {
-      merged.push_back((*values)[i++]);
+  for (uint32_t& next : merged) {
+    if (j == values.size() || (i < middle && values[i] < values[j])) {
+      next = values[i++];
     } else {
       count += middle - i;
-      merged.push_back((*values)[j++]);
+      next = values[j++];
     }
   }
-  std::copy(merged.begin(), merged.end(), values->begin() + static_cast<ptrdiff_t>(first));
+  std::copy(merged.begin(), merged.end(), values.begin());
   return count;
 }
 
@@ -166,8 +167,9 @@ void CompareOrder(const Timeline& a_timeline, const std::vector<NumberedRank>& a
     }
     for (const uint32_t number : b_order) place_in_b[number] = kNowhere;
     const auto n = static_cast<double>(places.size());
+    std::vector<uint32_t> merged(places.size());
     possible += weight * n * (n - 1) / 2;
-    inversions += weight * static_cast<double>(CountInversions(&places, 0, places.size()));
+    inversions += weight * static_cast<double>(CountInversions(places, merged));
   }
   comparison->pairs_out_of_order = possible > 0 ? inversions / possible : 0;
 }

@@ -49,7 +49,11 @@ class SpanNumbers {
 
   std::vector<std::vector<uint32_t>> DescriptionsOf(const TimelineRecord& record);
 
-  std::map<Description, uint32_t> descriptions_;
+  struct HashOfDescription {
+    size_t operator()(const Description& description) const;
+  };
+
+  std::unordered_map<Description, uint32_t, HashOfDescription> descriptions_;
   std::unordered_map<uint64_t, uint32_t> kinds_;  // of a description and a micro-batch
   std::vector<std::vector<uint32_t>> numbers_;    // by kind and occurrence
   std::vector<SpanMeaning> meanings_;

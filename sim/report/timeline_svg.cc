@@ -233,6 +233,10 @@ class Picture {
       const double width = X(block.end) - begin;
       used_.insert(span_class);
       boxes_[span_class].Add(begin, y, std::max(width - 0.5, 0.3), height);
+      if (width >= kTitled)
+        AddTitle(fmt::format("micro-batch {}, {}", block.micro_batch + 1,
+                             block.backward ? "backward" : "forward"),
+                 block.begin, block.end, {begin, y, width, height});
       const std::string number = fmt::format("{}", block.micro_batch + 1);
       if (svg::TextWidth(number, kSpanTextSize) + 2 > width) continue;
       front_ += fmt::format("<text class=\"n\" x=\"{}\" y=\"{}\" style=\"fill:{}\">{}</text>",
@@ -242,16 +246,25 @@ class Picture {
     return y + height + kLaneGap;
   }
 
-  // Says which bar it is when someone points at it.
-  void AddTitle(const Span& span, const Op& op, double x, double y, double width, double height) {
+  std::string NameOf(const Span& span, const Op& op) const {
     const Tag tag = schedule_.roles[schedule_.role_of_rank[span.rank]].TagAt(span.op);
     std::string text = op.name;
     if (tag.layer >= 0) text += fmt::format(", layer {}", tag.layer);
-    if (schedule_.roles.size() > 1) text += fmt::format(", micro-batch {}", tag.micro_batch + 1);
-    titles_[height] +=
-        fmt::format("<path d=\"M{} {}h{}\"><title>{}: {} from {}</title></path>", Pixels(x),
-                    Pixels(y + height / 2), Pixels(width), Escape(text),
-                    Print(ToSeconds(span.end - span.begin)), Print(ToSeconds(span.begin)));
+    const bool is_of_one = tag.phase != Phase::kSynchronize && tag.phase != Phase::kUpdate;
+    if (schedule_.roles.size() > 1 && is_of_one)
+      text += fmt::format(", micro-batch {}", tag.micro_batch + 1);
+    return text;
+  }
+
+  struct Bar {
+    double x, y, width, height;
+  };
+  // Says what a bar is when someone points at it.
+  void AddTitle(const std::string& text, Time begin, Time end, const Bar& bar) {
+    titles_[bar.height] +=
+        fmt::format("<path d=\"M{} {}h{}\"><title>{}: {} from {}</title></path>", Pixels(bar.x),
+                    Pixels(bar.y + bar.height / 2), Pixels(bar.width), Escape(text),
+                    Print(ToSeconds(end - begin)), Print(ToSeconds(begin)));
   }
 
   // Adds the part of the span that no kernel of the rank hides. Pieces that touch, of spans too
@@ -312,6 +325,9 @@ class Picture {
         if (begin - wait_begin >= kNarrow) {
           narrow_waits.Flush(wait);
           wait(span_class, wait_begin, begin - wait_begin);
+          if (begin - wait_begin >= kTitled)
+            AddTitle(NameOf(*span, op) + " waits for the group", ready, span->begin,
+                     {wait_begin, y, begin - wait_begin, height});
         } else {
           narrow_waits.Add(span_class, wait_begin, begin - wait_begin, wait);
         }
@@ -324,7 +340,8 @@ class Picture {
       // A hair of background keeps neighbours of one colour apart.
       const double hair = end - begin >= 4 ? 0.5 : 0;
       box(span_class, begin, end - begin - hair);
-      if (end - begin >= kTitled) AddTitle(*span, op, begin, y, end - begin, height);
+      if (end - begin >= kTitled)
+        AddTitle(NameOf(*span, op), span->begin, span->end, {begin, y, end - begin, height});
       if (svg::TextWidth(op.name, kSpanTextSize) + 6 <= end - begin) {
         front_ += fmt::format("<text class=\"n\" x=\"{}\" y=\"{}\" style=\"fill:{}\">{}</text>",
                               Pixels((begin + end) / 2), Pixels(y + height / 2 + 3.7),

@@ -197,6 +197,15 @@ TEST_F(ReportCommandTest, PicturesLieOneAboveTheOther) {
   ExpectMistake("report " + Shipped("cpu-4d") + " --window 1ms-2ms -o page.html", {"--svg"});
 }
 
+TEST_F(ReportCommandTest, MicroBatchesAndWaitsInAPictureSayWhatTheyAre) {
+  const Outcome outcome = Execute("report " + Shipped("cpu-pipeline") + " --svg -o stages.svg");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string svg = ReadFile(folder_ / "stages.svg");
+  EXPECT_THAT(svg, HasSubstr("<title>micro-batch 1, forward: "));
+  EXPECT_THAT(svg, HasSubstr("<title>micro-batch 2, backward: "));
+  EXPECT_THAT(svg, HasSubstr(" waits for the group: "));
+}
+
 TEST_F(ReportCommandTest, ASearchIsDots) {
   const nlohmann::json page =
       Reported(Shipped("cpu-4d") +

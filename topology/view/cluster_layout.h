@@ -5,9 +5,9 @@
 // at the bottom, then devices, PCIe switches, sockets and NICs, each above what it is joined to;
 // above the nodes the fabric's switches, by their distance from the nodes; where several leaves
 // share the same nodes (rails), each is a bar over its nodes, above each other. A cluster of more
-// than kMostInDetail devices shows nodes as blocks with a dot for each device, and of many equal
-// things only the first few, with a caption that says how many there are. Deterministic; a pure
-// function.
+// than kMostInDetail devices shows nodes as blocks with a dot for each device, each group of a
+// dragonfly of many switches as one box, with arcs from group to group, and of many equal things
+// only the first few, with a caption that says how many there are. Deterministic; a pure function.
 #pragma once
 
 #include <map>

@@ -37,6 +37,9 @@ constexpr double kBesideEachOther = 6;  // links between the same two
 constexpr double kFar = 1e9;
 constexpr double kCaptionRoom = 50;
 constexpr double kWidestBend = 40;  // of an arc between rows of a node
+// Of arcs above the highest switches.
+constexpr double kLeastArc = 14;
+constexpr double kSteepArc = 0.12;
 
 constexpr int kNvSwitchRow = 0;
 constexpr int kDeviceRow = 1;
@@ -46,6 +49,8 @@ constexpr int kPcieToNicsRow = 300;
 constexpr int kNicRow = 400;
 
 constexpr uint32_t kMostBlocks = 32;
+constexpr size_t kMostGroups = 8;  // of a dragonfly
+constexpr size_t kFewSwitches = 8;
 constexpr uint32_t kMostSwitches = 48;  // of one tier
 
 // The part of a name that tells it from its neighbours: "gpu1" of "node0/gpu1".
@@ -104,6 +109,7 @@ class TierLayout {
     CollectLinks();
     FindFabricTiers();
     JoinTwins();
+    JoinGroups();
     StackPcieTrees();
     DropCrowds();
     PlaceNodes();
@@ -327,6 +333,48 @@ class TierLayout {
       layout_.shown_by[twin == twins.front() ? first : items_[twin].box.title] = box.title;
   }
 
+  // Many switches that are joined to each other, as in a dragonfly: each group of them is one box,
+  // so that what joins the groups can be seen.
+  void JoinGroups() {
+    const auto leaves = fabric_.find(1);
+    if (in_detail_ || leaves == fabric_.end() || leaves->second.size() <= kFewSwitches) return;
+    std::vector<std::pair<std::string, std::vector<size_t>>> groups;
+    bool are_joined = false;
+    for (size_t item = 0; item < items_.size(); ++item) {
+      if (!items_[item].is_fabric || items_[item].tier < 1) continue;
+      const std::string& name = items_[item].box.title;
+      const std::string group = name.substr(0, std::min(name.find('/'), name.size()));
+      if (group.size() == name.size()) return;
+      if (groups.empty() || groups.back().first != group)
+        groups.emplace_back(group, std::vector<size_t>());
+      groups.back().second.push_back(item);
+      for (const size_t other : neighbours_[item])
+        are_joined = are_joined ||
+                     (items_[item].tier == 1 && items_[other].is_fabric && items_[other].tier == 1);
+    }
+    if (!are_joined || groups.size() < 2) return;
+    // Switches without nodes lie in their group, too.
+    fabric_.erase(std::next(leaves), fabric_.end());
+    std::vector<size_t>& row = leaves->second;
+    std::vector<size_t> box_of(items_.size());
+    for (size_t i = 0; i < box_of.size(); ++i) box_of[i] = i;
+    row.clear();
+    for (const auto& [name, switches] : groups) {
+      row.push_back(switches.front());
+      for (const size_t item : switches) {
+        layout_.shown_by[items_[item].box.title] = name;
+        box_of[item] = switches.front();
+        is_dropped_[item] = item != switches.front();
+      }
+      items_[switches.front()].tier = 1;
+      PlacedBox& box = items_[switches.front()].box;
+      box.title = name;
+      box.label = fmt::format("{}, {} switches", name, switches.size());
+    }
+    are_groups_ = true;
+    DrawAsOne(box_of);
+  }
+
   void DrawAsOne(const std::vector<size_t>& box_of) {
     std::map<std::tuple<size_t, size_t, LinkKind, double>, size_t> known;
     std::vector<Bundle> joined;
@@ -378,13 +426,37 @@ class TierLayout {
     }
   }
 
-  // If there are many, keeps the first few.
+  // The first few nodes; of groups, the first few of each of the first few.
+  std::vector<Node> FewNodes() const {
+    const std::vector<size_t> groups = are_groups_ ? fabric_.at(1) : std::vector<size_t>();
+    const size_t shown = std::min(groups.size(), kMostGroups);
+    std::map<size_t, size_t> left;  // how many a group may still have
+    for (size_t i = 0; i < shown; ++i) left[groups[i]] = kMostBlocks / shown;
+    std::vector<Node> few;
+    for (const Node& node : nodes_) {
+      if (few.size() == kMostBlocks) break;
+      if (are_groups_) {
+        const auto& near = neighbours_[node.items.front()];
+        const auto group = std::find_if(near.begin(), near.end(),
+                                        [&](size_t item) { return left.count(item) > 0; });
+        if (group == near.end() || left[*group] == 0) continue;
+        --left[*group];
+      }
+      few.push_back(node);
+    }
+    return few;
+  }
+
+  // If there are many, keeps few.
   void DropCrowds() {
     if (!in_detail_ && nodes_.size() > kMostBlocks) {
-      more_nodes_ = nodes_.size() - kMostBlocks;
-      for (size_t i = kMostBlocks; i < nodes_.size(); ++i)
-        for (const size_t item : nodes_[i].items) is_dropped_[item] = true;
-      nodes_.resize(kMostBlocks);
+      std::vector<Node> few = FewNodes();
+      more_nodes_ = nodes_.size() - few.size();
+      for (const Node& node : nodes_)
+        for (const size_t item : node.items) is_dropped_[item] = true;
+      for (const Node& node : few)
+        for (const size_t item : node.items) is_dropped_[item] = false;
+      nodes_ = std::move(few);
     }
     for (auto& [tier, row] : fabric_) {
       const size_t all = row.size();
@@ -570,12 +642,15 @@ class TierLayout {
       PlaceBars(row, left, right, y);
       for (const size_t item : row) {
         PlacedBox& box = items_[item].box;
-        if (row.size() > 1) box.width = std::min(box.width, kWidestSwitch);
+        const double widest =
+            are_groups_ ? 10 + 6.4 * static_cast<double>(box.label.size()) : kWidestSwitch;
+        if (row.size() > 1) box.width = std::min(box.width, widest);
         ShortenLabel(&box);
       }
       if (more_switches_[tier] > 0)
         layout_.captions.push_back(
-            {{right + kCaptionRoom, y + 4}, fmt::format("and {} more", more_switches_[tier])});
+            {{right + kCaptionRoom, y + 4},
+             fmt::format("and {} more{}", more_switches_[tier], are_groups_ ? " groups" : "")});
     }
   }
 
@@ -719,7 +794,10 @@ class TierLayout {
     } else {
       const double side = is_device ? 1 : -1;
       double bend = Bend(distance);
-      if (a.is_fabric) bend = std::min(bend, 0.7 * kFabricHeight);
+      if (a.is_fabric && a.tier < fabric_.rbegin()->first)
+        bend = std::min(bend, 0.7 * kFabricHeight);
+      else if (a.is_fabric)
+        bend = kLeastArc + kSteepArc * distance;  // none as high as another that is wider
       if (!a.is_fabric && !is_device) bend = std::min(bend, kWidestBend);
       // Arcs to the right leave right of the middle, so that they do not lie on each other.
       const double aside = std::min(0.28 * left.width, 12.0);
@@ -770,6 +848,7 @@ class TierLayout {
   std::vector<int> rail_of_;  // item -> row from the nodes, or -1
   int rails_ = 0;             // rows
   size_t more_nodes_ = 0;
+  bool are_groups_ = false;  // the boxes of tier 1 are groups of switches
   std::vector<bool> is_dropped_;
   std::vector<bool> is_placed_;
   double right_ = 0;  // of the nodes

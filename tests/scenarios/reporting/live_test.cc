@@ -3,7 +3,10 @@
 
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +99,32 @@ TEST(LiveSessionTest, AChangeStandsBelowTheStepAsItWas) {
   // And back again.
   request.erase("edited");
   EXPECT_EQ(Answer(session, request)["runs"].size(), 1u);
+}
+
+// What a session knows of machines and their groups changes how soon it answers, and nothing else.
+TEST(LiveSessionTest, AnAnswerDoesNotDependOnWhatWasPlayedBefore) {
+  const std::vector<std::vector<std::string>> all = {
+      {"strategy.prefetch=0"},
+      {R"(edits=[{"links": "node*/nic*", "bandwidth": "0.5x"}])"},
+      {"cluster.nodes=4"},
+      {"strategy.prefetch=0"}};
+  LiveSession session;
+  for (const std::vector<std::string>& changes : all) {
+    Json request = RequestOf("scenarios/strategy-fsdp.json");
+    request["changes"] = changes;
+    EXPECT_EQ(session.Play(request.dump()), LiveSession().Play(request.dump())) << changes.front();
+  }
+}
+
+// After so many machines it forgets them.
+TEST(LiveSessionTest, ManyMachinesAreForgotten) {
+  LiveSession session;
+  Json request = RequestOf("scenarios/lessons/ring.json");
+  for (int i = 1; i <= 40; ++i) {
+    request["changes"] = {fmt::format(R"(edits=[{{"links": "**", "bandwidth": "{}x"}}])", i)};
+    const Json page = Answer(session, request);
+    EXPECT_NEAR(StepOf(page["runs"][1]), 6e9 / i + 0.012e9, 2) << i;
+  }
 }
 
 TEST(LiveSessionTest, MistakesSayWhereTheyAreAndTheNextRequestIsAnswered) {

@@ -58,6 +58,7 @@ TEST_F(CriticalOpsTest, ATransferWorksForTheOpsOfAllItsRanks) {
 TEST_F(CriticalOpsTest, ThePathNamesTheRankThatWasWaitedFor) {
   const CriticalOps critical = FindCriticalOps(program_, simulation_.tasks, OpsOfTasks(program_));
   ASSERT_EQ(critical.path.size(), 3u);
+  EXPECT_EQ(FindPathOfOps(program_, simulation_.tasks, OpsOfTasks(program_)).size(), 3u);
   const int64_t times[] = {0, 30, 50, 58};
   for (uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(critical.path[i].rank, 1u);

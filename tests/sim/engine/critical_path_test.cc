@@ -113,6 +113,7 @@ TEST_F(CriticalPathTest, WithChainsADelayMayTakeAtLeastItsSlackLonger) {
     Program program = Assemble({recipe});
     const Simulation simulation = Simulate(program, 1, {.record_tasks = true});
     const CriticalPath path = FindCriticalPath(program, simulation.tasks);
+    ASSERT_EQ(FindCriticalChain(program, simulation.tasks), path.chain);
     ASSERT_EQ(simulation.tasks[path.chain.back().index()].end, simulation.timeline.step);
     ASSERT_EQ(simulation.tasks[path.chain.front().index()].start, Time());
     for (uint32_t task = 0; task < program.tasks.size(); ++task) {

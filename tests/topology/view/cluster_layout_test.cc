@@ -137,6 +137,32 @@ TEST(ClusterLayoutTest, LeavesThatShareNodesAreRailsAboveEachOther) {
   for (const PlacedLink& link : layout.links) EXPECT_EQ(link.from.x, link.to.x) << link.title;
 }
 
+// 1,024 machines in 6 groups of 20 switches, some of the last one's without machines: a box for each
+// group, above its first 5 machines, and an arc between each two that are not next to each other,
+// the higher the farther.
+TEST(ClusterLayoutTest, GroupsOfADragonflyAreBoxesJoinedByArcs) {
+  const ClusterLayout layout = LayOutCluster(*Build("leonardo", {{"nodes", 1024}}));
+  size_t nodes = 0;
+  for (const PlacedBox& box : layout.boxes) nodes += box.dots > 0 ? 1 : 0;
+  EXPECT_EQ(nodes, 6u * 5);
+  EXPECT_EQ(layout.boxes.size(), nodes + 6);
+  for (int group = 0; group < 6; ++group) {
+    const std::string name = "group" + std::to_string(group);
+    EXPECT_EQ(BoxOf(layout, name).label, name + ", 20 switches");
+    EXPECT_EQ(layout.shown_by.at(name + "/switch19"), name);
+  }
+  std::map<std::string, double> pulls;
+  for (const PlacedLink& link : layout.links)
+    if (link.title.starts_with("group0 - group")) pulls[link.title] = -link.from_pull.y;
+  EXPECT_EQ(pulls.size(), 5u);
+  EXPECT_EQ(pulls["group0 - group1"], 0);
+  EXPECT_GT(pulls["group0 - group2"], 0);
+  for (const std::string further : {"3", "4", "5"}) {
+    const std::string nearer(1, static_cast<char>(further[0] - 1));
+    EXPECT_GT(pulls["group0 - group" + further], pulls["group0 - group" + nearer] + 10);
+  }
+}
+
 TEST(ClusterLayoutTest, ATorusOfNodesIsAGridOfThem) {
   const std::string link = R"({"bandwidth": "50GBps", "latency": "1us"})";
   const std::string row = R"({"size": 4, "link": )" + link + "}";

@@ -19,7 +19,7 @@ foreach(folder sim topology collectives workloads scenarios/readers scenarios/pl
 endforeach()
 list(FILTER sources EXCLUDE REGEX "/(sim/interchange/[^/]*|sim/base/gzip|sim/base/progress_line|sim/base/text_stream|sim/report/perfetto_trace|sim/report/timeline_svg|sim/report/timeline_gantt|topology/import/[^/]*|topology/view/cluster_(dot|json|summary|table|text)|scenarios/playing/(execution|calibrated|first_scenario)|scenarios/reporting/stacked_picture)\\.cc$")
 rehearse_join(sources)
-list(APPEND sources ${live}/entry.cc ${live}/absent.cc)
+list(APPEND sources ${live}/entry.cc ${live}/heap.cc ${live}/absent.cc)
 
 set(file ${PROJECT_BINARY_DIR}/version.cc)
 file(WRITE ${file} "#include \"sim/base/version.h\"\n\nnamespace rehearse {\n
@@ -31,7 +31,7 @@ target_include_directories(simulator PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(simulator SYSTEM PRIVATE ${headers})
 target_compile_definitions(simulator PRIVATE FMT_HEADER_ONLY BOOST_ALL_NO_LIB)
 # emcc leaves inlining to the linker's optimizer, which does only a fifth of it.
-target_compile_options(simulator PRIVATE -O2 -finline-functions -fwasm-exceptions "SHELL:-include ${live}/missing_std.h")
-target_link_options(simulator PRIVATE -O2 -fwasm-exceptions --no-entry -sALLOW_MEMORY_GROWTH=1
+target_compile_options(simulator PRIVATE -O3 -finline-functions -fwasm-exceptions "SHELL:-include ${live}/missing_std.h")
+target_link_options(simulator PRIVATE -O3 -fwasm-exceptions --no-entry -sALLOW_MEMORY_GROWTH=1
   -sINITIAL_MEMORY=32MB -sTOTAL_STACK=4MB -sENVIRONMENT=worker,node
   -sEXPORTED_FUNCTIONS=_malloc,_free,_rehearse_play,_rehearse_size -sEXPORTED_RUNTIME_METHODS=HEAPU8)

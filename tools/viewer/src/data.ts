@@ -471,6 +471,24 @@ export interface Page {
   tables: Dots[];
 }
 
+// The comparison with its "worst" ops as rows rather than columns.
+function withWorst(comparison: Json, column: Unpacked['column']): Json {
+  const { strings, ...numbers } = comparison.worst as Json;
+  const own = Object.fromEntries(
+    Object.entries(numbers as Record<string, number>).map(([name, one]) => [name, column(one)]),
+  );
+  const worst = Array.from(own.name, (name, i) => ({
+    name: strings[name],
+    axis: strings[own.axis[i]],
+    phase: strings[own.phase[i]],
+    layer: own.layer[i],
+    occurrence: own.occurrence[i],
+    a_seconds: own.a[i] / 1e12,
+    b_seconds: own.b[i] / 1e12,
+  }));
+  return { ...comparison, worst };
+}
+
 // `known`: the run that stands where the data have null.
 export function readPage(unpacked: Unpacked, known: Run | null = null): Page {
   const header = unpacked.header as Json;
@@ -480,7 +498,7 @@ export function readPage(unpacked: Unpacked, known: Run | null = null): Page {
   return {
     madeBy: header.made_by,
     runs: runs.map((run) => (run ? new Run(run, unpacked.column) : known!)),
-    comparison: header.comparison ?? null,
+    comparison: header.comparison ? withWorst(header.comparison, unpacked.column) : null,
     tables: header.tables,
   };
 }

@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
 const [rehearse, browserPath] = process.argv.slice(2);
@@ -385,17 +386,79 @@ await test(
     assert.match(await page.textContent('.tour'), /One step/);
   },
 );
-const text = readFileSync(one, 'utf8');
-const broken = join(folder, 'broken.html');
-writeFileSync(broken, text.replace(/(id="rehearse-data">.{400}).*?<\/script>/s, '$1</script>'));
-await test(
-  'data that were cut off are said to be, and no page is empty',
-  broken,
-  async (page) => {
-    assert.match(await page.textContent('body'), /cannot be shown/);
-  },
-  true,
+// The page with other data in place of its own.
+const kData = /(id="rehearse-data">)([^<]*)/;
+function withData(name, change) {
+  const file = join(folder, name);
+  const text = readFileSync(one, 'utf8');
+  writeFileSync(
+    file,
+    text.replace(kData, (_, tag, data) => tag + change(data)),
+  );
+  return file;
+}
+const packed = (header) => {
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(json.length);
+  return gzipSync(Buffer.concat([length, json])).toString('base64');
+};
+const kNoPages = [
+  ['data that were cut off', (data) => data.slice(0, 400), /cannot be shown/],
+  [
+    'damaged gzip',
+    (data) => data.slice(0, 2000) + 'AAAAAAAA' + data.slice(2008),
+    /cannot be shown/,
+  ],
+  ['data that are no gzip', () => btoa('none of ours'), /cannot be shown/],
+  ['data that are no base64', () => '%%%', /cannot be shown/],
+  ['a page without data', () => '', /cannot be shown/],
+  [
+    'data of a later version',
+    () => packed({ schema: 'rehearse.page.v9', runs: [], columns: [] }),
+    /the data are rehearse.page.v9, and this page reads rehearse.page.v1/,
+  ],
+];
+for (const [i, [what, change, said]] of kNoPages.entries())
+  await test(
+    `${what}: said, and no page is empty`,
+    withData(`broken${i}.html`, change),
+    async (page) => {
+      assert.match(await page.textContent('body'), said);
+    },
+    true,
+  );
+
+const all = { name: 'all', ranks: 'all' };
+const sum = { name: 'sum', collective: 'all-reduce', communicator: 'all', bytes: '100MB' };
+const schedule = {
+  schema: 'rehearse.schedule.v1',
+  name: 'a million',
+  ranks: 1048576,
+  communicators: [all],
+  ops: [{ ...sum, phase: 'synchronize' }],
+};
+writeFileSync(
+  join(folder, 'million.json'),
+  JSON.stringify({
+    name: 'a million',
+    cluster: 'dgx-h100:nodes=131072',
+    jobs: [{ placement: 'block', schedule }],
+  }),
 );
+const million = report('million.html', join(folder, 'million.json'));
+await test('a million ranks are a folded few', million, async (page) => {
+  const run = await page.evaluate(() => {
+    const [first] = window.rehearse.state.page.runs;
+    return { ranks: first.ranks, shown: first.shown.length, standsFor: first.shown[0].standsFor };
+  });
+  assert.deepEqual(run, { ranks: 1048576, shown: 1, standsFor: 1048576 });
+  assert.match(await page.textContent('body'), /1,048,576/);
+  await page.fill('[aria-label="Show another rank"]', '777777');
+  await page.press('[aria-label="Show another rank"]', 'Enter');
+  assert.match(await page.textContent('.status'), /rank 777,?777/);
+  for (const tab of await page.locator('.tabs button').all()) await tab.click();
+});
 
 // What the simulator in a page does is what the program does: this decides whether the one that is
 // kept is out of date.
@@ -492,6 +555,23 @@ await test(
         ),
     );
     assert.ok(selected.includes('all-redcue'));
+    for (const [typed, said] of [
+      ['', /ring.json:1/],
+      ['{"name": ', /ring.json:1/],
+      [text.replace('"100MB"', '100'), /unit/],
+      [text.replace('"100MB"', '"-3MB"'), /ring.json:\d+/],
+      [text.replace('"cluster"', '"clutser"'), /did you mean "cluster"/],
+      [text.replace(/"devices": *\d+/, '"devices": 0'), /ring.json:\d+/],
+    ]) {
+      await page.fill('.json textarea', typed);
+      await page.waitForFunction(
+        (pattern) => new RegExp(pattern).test(document.querySelector('.mistake').textContent),
+        said.source,
+      );
+      assert.ok(await page.isVisible('.mistake'), typed);
+      assert.ok((await page.evaluate(() => window.rehearse.state.page.runs.length)) >= 1);
+      assert.ok((await colorsOf(page, '.timeline canvas')) > 3);
+    }
     await page.fill('.json textarea', text.replace('100MB', '200MB'));
     await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.step === 12.012e6);
     assert.ok(!(await page.isVisible('.mistake')));

@@ -1,0 +1,50 @@
+// The screens of the page that READMEs show: node tests/screens.mjs REHEARSE [FOLDER]
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const rehearse = resolve(process.argv[2]);
+const scenarios = new URL('../../../scenarios', import.meta.url).pathname;
+const pictures = process.argv[3] ?? new URL('../pictures', import.meta.url).pathname;
+const folder = mkdtempSync(join(tmpdir(), 'rehearse-screens-'));
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox'],
+});
+
+async function screen(name, height, inputs, prepare) {
+  const file = join(folder, 'page.html');
+  execFileSync(rehearse, ['report', ...inputs.map((one) => join(scenarios, one)), '-o', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const page = await browser.newPage({ viewport: { width: 1280, height } });
+  await page.goto(`file://${file}`);
+  await page.waitForFunction(() => document.documentElement.dataset.ready === 'yes');
+  await prepare(page);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  await page.screenshot({ path: join(pictures, name) });
+  await page.close();
+}
+
+await screen(
+  'two-steps.png',
+  640,
+  ['axonn-fig3-a.json', 'axonn-fig3-abcde.json'],
+  async (page) => {
+    await page.click('#tab-compare');
+    await page.evaluate(() => {
+      const { state } = window.rehearse;
+      state.show(1.68e9, 1.83e9);
+      state.moveCursor(1.73e9);
+    });
+  },
+);
+await screen('stages.png', 680, ['megatron-39b-pipeline.json'], async (page) => {
+  await page.keyboard.press('c');
+  await page.click('#tab-memory');
+  await page.evaluate(() => window.rehearse.state.moveCursor(5.2e9));
+});
+await browser.close();
+rmSync(folder, { recursive: true });
