@@ -137,9 +137,9 @@ TEST(ClusterLayoutTest, LeavesThatShareNodesAreRailsAboveEachOther) {
   for (const PlacedLink& link : layout.links) EXPECT_EQ(link.from.x, link.to.x) << link.title;
 }
 
-// 1,024 machines in 6 groups of 20 switches, some of the last one's without machines: a box for each
-// group, above its first 5 machines, and an arc between each two that are not next to each other,
-// the higher the farther.
+// 1,024 machines in 6 groups of 20 switches, some of the last one's without machines: a box for
+// each group, above its first 5 machines, and an arc between each two that are not next to each
+// other, the higher the farther.
 TEST(ClusterLayoutTest, GroupsOfADragonflyAreBoxesJoinedByArcs) {
   const ClusterLayout layout = LayOutCluster(*Build("leonardo", {{"nodes", 1024}}));
   size_t nodes = 0;
