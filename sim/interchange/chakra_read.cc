@@ -87,6 +87,7 @@ class TraceSet {
   explicit TraceSet(const NamedFiles& files) {
     traces_.name = files.name;
     traces_.groups = files.groups;
+    traces_.traces.reserve(files.of_rank.size());  // else their nodes are copied as it grows
     for (uint32_t rank = 0; rank < files.of_rank.size(); ++rank) Add(files.of_rank[rank], rank);
   }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ std::string ListOf(const Items& items, Print print) {
 class ObjectText {
  public:
   void Add(std::string key, std::string value) {
+    if (members_.empty()) members_.reserve(kUsual);
     members_.emplace_back(std::move(key), std::move(value));
   }
   void AddText(const char* key, const std::string& text) { Add(key, Quoted(text)); }
@@ -69,6 +71,8 @@ class ObjectText {
   }
 
  private:
+  static constexpr size_t kUsual = 8;
+
   std::vector<std::pair<std::string, std::string>> members_;
 };
 
@@ -212,6 +216,7 @@ class RoleWriter {
     const auto add = [&](const std::string& key, const auto& items, auto text_of) {
       if (items.empty() && key != "ops") return;
       std::vector<std::string> texts;
+      texts.reserve(items.size());
       for (const auto& item : items) texts.push_back(text_of(item));
       object.Add(key, OnLines(texts, inner));
     };
@@ -391,6 +396,13 @@ class RoleWriter {
     });
   }
 
+  // Whether its stream is referred to as the one that the reader would take.
+  bool HasUsualStream(const Op& op) const {
+    const std::string usual = UsualStream(op.work, schedule_.communicators);
+    return role_.streams[op.stream.index()].name == usual &&
+           streams_.At(op.stream.index()) == Quoted(usual);
+  }
+
   std::string TextOf(const Op& op) {
     ObjectText object;
     object.AddText("name", op.name);
@@ -402,9 +414,7 @@ class RoleWriter {
       AddMessage("send_to", *send, &object);
     else
       AddMessage("receive_from", std::get<Receive>(op.work), &object);
-    const std::string& stream = streams_.At(op.stream.index());
-    if (stream != Quoted(UsualStream(op.work, schedule_.communicators)))
-      object.Add("stream", stream);
+    if (!HasUsualStream(op)) object.Add("stream", streams_.At(op.stream.index()));
     if (!op.after.empty()) object.Add("after", TextOfAfter(op.after));
     if (!op.reads.empty()) object.Add("reads", buffers_.List(op.reads));
     if (!op.writes.empty()) object.Add("writes", buffers_.List(op.writes));
@@ -421,7 +431,8 @@ class RoleWriter {
   const References& communicators_;
   References streams_;
   References buffers_;
-  std::map<std::string, OpId> latest_;  // op of each name among those that are written
+  // Of each name among those that are written. Names often ascend, which a tree likes.
+  std::map<std::string_view, OpId> latest_;
   uint32_t written_ = 0;
 };
 
