@@ -124,6 +124,19 @@ TEST_F(TutorialsTest, TheArchitectCanFollow) { Follow("architect.md"); }
 TEST_F(TutorialsTest, TheValidatorCanFollow) { Follow("validator.md"); }
 TEST_F(TutorialsTest, TheTeacherCanFollow) { Follow("teacher.md"); }
 
+// The step that the README shows is what its first command prints; how long that takes differs.
+TEST_F(TutorialsTest, TheReadmesStepIsWhatItsCommandPrints) {
+  std::vector<std::string> shown;
+  for (const Step& step : StepsOf(SourceDir() + "/README.md")) {
+    if (shown.empty()) shown = step.shown;
+  }
+  ASSERT_FALSE(shown.empty());
+  std::string& last = shown.back();
+  ASSERT_TRUE(last.starts_with("Simulated in ")) << last;
+  last = "Simulated in …" + last.substr(last.find(" ms"));
+  ExpectShown(shown, Execute("run scenarios/axonn-gpt20b-perlmutter.json").out, "README.md");
+}
+
 TEST(TutorialPatternTest, AnEllipsisIsAnyTextOfALine) {
   EXPECT_TRUE(Matches("Simulated in … ms: 4 events", "Simulated in 12.8 ms: 4 events"));
   EXPECT_TRUE(Matches("a…", "abc"));
