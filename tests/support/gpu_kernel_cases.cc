@@ -278,15 +278,16 @@ void AddExperts(Cases* cases) {
       {" in groups", {16, 4, 4, 2, 0, 2, 3, 1, 0.001}},
       {" one sigmoid", {4, 1, 1, 1, 0, 1.5, 4, 1, 0}},
   };
-  for (const auto& [name, attributes] : choices) {
-    const ExpertRouting routing = MakeRouting(attributes);
+  for (const Choice& choice : choices) {
+    const char* const name = choice.name;
+    const ExpertRouting routing = MakeRouting(choice.attributes);
     const uint64_t tokens = routing.period * (routing.period < 32 ? 9 : 2);
     const Shape x{tokens, kColumns};
     const Shape rows{KeptRows(routing, tokens), kColumns};
     const Shape l{tokens, routing.experts};
     const Shape w{tokens, routing.per_token};
     const Shape counts{1, routing.experts};
-    const auto of = [&](Kernel kernel) { return Simple(kernel, attributes); };
+    const auto of = [&](Kernel kernel) { return Simple(kernel, choice.attributes); };
     cases->Add(name, of(Kernel::kRoute), {{{"l", l}}, {{"w", w}, {"c", counts}}});
     cases->Add(name, of(Kernel::kRouteBackward), {{{"dw", w}, {"l", l}}, {{"dl", l}}});
     cases->Add(name, of(Kernel::kPermute), {{{"x", x}}, {{"y", rows}}});
