@@ -554,7 +554,11 @@ TEST(PictureGeometryTest, BarsAreNamedInTheirMiddle) {
   const TwoRankStep step;
   const SpanClasses classes(step.schedule);
   const Drawing drawing = Draw(step.schedule, step.timeline);
-  ASSERT_EQ(drawing.titled.size(), 5u);
+  const auto is_wait = [](const Box& bar) {
+    return bar.title.find("waits for the group") != std::string::npos;
+  };
+  ASSERT_EQ(drawing.titled.size(), 7u);
+  EXPECT_EQ(std::count_if(drawing.titled.begin(), drawing.titled.end(), is_wait), 2);
   size_t i = 0;
   for (const Text& name : drawing.Of("n")) {
     const Op& op =
@@ -573,11 +577,14 @@ TEST(PictureGeometryTest, BarsAreNamedInTheirMiddle) {
   EXPECT_EQ(i, 5u);
   const auto title = [&](const std::string& name) {
     for (const Box& bar : drawing.titled)
-      if (bar.title.starts_with(name)) return bar.title;
+      if (bar.title.starts_with(name) && !is_wait(bar)) return bar.title;
     return std::string();
   };
   EXPECT_EQ(title("gemm"), "gemm, layer 0: 10 us from 0 s");
   EXPECT_EQ(title("all-gather w"), "all-gather w: 11 us from 5 us");
+  const char* const waits = "all-gather w waits for the group: 5 us from 0 s";
+  EXPECT_TRUE(std::any_of(drawing.titled.begin(), drawing.titled.end(),
+                          [&](const Box& bar) { return bar.title == waits; }));
   // In 400 pixels the bars of 4 us have no room for their names.
   PictureOptions narrow;
   narrow.width = 400;
