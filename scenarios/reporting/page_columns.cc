@@ -24,7 +24,7 @@ char* WriteNumber(int64_t value, char* to) {
 size_t PageColumns::AddColumn(const std::vector<int64_t>& values, bool rises) {
   const size_t begin = bytes_.size();
   constexpr size_t kAtOnce = 512;
-  std::array<char, kAtOnce * kLongest> some;
+  std::array<char, kAtOnce * kLongest> some{};
   int64_t before = 0;
   for (size_t i = 0; i < values.size();) {
     char* end = some.data();

@@ -73,9 +73,9 @@ Sizes SizesFor(StepUse use, StepDevice device) {
 }
 
 struct StrategyRow {
-  const char* name;
-  const char* kind;
-  Json (*draw)(Dice& dice, uint32_t ranks);
+  const char* name = "";
+  const char* kind = "";
+  Json (*draw)(Dice& dice, uint32_t ranks) = nullptr;
   // What else has to be said in a scenario that already has the strategy.
   void (*complete)(Dice& dice, uint32_t ranks, Json* scenario) = nullptr;
 };
