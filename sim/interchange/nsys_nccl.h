@@ -1,8 +1,8 @@
 // What NCCL notes of its calls in a report of Nsight Systems: ranges of NVTX such as
 // "ncclAllReduce" with a payload that has names (NCCL's src/include/nvtx_payload_schemas.h):
 //
-//   "NCCL communicator ID"   the same number on all of its ranks (since NCCL 2.26; before, only
-//                            sizes are noted, and it is not known whose they are)
+//   "NCCL communicator ID"   the same number on all of its ranks (newer versions; others note
+//                            only sizes, and it is not known whose they are)
 //   "Message size [bytes]"   of what one rank gives to a gather or has from a scatter; of an
 //                            all-to-all, what one rank gives to one other
 //   "Peer rank"              of a message, in the communicator

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/schedule/schedule_format.h"
+
 namespace rehearse {
 namespace {
 
@@ -30,12 +32,7 @@ JsonShape OneOfNames(const std::array<T, kCount>& values) {
   return OneOf(std::move(names));
 }
 
-JsonShape KernelName() {
-  std::vector<std::string> names;
-  for (int i = 0; i <= static_cast<int>(Kernel::kGroupedGemm); ++i)  // the last
-    names.emplace_back(Name(static_cast<Kernel>(i)));
-  return OneOf(std::move(names));
-}
+JsonShape KernelName() { return OneOf(KernelNames()); }
 
 JsonShape NonNegative(const char* unit) {
   const bool is_time = std::string_view(unit) == "s";
