@@ -15,6 +15,7 @@
 #include "sim/base/json_document.h"
 #include "tests/support/gpu_double.h"
 #include "tests/support/gpu_run.h"
+#include "tests/support/sanitizers.h"
 
 namespace rehearse {
 namespace cuda_strategy_test {
@@ -46,22 +47,22 @@ Scenario ScenarioOf(const StrategyCase& own) {
   return ReadScenario(JsonDocument::FromText(text, own.name));
 }
 
-class CudaStrategyTest : public ::testing::TestWithParam<StrategyCase> {};
-
-TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
+// The serial loss, gradients and parameters; by the source of our kernels itself, if that is said.
+void ExpectSerialNumbers(const StrategyCase& own, bool runs_source) {
   gpu_double::Door* door = gpu_double::OpenGpuDouble();
   door->Reset();
-  const Scenario scenario = ScenarioOf(GetParam());
+  door->control().runs_source = runs_source;
+  const Scenario scenario = ScenarioOf(own);
   const Schedule schedule = PrepareOne(scenario, "this test").schedule;
-  ASSERT_EQ(schedule.ranks(), GetParam().ranks);
+  ASSERT_EQ(schedule.ranks(), own.ranks);
   const StepNumbers serial = ComputeSerially(PlanSerially(scenario), 3);
   CudaOptions options;
   options.all_fp32 = true;
   options.stall_seconds = 30;
   CheckReport report;
   RunAsThreads(schedule.ranks(), [&](Transport& transport) {
-    CheckReport own = CheckAgainst(serial, schedule, transport, 3, OnGpus(options, 8));
-    if (transport.rank() == 0) report = std::move(own);
+    CheckReport found = CheckAgainst(serial, schedule, transport, 3, OnGpus(options, 8));
+    if (transport.rank() == 0) report = std::move(found);
   });
   EXPECT_TRUE(report.Passes(kGpuCheckTolerance));
   EXPECT_THAT(report.missing, ::testing::IsEmpty());
@@ -70,6 +71,12 @@ TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
   EXPECT_LE(report.WorstOf(BufferKind::kGradient), 2e-4);
   EXPECT_LE(report.LossDifference(), 1e-5);
   EXPECT_THAT(door->Findings(), ::testing::IsEmpty());
+}
+
+class CudaStrategyTest : public ::testing::TestWithParam<StrategyCase> {};
+
+TEST_P(CudaStrategyTest, GivesTheSerialLossGradientsAndParameters) {
+  ExpectSerialNumbers(GetParam(), /*runs_source=*/false);
 }
 
 constexpr StrategyCase kStrategies[] = {
@@ -170,6 +177,20 @@ constexpr StrategyCase kStrategies[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Strategies, CudaStrategyTest, ::testing::ValuesIn(kStrategies),
                          [](const auto& own) { return std::string(own.param.name); });
+
+// Whole steps by the kernels' own source: with it the optimizer and the loss, which single kernels
+// on random numbers leave out.
+TEST(CudaStrategySourceTest, GivesTheSerialLossGradientsAndParameters) {
+  if (kIsSanitized) GTEST_SKIP() << "threads of a block take turns on stacks of their own";
+  for (const StrategyCase& own : kStrategies) {
+    const std::string name = own.name;
+    if (name != "data_parallel" && name != "experts" && name != "update_done_again" &&
+        name != "latent")
+      continue;
+    SCOPED_TRACE(name);
+    ExpectSerialNumbers(own, /*runs_source=*/true);
+  }
+}
 
 }  // namespace cuda_strategy_test
 }  // namespace rehearse
