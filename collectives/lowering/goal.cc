@@ -87,13 +87,18 @@ class GoalWriter {
   // The label whose end is that of the op.
   uint64_t WriteOp(uint32_t rank, const Op& op, uint32_t slot,
                    const std::vector<uint64_t>& before) {
+    constexpr double kNanosecond = 1e-9;
     if (std::holds_alternative<Compute>(op.work)) {
       ++goal_.computations;
-      constexpr double kNanosecond = 1e-9;
       return Calculate(std::llround(time_(rank, op).value() / kNanosecond), before);
     }
     if (slot == kNoTransfer) return Calculate(0, before);  // a group of one
     const Site& site = table_.sites[table_.SiteOf(rank, slot)];
+    if (IsHostCopy(op.work)) {  // GOAL knows no memory: it takes as long as it would alone
+      const Transfer& way = table_.transfers[site.transfer_begin];
+      const Seconds time = CommunicationBytes(op.work) / way.idle_rate + way.step_latency;
+      return Calculate(std::llround(time.value() / kNanosecond), before);
+    }
     return site.is_pair ? WritePair(rank, op, site, before)
                         : WriteCollective(rank, op, slot, before);
   }

@@ -487,6 +487,7 @@ class Lowering {
 
   // Whether copy engines move it.
   bool IsCopied(const Work& work) const {
+    if (IsHostCopy(work)) return true;
     const auto* collective = std::get_if<Collective>(&work);
     if (collective == nullptr || options_.copy_engines.empty()) return false;
     const std::string& name = schedule_.communicators[collective->communicator.index()].name();
@@ -506,11 +507,11 @@ class Lowering {
                     Name(plan.choice.protocol), plan.choice.nccl_channels});
   }
 
-  // The rings of a site, or the path of a pair.
+  // The rings of a site, or the path of a pair or of a host copy.
   void AddRing(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     if (options_.fidelity == Fidelity::kFormula) {
       AddClosedForm(site, steps, step_bytes, meeting);
-    } else if (options_.fidelity == Fidelity::kFluid || site.is_pair) {
+    } else if (options_.fidelity == Fidelity::kFluid || site.is_pair || site.ranks.size() == 1) {
       AddRings(site, steps, step_bytes, meeting);
     } else {
       AddSteps(site, steps, step_bytes, meeting);
@@ -519,7 +520,7 @@ class Lowering {
 
   // How long a calibration says that it takes, whatever the links.
   std::optional<Seconds> MeasuredDuration(const Work& work, const Site& site) const {
-    if (!cluster_.measured_collectives()) return std::nullopt;
+    if (!cluster_.measured_collectives() || IsHostCopy(work)) return std::nullopt;
     const MeasuredCollectives& costs = *cluster_.measured_collectives();
     const auto* collective = std::get_if<Collective>(&work);
     const std::optional<MeasuredTime> measured =

@@ -1,6 +1,7 @@
 #include "collectives/lowering/transfers.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 #include "collectives/lowering/collective_error.h"
 #include "collectives/lowering/tuning.h"
 #include "sim/base/error.h"
+#include "topology/fabrics/host_ways.h"
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
@@ -19,9 +21,10 @@ namespace {
 struct Slot {
   uint32_t communicator = 0;
   bool is_pair = false;
-  bool sends = false;
+  bool sends = false;  // to a peer, or to the host
   uint32_t peer = 0;
   uint32_t request = 0;
+  bool is_host_copy = false;
 
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
@@ -54,7 +57,9 @@ class Maker {
     table_.rank_begin.push_back(0);
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
       for (const Slot& slot : slots_[schedule_.role_of_rank[rank]]) {
-        table_.sites_of_rank.push_back(slot.is_pair ? PairSite(rank, slot) : GroupSite(rank, slot));
+        table_.sites_of_rank.push_back(slot.is_host_copy ? HostSite(rank, slot)
+                                       : slot.is_pair    ? PairSite(rank, slot)
+                                                         : GroupSite(rank, slot));
       }
       table_.rank_begin.push_back(static_cast<uint32_t>(table_.sites_of_rank.size()));
     }
@@ -82,14 +87,18 @@ class Maker {
     std::vector<uint32_t> slot_of_op;
     for (const Op& op : role.ops) {
       const auto* collective = std::get_if<Collective>(&op.work);
-      if (collective) OrSayWhich(*collective, [&] { CheckNames(*collective); });
+      const bool is_host_copy = IsHostCopy(op.work);
+      if (collective && !is_host_copy) OrSayWhich(*collective, [&] { CheckNames(*collective); });
       const CommunicatorId id = CommunicatorOf(op.work);
-      if (!id.IsSet() || schedule_.communicators[id.index()].size() == 1) {
+      if (!id.IsSet() || MovesNothing(schedule_, op.work)) {
         slot_of_op.push_back(kNoTransfer);
         continue;
       }
       Slot slot{.communicator = id.index(), .is_pair = false, .sends = false, .peer = 0};
-      if (const auto* send = std::get_if<Send>(&op.work)) {
+      if (is_host_copy) {
+        slot.is_host_copy = true;
+        slot.sends = collective->kind == CollectiveKind::kToHost;
+      } else if (const auto* send = std::get_if<Send>(&op.work)) {
         slot = {id.index(), true, true, send->peer};
       } else if (const auto* receive = std::get_if<Receive>(&op.work)) {
         slot = {id.index(), true, false, receive->peer};
@@ -553,6 +562,31 @@ class Maker {
     transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
   }
 
+  // A device's way to the memory of its host, or back.
+  uint32_t HostSite(uint32_t rank, const Slot& slot) {
+    Site site;
+    site.communicator = slot.communicator;
+    site.request = slot.sends ? 0 : 1;
+    site.ranks = {rank};
+    site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
+    const std::vector<uint32_t> links = host_ways_.Of(rank, slot.sends);
+    Transfer transfer;
+    transfer.from = transfer.to = rank;
+    transfer.idle_rate = BytesPerSecond(std::numeric_limits<double>::infinity());
+    transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
+    for (const uint32_t link : links) {
+      const ClusterLink figures = router_.cluster().Link(link);
+      transfer.step_latency += figures.latency;
+      transfer.idle_rate = std::min(transfer.idle_rate, figures.Capacity());
+      table_.uses.Add({LinkId(link), 1});
+    }
+    transfer.use_end = transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
+    table_.transfers.Add(transfer);
+    site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
+    table_.sites.push_back(std::move(site));
+    return static_cast<uint32_t>(table_.sites.size() - 1);
+  }
+
   uint32_t PairSite(uint32_t rank, const Slot& slot) {
     const Communicator& communicator = schedule_.communicators[slot.communicator];
     const Communicator::Position position = PositionOf(rank, slot.communicator);
@@ -596,6 +630,7 @@ class Maker {
            uint32_t>
       request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
+  HostWays host_ways_{router_.cluster()};
   std::map<Way, PlacedWay> first_of_way_;
   std::map<uint32_t, std::vector<uint32_t>> shapes_;  // by communicator and group, once known
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> plan_of_shape_;  // by request and shape

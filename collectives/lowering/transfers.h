@@ -1,7 +1,7 @@
 // Which transfers a schedule can cause on a cluster, before any bytes are known.
 //
-// A *site* is where ranks meet: a group of a communicator for one kind of collective, or a sender
-// and a receiver. Sites of one group that go the same way share its transfers, whatever the bytes.
+// A *site* is where ranks meet: a group of a communicator for one kind of collective, a sender and a
+// receiver, or one rank and its host. Sites of one group that go the same way share its transfers, whatever the bytes.
 // Rings (for all-reduce, all-gather and reduce-scatter) have one transfer per channel (a whole
 // ring, coupled) or, step by step, one per edge of each channel. Any other plan has one per round
 // of each part or, step by step, one per message (collectives/lowering/rounds.h). Lowering turns an
@@ -57,10 +57,11 @@ struct Transfer {
 };
 
 struct Site {
-  std::vector<uint32_t> ranks;  // members, or sender and receiver
+  std::vector<uint32_t>
+      ranks;  // members, or sender and receiver; one: it copies to or from its host
   uint32_t communicator = 0;
   bool is_pair = false;
-  uint32_t plan = kNoTransfer;  // plans[plan]; none for pairs
+  uint32_t plan = kNoTransfer;  // plans[plan]; none for pairs and host copies
   uint32_t request = 0;         // tells sites of one group apart
   uint32_t transfer_begin = 0;  // transfers[transfer_begin .. transfer_end)
   uint32_t transfer_end = 0;

@@ -39,6 +39,8 @@ MessageSize ElementsOf(const Op& op, uint64_t members) {
     case CollectiveKind::kAllToAll:
       return {members * share, members * share, false};
     case CollectiveKind::kSendReceive:
+    case CollectiveKind::kToHost:
+    case CollectiveKind::kFromHost:
       return {whole, whole, false};
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kBroadcast:

@@ -74,6 +74,7 @@ std::string HashOf(const Schedule& schedule) {
       hasher.Add(buffer.rows);
       hasher.Add(buffer.columns);
       hasher.Add(uint64_t{buffer.region});
+      if (buffer.on_host) hasher.Add(std::string("host"));
     }
     for (const Op& op : role.ops) {
       hasher.Add(op.name);

@@ -168,8 +168,14 @@ void GpuCommunicators::RunAsOne(const std::function<void()>& launch) const {
 
 void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers& buffers,
                            CudaStream stream) const {
+  const uint64_t bytes = buffers.elements * SizeOf(buffers.type);
+  if (IsHostCopy(collective.kind)) {
+    const bool stores = collective.kind == CollectiveKind::kToHost;
+    cuda_.MemcpyAsync(buffers.to, buffers.from, bytes,
+                      stores ? CopyKind::kDeviceToHost : CopyKind::kHostToDevice, stream);
+    return;
+  }
   if (nccl_ == nullptr) {
-    const uint64_t bytes = buffers.elements * SizeOf(buffers.type);
     if (buffers.from != buffers.to && bytes > 0)
       cuda_.MemcpyAsync(buffers.to, buffers.from, bytes, CopyKind::kDeviceToDevice, stream);
     return;
@@ -204,6 +210,9 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
     case CollectiveKind::kSendReceive:
       SendToNext(communicator, *plan_.groups[id], buffers, stream);
       return;
+    case CollectiveKind::kToHost:  // above
+    case CollectiveKind::kFromHost:
+      break;
     case CollectiveKind::kBarrier:
       throw Error("NCCL has no barrier; CPU ranks can run one");
   }

@@ -288,7 +288,7 @@ class CudaBackend : public Backend {
       for (const GpuCommunication& member : group) LaunchMember(id, op, member);
     };
     NcclListener listener;  // NCCL reports a group's operations when it is closed
-    if (group.size() > 1) {
+    if (group.size() > 1 && !IsHostCopy(op.work)) {
       communicators_->RunAsOne(launch);
     } else {
       launch();

@@ -38,9 +38,10 @@ GpuBuffers::GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_f
   for (const MemoryPlan& memory : plan_.memories) {
     const DType dtype = plan_.role->buffers[memory.buffer.index()].dtype;
     const Storage storage = all_fp32 ? Storage::kFp32 : StorageOf(dtype);
-    offsets.push_back(bytes_);
+    uint64_t& bytes = IsOnHost(memory) ? host_bytes_ : bytes_;
+    offsets.push_back(bytes);
     addresses_.storage.push_back(storage);
-    bytes_ = AlignUp(bytes_ + memory.elements * SizeOf(storage));
+    bytes = AlignUp(bytes + memory.elements * SizeOf(storage));
   }
   size_t free = 0;
   size_t total = 0;
@@ -53,9 +54,15 @@ GpuBuffers::GpuBuffers(const CudaRuntime& cuda, const RankPlan& plan, bool all_f
   }
   bytes_ = std::max(bytes_, kAlignment);
   memory_ = AllocateGpuMemory(cuda_, bytes_);
-  for (const uint64_t offset : offsets) {
-    addresses_.memories.push_back(static_cast<char*>(memory_.get()) + offset);
+  if (host_bytes_ > 0) host_ = AllocatePinnedMemory(cuda_, host_bytes_);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    void* const base = IsOnHost(plan_.memories[i]) ? host_.get() : memory_.get();
+    addresses_.memories.push_back(static_cast<char*>(base) + offsets[i]);
   }
+}
+
+bool GpuBuffers::IsOnHost(const MemoryPlan& memory) const {
+  return plan_.role->buffers[memory.buffer.index()].on_host;
 }
 
 void GpuBuffers::Write(CudaStream stream, BufferId buffer,

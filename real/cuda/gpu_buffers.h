@@ -1,4 +1,5 @@
-// The memory of a rank's buffers on its GPU, in one piece, and the copying of values in and out.
+// The memory of a rank's buffers, in one piece on its GPU and in one, pinned, on its host, and the
+// copying of values in and out.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,15 @@ class GpuBuffers {
   void Restore(CudaStream stream, const GpuMemory& saved) const;
 
  private:
+  bool IsOnHost(const MemoryPlan& memory) const;
+
   const CudaRuntime& cuda_;
   const RankPlan& plan_;
   GpuAddresses addresses_;
   GpuMemory memory_;
   uint64_t bytes_ = 0;
+  PinnedMemory host_;
+  uint64_t host_bytes_ = 0;
 };
 
 }  // namespace rehearse

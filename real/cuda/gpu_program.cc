@@ -175,7 +175,9 @@ class Maker {
   // What has to be packed uses the stream's memory, of which there is only one piece.
   void CheckGroup(const Op& op, const std::vector<GpuCommunication>& group) const {
     for (const GpuCommunication& member : group) {
-      if (group.size() == 1 || (member.pack.empty() && member.unpack.empty())) continue;
+      if (group.size() == 1 || IsHostCopy(op.work) ||
+          (member.pack.empty() && member.unpack.empty()))
+        continue;
       throw Error(fmt::format("role \"{}\": group \"{}\" has buffers that are not dense",
                               plan_.role->name, op.name));
     }

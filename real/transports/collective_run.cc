@@ -324,6 +324,8 @@ void RunCollective(Transport& transport, const CollectiveCall<T>& call) {
     }
     case CollectiveKind::kSendReceive:
     case CollectiveKind::kBarrier:
+    case CollectiveKind::kToHost:
+    case CollectiveKind::kFromHost:
       CHECK(false);  // above
   }
   Runner<T>(transport, call, space).Run(steps.messages);

@@ -294,6 +294,10 @@ class MpiCollectives : public Collectives {
         MPI_Ireduce(is_root ? source : call.from, is_root ? call.to : nullptr, from, type,
                     operation, root, group, &request);
         break;
+      case CollectiveKind::kToHost:
+      case CollectiveKind::kFromHost:
+        std::copy(call.from, call.from + call.from_elements, call.to);
+        return;
       case CollectiveKind::kSendReceive:
       case CollectiveKind::kBarrier:
         throw Error(fmt::format("a {} is only run as our own steps: --collectives own",

@@ -64,6 +64,7 @@ Result ResultOf(const Json& json) {
   result.memory.optimizer = Bytes(KeptNumber(memory, "optimizer"));
   result.memory.activations = Bytes(KeptNumber(memory, "activations"));
   result.memory.buffers = Bytes(KeptNumber(memory, "buffers"));
+  if (memory.contains("host")) result.memory.host = Bytes(KeptNumber(memory, "host"));
   if (memory.contains("capacity")) {
     result.memory_capacity = Bytes(KeptNumber(memory, "capacity"));
     result.memory_rank = KeptWhole<uint32_t>(memory, "rank");

@@ -138,7 +138,7 @@ void LeaveToLibrary(Schedule* schedule) {
   for (Role& role : schedule->roles) {
     for (Op& op : role.ops) {
       auto* const collective = std::get_if<Collective>(&op.work);
-      if (collective == nullptr) continue;
+      if (collective == nullptr || IsHostCopy(collective->kind)) continue;
       collective->algorithm = "auto";
       collective->protocol = "auto";
     }
@@ -150,7 +150,7 @@ void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* sched
   for (Role& role : schedule->roles) {
     for (Op& op : role.ops) {
       auto* const collective = std::get_if<Collective>(&op.work);
-      if (collective == nullptr) continue;
+      if (collective == nullptr || IsHostCopy(collective->kind)) continue;
       for (const CollectivePin& pin : pins) Apply(pin, *schedule, collective);
     }
   }

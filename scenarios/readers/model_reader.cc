@@ -41,6 +41,8 @@ void ReadProducts(const JsonReader& reader, Training* training) {
 }
 
 void ReadRecomputed(const JsonReader& reader, Training* training) {
+  if (reader.Has("offloaded_layers"))
+    training->offloaded_layers = reader.At("offloaded_layers").Whole<uint32_t>();
   if (reader.Has("recomputed_layers")) {
     const JsonReader layers = reader.At("recomputed_layers");
     if (training->recomputation != Recomputation::kFull)
@@ -284,6 +286,10 @@ const ObjectShape& TrainingShape() {
         Optional("unfused attention only"),
         "with selective recomputation: what is dropped and computed again in each layer",
         R"(["norms", "activations"])", "of decoders"},
+       {"offloaded_layers", AWhole(0, 10000), Default("0"),
+        "so many of each stage's first layers keep their activations on the host, copied over PCIe "
+        "beside the kernels; fewer than the stage has",
+        "12"},
        {"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
         "which kernel; fused: what the device's software usually runs; unfused: stores a score for "
         "each pair of tokens and each head",

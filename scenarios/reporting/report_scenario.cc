@@ -149,7 +149,7 @@ MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& 
   std::vector<Change> changes;
   for (uint32_t i = 0; i < lives.size(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
-    if (lives[i].begin > lives[i].end || buffer.bytes == Bytes(0)) continue;
+    if (lives[i].begin > lives[i].end || buffer.bytes == Bytes(0) || buffer.on_host) continue;
     const double bytes = buffer.bytes.value();
     if (buffer.kind == BufferKind::kActivation) {
       changes.push_back({lives[i].begin, bytes, 0});

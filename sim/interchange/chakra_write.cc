@@ -91,6 +91,8 @@ chakra::CollectiveType TypeOf(CollectiveKind kind) {
       return chakra::kReduce;
     case CollectiveKind::kSendReceive:  // two nodes
     case CollectiveKind::kBarrier:
+    case CollectiveKind::kToHost:  // no communication
+    case CollectiveKind::kFromHost:
       break;
   }
   return chakra::kBarrier;
@@ -135,7 +137,8 @@ std::vector<uint32_t> FirstGroups(const Schedule& schedule, uint32_t* count) {
   std::vector<bool> is_used(schedule.communicators.size());
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
-      if (const auto* collective = std::get_if<Collective>(&op.work))
+      const auto* collective = std::get_if<Collective>(&op.work);
+      if (collective != nullptr && !IsHostCopy(collective->kind))
         is_used[collective->communicator.index()] = true;
     }
   }
@@ -229,7 +232,7 @@ class RankWriter {
   std::vector<uint8_t> UsesOf(const Role& role) const {
     std::vector<uint8_t> uses(schedule_.communicators.size(), kNot);
     for (const Op& op : role.ops) {
-      if (std::holds_alternative<Compute>(op.work)) continue;
+      if (std::holds_alternative<Compute>(op.work) || IsHostCopy(op.work)) continue;
       uint8_t& use = uses[CommunicatorOf(op.work).index()];
       const bool has_peers = IsShift(op.work) || !std::holds_alternative<Collective>(op.work);
       use = std::max<uint8_t>(use, has_peers ? kByMember : kByGroup);
@@ -262,6 +265,16 @@ class RankWriter {
       attributes.Uint64(chakra::kTensorSize,
                         static_cast<uint64_t>(WholeNumber(compute->bytes.value())));
       attributes.Int64(chakra::kOurPicoseconds, length);
+      End(text, node, file);
+      return;
+    }
+    if (IsHostCopy(op.work)) {
+      const auto& copy = std::get<Collective>(op.work);
+      const bool stores = copy.kind == CollectiveKind::kToHost;
+      std::string node =
+          Begin(op, id, stores ? chakra::kMemoryStore : chakra::kMemoryLoad, dependencies, 0);
+      Attributes(&node).Uint64(chakra::kTensorSize,
+                               static_cast<uint64_t>(WholeNumber(copy.bytes.value())));
       End(text, node, file);
       return;
     }

@@ -45,6 +45,8 @@ KinetoNames NamesOf(CollectiveKind kind) {
     case CollectiveKind::kSendReceive:
       return {"sendrecv", "SendRecv"};
     case CollectiveKind::kBarrier:
+    case CollectiveKind::kToHost:  // memory copies
+    case CollectiveKind::kFromHost:
       break;
   }
   return {"barrier", "AllReduce"};
@@ -144,6 +146,8 @@ class RankTraceText {
 
   // Arguments of a transfer, as PyTorch writes them.
   std::string TransferArguments(const Work& work) const {
+    if (IsHostCopy(work))
+      return fmt::format(R"(, "bytes": {:.0f})", CommunicationBytes(work).value());
     const Communicator& communicator = schedule_.communicators[CommunicatorOf(work).index()];
     const uint32_t size = communicator.size();
     DType dtype = DType::kBf16;
@@ -183,6 +187,7 @@ class RankTraceText {
   }
 
   static std::string CategoryOf(const Work& work) {
+    if (IsHostCopy(work)) return "gpu_memcpy";
     const auto* compute = std::get_if<Compute>(&work);
     return compute != nullptr && IsWait(*compute) ? "gpu_memset" : "kernel";
   }
@@ -191,6 +196,11 @@ class RankTraceText {
     if (const auto* compute = std::get_if<Compute>(&op.work))
       return IsWait(*compute) ? "Memset (wait) " + op.name : op.name;
     const auto* collective = std::get_if<Collective>(&op.work);
+    if (IsHostCopy(op.work)) {
+      const bool stores = collective->kind == CollectiveKind::kToHost;
+      return fmt::format("Memcpy {} {}",
+                         stores ? "DtoH (Device -> Pinned)" : "HtoD (Pinned -> Device)", op.name);
+    }
     return fmt::format("ncclDevKernel_{}({})",
                        collective != nullptr ? NamesOf(collective->kind).kernel : "SendRecv",
                        op.name);

@@ -82,10 +82,9 @@ std::vector<std::vector<OpExposure>> ExposureOfOps(const Schedule& schedule,
     const Role& role = schedule.roles[role_index];
     edges.clear();
     for (; span != timeline.spans.end() && span->rank == rank; ++span) {
-      const CommunicatorId axis = CommunicatorOf(role.At(span->op).work);
-      const bool is_alone = axis.IsSet() && schedule.communicators[axis.index()].size() == 1;
-      if (is_alone || span->begin == span->end) continue;
-      const auto* compute = std::get_if<Compute>(&role.At(span->op).work);
+      const Work& work = role.At(span->op).work;
+      if (MovesNothing(schedule, work) || span->begin == span->end) continue;
+      const auto* compute = std::get_if<Compute>(&work);
       if (compute != nullptr && IsWait(*compute)) continue;
       edges.push_back({span->begin, span->op, true});
       edges.push_back({span->end, span->op, false});

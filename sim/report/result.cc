@@ -43,8 +43,7 @@ std::vector<std::vector<OpLane>> LanesOf(const Schedule& schedule) {
         continue;
       }
       CHECK_LT(communicator.index(), schedule.communicators.size());
-      lanes[role].push_back(
-          {schedule.communicators[communicator.index()].size() > 1, communicator.index()});
+      lanes[role].push_back({!MovesNothing(schedule, op.work), communicator.index()});
     }
   }
   return lanes;

@@ -187,6 +187,7 @@ nlohmann::ordered_json ToJson(const Result& result) {
                     {"optimizer", ByteCount(result.memory.optimizer)},
                     {"activations", ByteCount(result.memory.activations)},
                     {"buffers", ByteCount(result.memory.buffers)}};
+  if (result.memory.host > Bytes(0)) json["memory"]["host"] = ByteCount(result.memory.host);
   if (result.memory_capacity > Bytes(0)) {
     json["memory"]["capacity"] = ByteCount(result.memory_capacity);
     json["memory"]["rank"] = result.memory_rank;

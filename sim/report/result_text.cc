@@ -239,6 +239,9 @@ void WriteMemory(Page& page, const Result& result) {
   row("optimizer", result.memory.optimizer);
   row("activations", result.memory.activations);
   row("buffers", result.memory.buffers);
+  if (result.memory.host > Bytes(0))
+    page.Line("  {:<22}{:>11}{:>10}  {}", "on the host", Print(result.memory.host), "",
+              page.pen(Ink::kFaint, "offloaded, at its largest"));
   if (!(result.memory_reserve > Bytes(0))) return;
   page.Line("  {:<22}{:>11}{:>10}  {}", "in addition, about", Print(result.memory_reserve),
             Percent(Share(result.memory_reserve.value(), scale)),

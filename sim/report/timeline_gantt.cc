@@ -116,8 +116,9 @@ class Gantt {
     for (const uint32_t rank : options.ranks) {
       ranks_.push_back(LanesOf(schedule, timeline, rank));
       std::erase_if(ranks_.back().lanes, [this](const Lane& lane) {
-        return std::all_of(lane.spans.begin(), lane.spans.end(),
-                           [this](const Span* span) { return IsAlone(OpOf(*span)); });
+        return std::all_of(lane.spans.begin(), lane.spans.end(), [this](const Span* span) {
+          return MovesNothing(schedule_, OpOf(*span).work);
+        });
       });
       for (const Lane& lane : ranks_.back().lanes)
         name_width_ = std::max(name_width_, CharactersOf(NameOf(lane)));
@@ -141,12 +142,6 @@ class Gantt {
 
   const Op& OpOf(const Span& span) const {
     return schedule_.roles[schedule_.role_of_rank[span.rank]].At(span.op);
-  }
-
-  // A collective of one rank moves nothing.
-  bool IsAlone(const Op& op) const {
-    const CommunicatorId axis = CommunicatorOf(op.work);
-    return axis.IsSet() && schedule_.communicators[axis.index()].size() == 1;
   }
 
   double Window() const { return static_cast<double>((to_ - from_).picoseconds()); }
@@ -222,7 +217,7 @@ class Gantt {
       const Time ready = std::max(span->ready, free);
       free = span->end;
       if (span->end <= from_ || ready >= to_) continue;
-      if (IsAlone(op)) continue;
+      if (MovesNothing(schedule_, op.work)) continue;
       const size_t span_class = classes_.Of(op);
       const Time begin = std::clamp(span->begin, from_, to_);
       const Time end = std::clamp(span->end, from_, to_);

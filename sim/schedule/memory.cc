@@ -38,6 +38,17 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
   changes.lost.resize(all.op_count());
   for (uint32_t i = 0; i < all.buffer_count(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
+    if (buffer.on_host) {
+      const bool is_kept =
+          buffer.kind != BufferKind::kActivation && buffer.kind != BufferKind::kBuffer;
+      if (is_kept) {
+        kept.host += buffer.bytes;
+      } else if (lives[i].first != kNever) {
+        changes.gained[lives[i].first].host += buffer.bytes;
+        changes.lost[lives[i].last].host += buffer.bytes;
+      }
+      continue;
+    }
     switch (buffer.kind) {
       case BufferKind::kParameter:
         kept.parameters += buffer.bytes;
@@ -73,15 +84,19 @@ MemoryUse MemoryOf(const Role& role) {
       ChangesOf(role, WrittenOut(role, FewerCopies(role, kCopiesThatShowAll)));
   MemoryUse use = changes.kept;
   MemoryChange now;
+  now.host = use.host;
   for (size_t op = 0; op < changes.gained.size(); ++op) {
     now.activations += changes.gained[op].activations;
     now.buffers += changes.gained[op].buffers;
+    now.host += changes.gained[op].host;
+    use.host = std::max(use.host, now.host);
     if (now.activations + now.buffers > use.activations + use.buffers) {
       use.activations = now.activations;
       use.buffers = now.buffers;
     }
     now.activations -= changes.lost[op].activations;
     now.buffers -= changes.lost[op].buffers;
+    now.host -= changes.lost[op].host;
   }
   return use;
 }

@@ -1,4 +1,4 @@
-// Device memory of one rank, from the buffers of its role.
+// Memory of one rank, on its device and on its host, from the buffers of its role.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,9 @@ struct MemoryUse {
   Bytes optimizer;
   Bytes activations;  // when activations + buffers are largest
   Bytes buffers;      // at the same moment
+  Bytes host;         // of the host, at its own largest
 
+  // Of the device.
   Bytes Total() const { return parameters + gradients + optimizer + activations + buffers; }
 };
 
@@ -21,6 +23,7 @@ struct MemoryUse {
 struct MemoryChange {
   Bytes activations;
   Bytes buffers;
+  Bytes host;
 };
 
 // By op of a role without repeats: what begins to live with it, and ceases to live after it.

@@ -121,8 +121,12 @@ const char* Name(AttentionKernel kernel) {
 
 const char* Name(CollectiveKind kind) {
   return NameIn({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce",
-                 "send-receive", "barrier"},
+                 "send-receive", "barrier", "to-host", "from-host"},
                 kind);
+}
+
+bool IsHostCopy(CollectiveKind kind) {
+  return kind == CollectiveKind::kToHost || kind == CollectiveKind::kFromHost;
 }
 
 const char* UsualAlgorithm(CollectiveKind kind) {
@@ -136,6 +140,9 @@ const char* UsualAlgorithm(CollectiveKind kind) {
       return "direct";
     case CollectiveKind::kBarrier:
       return "doubling";
+    case CollectiveKind::kToHost:
+    case CollectiveKind::kFromHost:
+      return "copy";
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
@@ -198,6 +205,17 @@ Bytes CommunicationBytes(const Work& work) {
   if (const auto* send = std::get_if<Send>(&work)) return send->bytes;
   if (const auto* receive = std::get_if<Receive>(&work)) return receive->bytes;
   return Bytes(0);
+}
+
+bool IsHostCopy(const Work& work) {
+  const auto* collective = std::get_if<Collective>(&work);
+  return collective != nullptr && IsHostCopy(collective->kind);
+}
+
+bool MovesNothing(const Schedule& schedule, const Work& work) {
+  const CommunicatorId communicator = CommunicatorOf(work);
+  return communicator.IsSet() && schedule.communicators[communicator.index()].size() == 1 &&
+         !IsHostCopy(work);
 }
 
 std::string Describe(const Schedule& schedule, const Work& work) {

@@ -22,7 +22,10 @@
 // Bytes of a collective are nccl-tests' "size": all-reduce, broadcast, reduce: the buffer;
 // all-gather: the gathered array; reduce-scatter: the array before; all-to-all: one rank's send
 // buffer (the largest, where they differ); send-receive: what each member sends to the next of its
-// group; barrier: zero.
+// group; barrier: zero; to and from the host: what is copied.
+//
+// A host copy is on a communicator whose groups have one rank each. Buffers that are `on_host` lie
+// in the memory of the rank's host, and only host copies touch them.
 #pragma once
 
 #include <cstdint>
@@ -113,10 +116,15 @@ enum class CollectiveKind : uint8_t {
   kReduce,
   kSendReceive,  // every member sends to the next one, the last to the first
   kBarrier,
+  // Of one rank alone: its copy engines move buffers between the device and its host's memory.
+  kToHost,
+  kFromHost,
 };
 const char* Name(CollectiveKind kind);  // "all-reduce"
+bool IsHostCopy(CollectiveKind kind);
 // What libraries use for large arrays: a ring where there is one, a chain for broadcast and reduce,
-// "pairwise" for all-to-all, "direct" for send-receive, "doubling" for barriers.
+// "pairwise" for all-to-all, "direct" for send-receive, "doubling" for barriers, "copy" to and from
+// the host.
 const char* UsualAlgorithm(CollectiveKind kind);
 
 enum class Reduction : uint8_t { kSum, kMaximum };
@@ -231,6 +239,7 @@ struct Buffer {
   // do (biases and norms lie one after the other in one row).
   uint32_t region = kNoRegion;
   std::optional<View> view = std::nullopt;
+  bool on_host = false;  // in the host's memory; only host copies touch it
 };
 
 // Where an access to a buffer falls: elements of the buffer itself, or of the one that it is a view
@@ -322,6 +331,9 @@ bool IsWait(const Compute& compute);
 CommunicatorId CommunicatorOf(const Work& work);
 // The bytes of a communication op; zero for Compute.
 Bytes CommunicationBytes(const Work& work);
+bool IsHostCopy(const Work& work);
+// Whether it communicates in groups of one, so that nothing moves.
+bool MovesNothing(const Schedule& schedule, const Work& work);
 // "all-reduce of 168 MiB on \"row\"", "GEMM 8192x7168x3584 NN", for messages and traces.
 std::string Describe(const Schedule& schedule, const Work& work);
 

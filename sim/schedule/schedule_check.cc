@@ -39,6 +39,9 @@ std::string MistakeIn(const Collective& collective, uint32_t size) {
       collective.kind != CollectiveKind::kAllToAll)
     return fmt::format("sends shares of its bytes, but only all-to-alls do, not {}",
                        Name(collective.kind));
+  if (IsHostCopy(collective.kind) && size != 1)
+    return fmt::format("copies between a device and its host in groups of {}, expected of one",
+                       size);
   const std::vector<Bytes>& pairs = collective.pair_bytes;
   if (pairs.empty()) return "";
   if (collective.kind != CollectiveKind::kAllToAll)
@@ -64,6 +67,28 @@ std::string MistakeIn(const Collective& collective, uint32_t size) {
     return fmt::format("has {} bytes, but its largest send buffer has {}", collective.bytes.value(),
                        most);
   return "";
+}
+
+// How the op's host buffers are misused, or "". `Buffer` ids must be valid.
+std::string MisuseOfHost(const Role& role, const Op& op) {
+  const auto* collective = std::get_if<Collective>(&op.work);
+  const bool to_host = collective != nullptr && collective->kind == CollectiveKind::kToHost;
+  const bool from_host = collective != nullptr && collective->kind == CollectiveKind::kFromHost;
+  const auto mistake = [&](const std::vector<BufferId>& buffers, const char* verb,
+                           bool expects_host) -> std::string {
+    for (const BufferId id : buffers) {
+      const Buffer& buffer = role.buffers[id.index()];
+      if (buffer.on_host == expects_host) continue;
+      if (!IsHostCopy(op.work))
+        return fmt::format("{} buffer \"{}\", which is on the host: only host copies reach it",
+                           verb, buffer.name);
+      return fmt::format("{} buffer \"{}\", expected one on the {}", verb, buffer.name,
+                         expects_host ? "host" : "device");
+    }
+    return "";
+  };
+  const std::string reads = mistake(op.reads, "reads", from_host);
+  return reads.empty() ? mistake(op.writes, "writes", to_host) : reads;
 }
 
 void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
@@ -94,6 +119,7 @@ void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
                          role.buffers[buffer.index()].name));
     }
   }
+  if (const std::string misuse = MisuseOfHost(role, op); !misuse.empty()) fail(misuse);
   for (const OpId before : op.after) {
     check_id(before.index(), role.ops.size(), "is after", "op");
     if (before.index() >= index)

@@ -29,7 +29,7 @@ const std::vector<std::string>& AttentionKernelNames() {
 }
 
 const std::vector<std::string>& CollectiveNames() {
-  static const std::vector<std::string> names = NamesUpTo(CollectiveKind::kBarrier);
+  static const std::vector<std::string> names = NamesUpTo(CollectiveKind::kFromHost);
   return names;
 }
 

@@ -138,6 +138,7 @@ class RoleReader {
       if (role_.regions.empty()) reader.At("region").Fail("the role has no regions");
       buffer.region = CountAt(reader.At("region"), 0, int64_t(role_.regions.size()) - 1);
     }
+    if (reader.Has("host")) buffer.on_host = reader.At("host").Bool();
     return buffer;
   }
 

@@ -316,7 +316,9 @@ const ObjectShape& BufferShape() {
        {"region", Count(), Optional("not told"), "which of \"regions\" it holds, counted from 0",
         "0"},
        {"view", ObjectOf(ViewShape), Optional("memory of its own"),
-        "the part of another buffer that it is", R"({"of": "x", "row": 8})"}}};
+        "the part of another buffer that it is", R"({"of": "x", "row": 8})"},
+       {"host", TrueFalse(), Default("false"), "in the host's memory; only host copies touch it",
+        "true"}}};
   return shape;
 }
 

@@ -293,6 +293,7 @@ class RoleWriter {
     if (buffer.bytes != UsualBytes(buffer)) object.AddText("bytes", PrintExactly(buffer.bytes));
     object.AddUnless("region", buffer.region, kNoRegion);
     if (buffer.view) object.Add("view", TextOf(*buffer.view));
+    if (buffer.on_host) object.Add("host", "true");
     return object.OnOneLine();
   }
 

@@ -82,6 +82,7 @@ std::optional<std::vector<Stretch>> FindStretches(const Role& role, int32_t laye
 std::optional<MemoryUse> MemoryOfLonger(const Role& role, const std::vector<Stretch>& stretches,
                                         uint32_t more) {
   const MemoryChanges changes = MemoryChangesOf(role);
+  CHECK(changes.kept.host == Bytes(0));  // few layers do not show what is offloaded
   // What lives before each op, as the role is.
   std::vector<MemoryChange> before(role.ops.size() + 1);
   for (size_t op = 0; op < role.ops.size(); ++op) {

@@ -60,6 +60,9 @@ struct Training {
   // all layers.
   std::vector<uint32_t> recomputed_layers = {};
   RecomputedOps recomputed_ops = {};  // selective
+  // So many of each stage's first layers keep their activations on the host
+  // (workloads/planner/offload.h).
+  uint32_t offloaded_layers = 0;
   // Which attention core. All except an unfused one never store their scores (FlashAttention). An
   // unfused one stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes
   // per token and head in bf16, unless recomputed.

@@ -32,6 +32,17 @@ struct WeightOperands {
   Tensor dy;
 };
 
+// What a chunk has on the host, of the layers of a stage that are offloaded
+// (workloads/planner/offload.h).
+struct ActivationsOnHost {
+  // By offloaded layer, then by array: where it lay on the device, and where it is on the host.
+  std::vector<std::vector<std::pair<BufferId, BufferId>>> arrays;
+  OpId may_begin;               // the next layer's copies, after this
+  uint32_t returned = 0;        // so many, the last first
+  OpId returning;               // the copies that may still be under way
+  uint32_t next = 0xffffffffu;  // ways back of layers from this one on have begun
+};
+
 // The nodes that a stage has to do with, numbered from 0: its own, its data, and what arrives from
 // other stages. Few of those of a deep network.
 class NodesOfStage {
@@ -39,6 +50,8 @@ class NodesOfStage {
   NodesOfStage(const Network& network, const Stage& stage);
 
   uint32_t count() const { return count_; }
+  std::vector<uint32_t> All() const;
+  bool Has(uint32_t node) const { return numbers_[node] < count_; }
   uint32_t NumberOf(uint32_t node) const {
     CHECK_LT(numbers_[node], count_);
     return numbers_[node];
@@ -64,6 +77,7 @@ struct ChunkState {
   std::vector<NodeState> nodes;                              // by number in the stage
   std::vector<std::optional<Tensor>> gradients;              // that of its value, as far as known
   std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
+  ActivationsOnHost on_host;
 };
 
 struct Plan {

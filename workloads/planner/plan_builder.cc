@@ -271,6 +271,40 @@ OpId PlanBuilder::AddReceive(std::string name, BufferId number, CommunicatorId c
                              builder_.StreamOf(communicator), Issue::kAsynchronous, {}, {number});
 }
 
+std::vector<BufferId> PlanBuilder::CopyToHost(const std::string& name,
+                                              const std::vector<BufferId>& buffers, OpId since) {
+  return CopyOverHost(CollectiveKind::kToHost, name, buffers, since);
+}
+
+std::vector<BufferId> PlanBuilder::CopyFromHost(const std::string& name,
+                                                const std::vector<BufferId>& buffers, OpId since) {
+  return CopyOverHost(CollectiveKind::kFromHost, name, buffers, since);
+}
+
+std::vector<BufferId> PlanBuilder::CopyOverHost(CollectiveKind kind, const std::string& name,
+                                                const std::vector<BufferId>& buffers, OpId since) {
+  const bool stores = kind == CollectiveKind::kToHost;
+  Collective copy;
+  copy.kind = kind;
+  copy.communicator = communicators_.OfHost();
+  copy.algorithm = UsualAlgorithm(kind);
+  std::vector<BufferId> copies;
+  for (const BufferId id : buffers) {
+    Buffer own = BufferOf(id);
+    CHECK(!own.view && own.on_host != stores);
+    copy.bytes += own.bytes;
+    copy.dtype = own.dtype;
+    own.on_host = stores;
+    if (stores) own.name += ", on the host";
+    copies.push_back(builder_.AddBuffer(std::move(own)));
+  }
+  StreamId& stream = copy_streams_[kind];
+  if (!stream.IsSet()) stream = AddStream(stores ? "to host" : "from host");
+  CountLaunches(static_cast<uint32_t>(buffers.size()));
+  builder_.AddHostCopy(name, copy, stream, since, buffers, copies);
+  return copies;
+}
+
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,
                                      const Tensor& like, Reduction reduction) {
   const std::vector<uint32_t> axes = SplitAxes(like.layout, 1);

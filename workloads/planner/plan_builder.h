@@ -124,6 +124,15 @@ class PlanBuilder {
   // for it but its buffer.
   OpId AddSend(std::string name, BufferId number, CommunicatorId communicator, uint32_t rank);
   OpId AddReceive(std::string name, BufferId number, CommunicatorId communicator, uint32_t rank);
+  // Copies buffers to new ones on the host, or back from there, and returns the new ones. The copies
+  // begin after `since`, and nothing waits for them but what needs the buffers.
+  std::vector<BufferId> CopyToHost(const std::string& name, const std::vector<BufferId>& buffers,
+                                   OpId since);
+  std::vector<BufferId> CopyFromHost(const std::string& name, const std::vector<BufferId>& buffers,
+                                     OpId since);
+  void Await(OpId op) { builder_.Await(op); }
+  OpId LastCompute() const { return builder_.LastCompute(); }
+  OpId LastOp() const { return OpId(static_cast<uint32_t>(role().ops.size() - 1)); }
   StreamId AddStream(std::string name, StreamKind kind = StreamKind::kCommunication) {
     return builder_.AddStream(std::move(name), kind);
   }
@@ -145,6 +154,8 @@ class PlanBuilder {
   void CountLaunches(uint32_t launches);
   SequenceOrder OrderOf(uint64_t rows, const Layout& layout) const;
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
+  std::vector<BufferId> CopyOverHost(CollectiveKind kind, const std::string& name,
+                                     const std::vector<BufferId>& buffers, OpId since);
   BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
   BufferId Contiguous(const Tensor& tensor);
   Compute MemoryWork(Kernel kernel, double bytes) const;
@@ -163,6 +174,7 @@ class PlanBuilder {
   uint32_t launches_ = 0;  // since the host's last op
   Tag launched_;           // the layer that they belong to
   StreamId host_;
+  std::map<CollectiveKind, StreamId> copy_streams_;
   std::vector<uint32_t> sizes_;
   RoleBuilder builder_;
   using RegionKey = std::tuple<uint64_t, uint64_t, uint64_t, std::vector<uint32_t>>;

@@ -183,6 +183,40 @@ Role PlanRole(const StepSetup& step, const std::vector<const Stage*>& stages,
   return std::move(*role);
 }
 
+// What the rank's layers keep for their way back: seen in a step of one micro-batch.
+KeptOfLayers KeptBy(const StepSetup& step, const std::vector<const Stage*>& stages,
+                    StepCommunicators communicators, const Place& place) {
+  StepSetup alone = step;
+  alone.offloaded.clear();
+  alone.pairs_passes = false;
+  RolePlanner planner(alone, stages, &communicators, place);
+  planner.set_notes_slots();
+  std::vector<Action> actions;
+  for (const Stage* stage : stages) actions.push_back({stage->index, 0, ActionKind::kForward});
+  for (size_t i = stages.size(); i-- > 0;)
+    actions.push_back({stages[i]->index, 0, ActionKind::kBackward});
+  for (const ActionKind kind : {ActionKind::kSynchronize, ActionKind::kUpdate})
+    actions.push_back({stages.front()->index, 0, kind});
+  const std::optional<Role> role = planner.Run(actions);
+  CHECK(role.has_value());
+  return FindKept(*role, planner.noted());
+}
+
+void CheckOffloadedLayers(const Training& training, const std::vector<Stage>& stages,
+                          const Place& place) {
+  if (training.offloaded_layers == 0) return;
+  for (const Stage& stage : stages) {
+    const auto layers = std::count_if(stage.units.begin(), stage.units.end(),
+                                      [](const Unit& unit) { return unit.layer >= 0; });
+    if (layers > training.offloaded_layers) continue;
+    throw Error(place,
+                fmt::format("the activations of {} layers are offloaded, but stage {} has {}; "
+                            "expected fewer than it has, since the way back through the last "
+                            "one follows at once",
+                            training.offloaded_layers, stage.index, layers));
+  }
+}
+
 void CheckRecomputedLayers(const Training& training, const StagePlaces& places,
                            const Place& place) {
   const size_t found = training.recomputed_layers.size();
@@ -234,6 +268,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
   const std::vector<Stage> stages =
       CutIntoStages(step.network, pipeline.units_of_stage, places, place);
   CheckRecomputedLayers(training, places, place);
+  CheckOffloadedLayers(training, stages, place);
   CheckActions(actions, places, network.micro_batches, place);
   const bool recomputes = training.recomputation == Recomputation::kFull;
   for (const Action& action : actions) {
@@ -260,6 +295,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
     const auto first = static_cast<uint32_t>(schedule.roles.size());
     const uint32_t kinds = differ ? ExpertRanks(step.strategy) : 1;
     for (step.expert_rank = 0; step.expert_rank < kinds; ++step.expert_rank) {
+      if (training.offloaded_layers > 0) step.offloaded = KeptBy(step, own, communicators, place);
       schedule.roles.push_back(PlanRole(step, own, actions_of_rank[rank], of_block, places.copies,
                                         &communicators, place));
       if (differ) schedule.roles.back().name += fmt::format(", experts {}", step.expert_rank);

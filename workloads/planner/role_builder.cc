@@ -112,6 +112,24 @@ OpId RoleBuilder::AddMessage(std::string name, Work message, StreamId stream, Is
   return id;
 }
 
+OpId RoleBuilder::AddHostCopy(std::string name, const Collective& copy, StreamId stream, OpId since,
+                              const std::vector<BufferId>& reads,
+                              const std::vector<BufferId>& writes) {
+  Op op;
+  op.name = std::move(name);
+  op.stream = stream;
+  op.work = copy;
+  op.reads = reads;
+  op.writes = writes;
+  std::vector<uint32_t> waits;
+  if (since.IsSet()) waits.push_back(since.index());
+  return Add(std::move(op), waits);
+}
+
+OpId RoleBuilder::LastCompute() const {
+  return last_[kComputeStream] ? OpId(*last_[kComputeStream]) : OpId();
+}
+
 OpId RoleBuilder::AddCommunication(Op op, const std::vector<BufferId>& reads,
                                    const std::vector<BufferId>& writes) {
   op.reads = reads;

@@ -65,6 +65,15 @@ class RoleBuilder {
   OpId AddMessage(std::string name, Work message, StreamId stream, Issue issue,
                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
 
+  // A copy to or from the host by the copy engines: begins after `since` and what its buffers need,
+  // and nothing waits for it but what needs them.
+  OpId AddHostCopy(std::string name, const Collective& copy, StreamId stream, OpId since,
+                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+  // The next compute op waits for it.
+  void Await(OpId op) { pending_.push_back(op.index()); }
+  // Of the first compute stream; not set if there is none.
+  OpId LastCompute() const;
+
   // What has been written so far.
   const Role& role() const { return role_; }
   // The last ops and buffers are a body that is repeated. What comes next is planned as if its last

@@ -159,6 +159,9 @@ void RolePlanner::Do(const Action& action, bool makes_last_gradients) {
     parameters_.Update();
   } else {
     planner.Do(action);
+    if (!notes_slots_ || action.kind != ActionKind::kForward) return;
+    const auto noted = planner.NotedSlots(action.micro_batch);
+    noted_.insert(noted_.end(), noted.begin(), noted.end());
   }
 }
 

@@ -28,6 +28,9 @@ class RolePlanner {
   // once.
   std::optional<Role> Run(const std::vector<Action>& actions,
                           const std::optional<PeriodicActions>& period = std::nullopt);
+  // What slots named after each forward pass.
+  const std::vector<std::pair<StateSlot, BufferId>>& noted() const { return noted_; }
+  void set_notes_slots() { notes_slots_ = true; }
 
  private:
   // By actions, which of the rank's stages are gathered before them and summed after them.
@@ -61,6 +64,8 @@ class RolePlanner {
   Plan plan_;
   MessageStreams streams_;
   std::vector<StagePlanner> stages_;
+  bool notes_slots_ = false;
+  std::vector<std::pair<StateSlot, BufferId>> noted_;
 };
 
 }  // namespace rehearse

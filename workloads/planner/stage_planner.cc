@@ -33,6 +33,13 @@ NodesOfStage::NodesOfStage(const Network& network, const Stage& stage) {
   for (uint32_t node = stage.node_begin(); node < stage.node_end(); ++node) add(node);
 }
 
+std::vector<uint32_t> NodesOfStage::All() const {
+  std::vector<uint32_t> nodes;
+  for (uint32_t node = 0; node < numbers_.size(); ++node)
+    if (Has(node)) nodes.push_back(node);
+  return nodes;
+}
+
 StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan,
                            MessageStreams* streams)
     : step_(step),
@@ -41,7 +48,9 @@ StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan
       plan_(*plan),
       builder_(plan->builder),
       parameters_(plan->parameters),
-      streams_(*streams) {}
+      streams_(*streams) {
+  for (const Unit& unit : stage.units) layers_ += unit.layer >= 0 ? 1 : 0;
+}
 
 // ---- blocks that repeat -------------------------------------------------------------------------
 
@@ -64,6 +73,10 @@ bool StagePlanner::HoldsOnlyFrom(uint32_t first_buffer) const {
       }
       for (const auto& [node, operands] : chunk.put_off) {
         if (is_old(operands.x.buffer) || is_old(operands.dy.buffer)) return false;
+      }
+      for (const auto& layer : chunk.on_host.arrays) {
+        for (const auto& [device, host] : layer)
+          if (is_old(device) || is_old(host)) return false;
       }
     }
   }
@@ -153,6 +166,7 @@ void StagePlanner::EndForward(uint32_t micro_batch) {
 void StagePlanner::RecomputeAll() {
   CHECK(Recomputes());
   plan_.prefetch_end = stage_.matrix_end();
+  for (size_t i = stage_.units.size(); i-- > 0;) ReturnOfAllChunks(stage_.units[i]);
   for (const Unit& unit : stage_.units) {
     if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
   }
@@ -160,10 +174,15 @@ void StagePlanner::RecomputeAll() {
 }
 
 bool StagePlanner::ComputesAgain(const Unit& unit) const {
-  if (unit.layer < 0) return false;
-  uint32_t before = 0;  // layers of the stage
+  const std::optional<uint32_t> layer = LayerOfStage(unit);
+  return layer && step_.training.ComputesAgain(stage_.index, *layer);
+}
+
+std::optional<uint32_t> StagePlanner::LayerOfStage(const Unit& unit) const {
+  if (unit.layer < 0) return std::nullopt;
+  uint32_t before = 0;
   for (const Unit& other : stage_.units) before += other.layer >= 0 && other.layer < unit.layer;
-  return step_.training.ComputesAgain(stage_.index, before);
+  return before;
 }
 
 // Recomputes what selective recomputation dropped, before the way back through the layer. A product
@@ -193,6 +212,7 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
     for (size_t i = stage_.units.size(); i-- > 0;) {
       const Unit& unit = stage_.units[i];
       plan_.prefetch_end = unit.matrix_end;
+      ReturnOfAllChunks(unit);
       if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
       Backward(VisitsOf(unit));
     }
@@ -201,6 +221,7 @@ void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
     for (size_t i = stage_.units.size(); i-- > 0;) {
       const Unit& unit = stage_.units[i];
       plan_.prefetch_end = unit.matrix_end;
+      ReturnOfAllChunks(unit);
       RecomputeOps(unit);
       Backward(VisitsOf(unit));
     }
@@ -238,6 +259,7 @@ void StagePlanner::EndBackward(uint32_t micro_batch) {
   for (ChunkState& chunk : current_->chunks) {
     chunk.nodes.clear();
     chunk.gradients.clear();
+    chunk.on_host = ActivationsOnHost();
   }
 }
 
@@ -285,6 +307,7 @@ void StagePlanner::AddBackwardSteps(const Action& action, std::vector<Step>* ste
   for (size_t i = stage_.units.size(); i-- > 0;) {
     const Unit& unit = stage_.units[i];
     const uint32_t end = Recomputes() || recomputes_ops ? unit.matrix_end : stage_.matrix_end();
+    if (OffloadedLayers() > 0) add(end, [this, &unit] { ReturnOfAllChunks(unit); });
     if (recomputes_ops) add(end, [this, &unit] { RecomputeOps(unit); });
     std::vector<Visit> visits = VisitsOf(unit);
     if (Recomputes() && ComputesAgain(unit)) {
@@ -347,6 +370,7 @@ void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
     RuleOf(step_.network.nodes[visit.node].kind).forward(plan_, visit.node);
     if (phase == Phase::kForward && visit.node + 1 == visit.unit->end) {
       parameters_.ReleaseAfterForward(visit.unit->first_matrix, visit.unit->matrix_end);
+      OffloadAfter(*visit.unit);
     }
   });
 }
@@ -354,6 +378,7 @@ void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
 // The visits are those of the way there, in reverse order.
 void StagePlanner::Backward(const std::vector<Visit>& visits) {
   TakeTurns(Phase::kBackward, {visits.rbegin(), visits.rend()}, [&](const Visit& visit) {
+    ReturnBefore(*visit.unit);
     std::optional<Tensor>& gradient = plan_.Gradient(visit.node);
     RuleOf(step_.network.nodes[visit.node].kind)
         .input_gradient(plan_, visit.node, gradient.value_or(Tensor()));
@@ -372,6 +397,115 @@ bool StagePlanner::EndsTurn(uint32_t node, size_t first_op) const {
     has_computed = has_computed || computes;
   }
   return false;
+}
+
+// ---- offload ------------------------------------------------------------------------------------
+
+std::vector<std::pair<StateSlot, BufferId>> StagePlanner::NotedSlots(uint32_t micro_batch) {
+  ChunkState& chunk = micro_batches_.at(micro_batch).chunks.front();
+  std::vector<std::pair<StateSlot, BufferId>> noted;
+  for (const StateSlot& slot : SlotsOf(nodes_->All(), &chunk))
+    noted.emplace_back(slot, *BufferAt(slot, &chunk));
+  return noted;
+}
+
+uint32_t StagePlanner::OffloadedLayers() const {
+  return step_.offloaded.empty() ? 0 : step_.training.offloaded_layers;
+}
+
+// The unit's last forward op has just been planned: copies whose window ends here go to the host.
+void StagePlanner::OffloadAfter(const Unit& unit) {
+  const std::optional<uint32_t> layer = LayerOfStage(unit);
+  const uint32_t offloaded = OffloadedLayers();
+  if (!layer || offloaded == 0) return;
+  ActivationsOnHost& on_host = plan_.chunk->on_host;
+  const auto next = static_cast<uint32_t>(on_host.arrays.size());
+  if (*layer == 0) on_host.may_begin = builder_.LastCompute();
+  if (next == offloaded || EndOfWindow(layers_, offloaded, next) != *layer) return;
+  const auto is_next = [&](const Unit& other) { return LayerOfStage(other) == next; };
+  const auto own = std::find_if(stage_.units.begin(), stage_.units.end(), is_next);
+  auto& arrays = on_host.arrays.emplace_back();
+  std::vector<BufferId> device;
+  const auto kept = step_.offloaded.find(own->layer);
+  if (kept != step_.offloaded.end()) {
+    for (const KeptArray& array : kept->second) {
+      const auto names_one = [&](const StateSlot& slot) {
+        const BufferId* const named = BufferAt(slot, plan_.chunk);
+        return named != nullptr && named->IsSet();
+      };
+      // Not there if only a neighbour on the same rank names it.
+      const auto slot = std::find_if(array.begin(), array.end(), names_one);
+      if (slot == array.end()) continue;
+      const BufferId named = *BufferAt(*slot, plan_.chunk);
+      const std::optional<View>& view = builder_.BufferOf(named).view;
+      device.push_back(view ? view->of : named);
+    }
+  }
+  if (!device.empty()) {
+    const Tag tag = builder_.tag();
+    SetPhase(Phase::kForward, own->layer);
+    const std::vector<BufferId> host = builder_.CopyToHost("offload", device, on_host.may_begin);
+    builder_.set_tag(tag);
+    builder_.Await(builder_.LastOp());
+    for (size_t i = 0; i < host.size(); ++i) arrays.emplace_back(device[i], host[i]);
+  }
+  on_host.may_begin = builder_.LastCompute();
+}
+
+void StagePlanner::ReturnOfAllChunks(const Unit& unit) {
+  if (OffloadedLayers() == 0 || unit.layer < 0) return;
+  SetPhase(Phase::kBackward, unit.layer);
+  ForEachChunk([&] { ReturnBefore(unit); });
+}
+
+// The way back through the unit comes next: copies whose window begins here return.
+void StagePlanner::ReturnBefore(const Unit& unit) {
+  const std::optional<uint32_t> layer = LayerOfStage(unit);
+  const uint32_t offloaded = OffloadedLayers();
+  if (!layer || offloaded == 0) return;
+  ActivationsOnHost& on_host = plan_.chunk->on_host;
+  if (on_host.next <= *layer) return;  // it has been here
+  on_host.next = *layer;
+  CHECK_EQ(on_host.arrays.size(), offloaded);
+  const uint32_t away = offloaded - on_host.returned;
+  const bool begins = away > 0 && EndOfWindow(layers_, offloaded, away - 1) == *layer;
+  if (on_host.returning.IsSet() && (begins || *layer == 0)) {
+    builder_.Await(on_host.returning);
+    on_host.returning = OpId();
+  }
+  if (!begins) return;
+  ++on_host.returned;
+  const auto& arrays = on_host.arrays[away - 1];
+  if (arrays.empty()) return;
+  std::vector<BufferId> host;
+  std::map<uint32_t, BufferId> back;  // by where they lay
+  for (const auto& [device, on_host_copy] : arrays) host.push_back(on_host_copy);
+  const std::vector<BufferId> device =
+      builder_.CopyFromHost("return", host, builder_.LastCompute());
+  on_host.returning = builder_.LastOp();
+  for (size_t i = 0; i < device.size(); ++i) back.emplace(arrays[i].first.index(), device[i]);
+  const auto is_own = [&](const Unit& other) { return LayerOfStage(other) == away - 1; };
+  const auto own = std::find_if(stage_.units.begin(), stage_.units.end(), is_own);
+  std::map<uint32_t, BufferId> views;  // by the old one
+  for (const KeptArray& array : step_.offloaded.at(own->layer)) {
+    for (const StateSlot& slot : array) {
+      BufferId* const named = BufferAt(slot, plan_.chunk);
+      if (named == nullptr || !named->IsSet()) continue;
+      Buffer old = builder_.BufferOf(*named);
+      const auto found = back.find(old.view ? old.view->of.index() : named->index());
+      if (found == back.end()) continue;
+      if (!old.view) {
+        *named = found->second;
+        continue;
+      }
+      BufferId& view = views[named->index()];
+      if (!view.IsSet()) {
+        old.view->of = found->second;
+        view = builder_.AddBuffer(std::move(old));
+      }
+      *named = view;
+    }
+  }
 }
 
 // ---- micro-batches ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "workloads/planner/actions.h"
+#include "workloads/planner/offload.h"
 #include "workloads/planner/plan.h"
 #include "workloads/planner/stages.h"
 
@@ -41,7 +42,8 @@ struct StepSetup {
   // Ranks begin to gather and to sum the parameters and gradients of whole stages, all at the same
   // time.
   bool aligns_data_traffic = false;
-  uint32_t expert_rank = 0;  // which share of the experts the planned ranks have
+  uint32_t expert_rank = 0;     // which share of the experts the planned ranks have
+  KeptOfLayers offloaded = {};  // by the planned ranks, of the layers that offload anything
 };
 
 // The streams of a role's messages, made when they are first asked for. A rank that sends to two
@@ -76,6 +78,9 @@ class StagePlanner {
   using Step = std::function<void()>;
   std::vector<Step> StepsOf(const Action& action);
 
+  // What the slots of a micro-batch under way name, of its first chunk.
+  std::vector<std::pair<StateSlot, BufferId>> NotedSlots(uint32_t micro_batch);
+
   // ---- for blocks that repeat: the micro-batches under way ----
   std::vector<uint32_t> UnderWay() const;
   bool HasNone() const { return micro_batches_.empty(); }
@@ -97,6 +102,12 @@ class StagePlanner {
   };
 
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
+  // The place of the unit among the stage's layers; nothing if it is no layer.
+  std::optional<uint32_t> LayerOfStage(const Unit& unit) const;
+  uint32_t OffloadedLayers() const;
+  void OffloadAfter(const Unit& unit);
+  void ReturnBefore(const Unit& unit);
+  void ReturnOfAllChunks(const Unit& unit);
   // Whether the unit is a layer that is fully recomputed.
   bool ComputesAgain(const Unit& unit) const;
   void RecomputeOps(const Unit& unit);
@@ -130,6 +141,7 @@ class StagePlanner {
   const StepSetup& step_;
   const Stage& stage_;
   std::unique_ptr<const NodesOfStage> nodes_;
+  uint32_t layers_ = 0;
   Plan& plan_;
   PlanBuilder& builder_;
   Parameters& parameters_;

@@ -98,6 +98,14 @@ CommunicatorId StepCommunicators::Named(const std::vector<uint32_t>& axes,
   return it->second;
 }
 
+CommunicatorId StepCommunicators::OfHost() {
+  constexpr const char* kName = "host";
+  const CommunicatorId next(static_cast<uint32_t>(communicators_.size()));
+  const auto [it, is_new] = named_.emplace(kName, next);
+  if (is_new) communicators_.push_back(Communicator::Strided(kName, {}, {{whole_.size(), 1}}));
+  return it->second;
+}
+
 CommunicatorId StepCommunicators::Pairs(uint32_t rank, uint32_t other) {
   CHECK_LT(rank, other);
   CHECK_LT(other, pipeline_ranks_);

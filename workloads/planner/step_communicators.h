@@ -41,6 +41,8 @@ class StepCommunicators {
   // Member p of a group is on rank p of the pipeline.
   CommunicatorId OfValues() const;
   CommunicatorId OfGradients() const;
+  // Each rank alone with its host.
+  CommunicatorId OfHost();
   // Pairs each rank of one mesh with its counterpart on another, `rank` being the lower one.
   CommunicatorId Pairs(uint32_t rank, uint32_t other);
 
