@@ -48,7 +48,7 @@ bool IsSuitable(const Scenario& scenario, const GroupMemory* memory) {
   return network.layers >= kManyLayers && network.micro_batches <= kFewMicroBatches &&
          network.nodes.size() * network.micro_batches * workload->strategy.chunks <= kMostVisits &&
          training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
-         training.precise_layers == 0 && !network.draws_experts &&
+         !training.offloaded_optimizer && training.precise_layers == 0 && !network.draws_experts &&
          (memory != nullptr || !Router(cluster, scenario.routing).IsHashed());
 }
 

@@ -40,9 +40,14 @@ void ReadProducts(const JsonReader& reader, Training* training) {
         .Expected("false, or \"products\" to be fp8, fp8-current or fp8-blockwise");
 }
 
-void ReadRecomputed(const JsonReader& reader, Training* training) {
+void ReadOffloaded(const JsonReader& reader, Training* training) {
   if (reader.Has("offloaded_layers"))
     training->offloaded_layers = reader.At("offloaded_layers").Whole<uint32_t>();
+  if (reader.Has("offloaded_optimizer"))
+    training->offloaded_optimizer = reader.At("offloaded_optimizer").Bool();
+}
+
+void ReadRecomputed(const JsonReader& reader, Training* training) {
   if (reader.Has("recomputed_layers")) {
     const JsonReader layers = reader.At("recomputed_layers");
     if (training->recomputation != Recomputation::kFull)
@@ -75,6 +80,7 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
                                       Recomputation::kFull};
   training.recomputation = kModes[reader.At("recomputation").Choice()];
   ReadRecomputed(reader, &training);
+  ReadOffloaded(reader, &training);
   constexpr DType kPrecisions[] = {DType::kBf16, DType::kFp32};
   training.precision = kPrecisions[reader.At("precision").Choice()];
   constexpr DType kGradients[] = {DType::kFp32, DType::kBf16};
@@ -290,6 +296,10 @@ const ObjectShape& TrainingShape() {
         "so many of each stage's first layers keep their activations on the host, copied over PCIe "
         "beside the kernels; fewer than the stage has",
         "12"},
+       {"offloaded_optimizer", TrueFalse(), Default("false"),
+        "the optimizer's state is on the host but for the update: it leaves beside the forward "
+        "pass and returns while gradients are summed",
+        "true"},
        {"attention", OneOf(AttentionKernelNames()), Default("\"fused\""),
         "which kernel; fused: what the device's software usually runs; unfused: stores a score for "
         "each pair of tokens and each head",

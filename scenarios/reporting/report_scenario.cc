@@ -117,13 +117,16 @@ struct RoleMemory {
 };
 
 // When activations and buffers come and go on a rank, by the times of its spans: from the beginning
-// of the first op that touches one to the end of the last.
+// of the first op that touches one to the end of the last. Optimizer state that is on the host for a
+// time counts as a buffer.
 MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& timeline,
                     uint32_t rank) {
   const auto spans = timeline.SpansOf(rank);
   struct Life {
     Time begin = Time(Time::kBeyond - 1);
     Time end;
+    std::optional<Time> left;  // copied to the host, and back from there
+    std::optional<Time> returned;
   };
   const WrittenOut& all = memory.all;
   std::vector<Life> lives(all.buffer_count());
@@ -138,6 +141,11 @@ MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& 
         Life& life = lives[all.RootOf(all.NumberOf(buffer, copy))];
         life.begin = std::min(life.begin, span.begin);
         life.end = std::max(life.end, span.end);
+        if (!IsHostCopy(op.work)) continue;
+        if (touched == &op.reads)
+          life.left = span.end;
+        else
+          life.returned = span.begin;
       }
     }
   });
@@ -147,8 +155,18 @@ MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& 
     double buffers = 0;
   };
   std::vector<Change> changes;
+  double kept_optimizer = 0;
+  double offloaded = 0;
   for (uint32_t i = 0; i < lives.size(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
+    if (buffer.kind == BufferKind::kOptimizer && !buffer.on_host) {
+      const double bytes = buffer.bytes.value();
+      const bool is_away = lives[i].left && lives[i].returned;
+      (is_away ? offloaded : kept_optimizer) += bytes;
+      if (!is_away) continue;
+      changes.push_back({*lives[i].left, 0, -bytes});
+      changes.push_back({*lives[i].returned, 0, bytes});
+    }
     if (lives[i].begin > lives[i].end || buffer.bytes == Bytes(0) || buffer.on_host) continue;
     const double bytes = buffer.bytes.value();
     if (buffer.kind == BufferKind::kActivation) {
@@ -162,8 +180,11 @@ MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& 
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Change& a, const Change& b) { return a.at < b.at; });
   const MemoryUse& use = memory.use;
-  MemoryCurve curve{
-      rank, use.parameters.value(), use.gradients.value(), use.optimizer.value(), {{Time(), 0, 0}}};
+  MemoryCurve curve{rank,
+                    use.parameters.value(),
+                    use.gradients.value(),
+                    kept_optimizer,
+                    {{Time(), 0, offloaded}}};
   curve.points.reserve(changes.size() + 1);
   for (const Change& change : changes) {
     MemoryAt next = curve.points.back();

@@ -1,6 +1,8 @@
 #include "sim/schedule/memory.h"
 
 #include <algorithm>
+#include <optional>
+#include <variant>
 
 #include "sim/base/error.h"
 #include "sim/schedule/repeats.h"
@@ -14,7 +16,16 @@ constexpr size_t kNever = static_cast<size_t>(-1);
 struct Life {
   size_t first = kNever;
   size_t last = 0;
+  size_t to_host = kNever;  // copied to the host, and back from there
+  size_t from_host = kNever;
+
+  bool IsAwayForATime() const { return to_host < from_host && from_host != kNever; }
 };
+
+std::optional<CollectiveKind> KindOf(const Op& op) {
+  const auto* collective = std::get_if<Collective>(&op.work);
+  return collective != nullptr ? std::optional(collective->kind) : std::nullopt;
+}
 
 MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
   std::vector<Life> lives(all.buffer_count());
@@ -27,6 +38,10 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
         Life& life = lives[all.RootOf(all.NumberOf(buffer, copy))];
         life.first = std::min(life.first, position);
         life.last = position;
+        if (touched == &op.reads && KindOf(op) == CollectiveKind::kToHost)
+          life.to_host = std::min(life.to_host, position);
+        if (touched == &op.writes && KindOf(op) == CollectiveKind::kFromHost)
+          life.from_host = position;
       }
     }
     ++position;
@@ -58,6 +73,9 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
         break;
       case BufferKind::kOptimizer:
         kept.optimizer += buffer.bytes;
+        if (!lives[i].IsAwayForATime()) break;
+        changes.lost[lives[i].to_host].optimizer += buffer.bytes;
+        changes.gained[lives[i].from_host].optimizer += buffer.bytes;
         break;
       case BufferKind::kActivation:
         if (lives[i].first == kNever) break;
@@ -84,19 +102,25 @@ MemoryUse MemoryOf(const Role& role) {
       ChangesOf(role, WrittenOut(role, FewerCopies(role, kCopiesThatShowAll)));
   MemoryUse use = changes.kept;
   MemoryChange now;
+  now.optimizer = use.optimizer;
   now.host = use.host;
   for (size_t op = 0; op < changes.gained.size(); ++op) {
-    now.activations += changes.gained[op].activations;
-    now.buffers += changes.gained[op].buffers;
-    now.host += changes.gained[op].host;
+    const MemoryChange& gained = changes.gained[op];
+    now.optimizer += gained.optimizer;
+    now.activations += gained.activations;
+    now.buffers += gained.buffers;
+    now.host += gained.host;
     use.host = std::max(use.host, now.host);
-    if (now.activations + now.buffers > use.activations + use.buffers) {
+    if (now.OnDevice() > use.optimizer + use.activations + use.buffers) {
+      use.optimizer = now.optimizer;
       use.activations = now.activations;
       use.buffers = now.buffers;
     }
-    now.activations -= changes.lost[op].activations;
-    now.buffers -= changes.lost[op].buffers;
-    now.host -= changes.lost[op].host;
+    const MemoryChange& lost = changes.lost[op];
+    now.optimizer -= lost.optimizer;
+    now.activations -= lost.activations;
+    now.buffers -= lost.buffers;
+    now.host -= lost.host;
   }
   return use;
 }

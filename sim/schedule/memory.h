@@ -10,33 +10,37 @@ namespace rehearse {
 struct MemoryUse {
   Bytes parameters;
   Bytes gradients;
-  Bytes optimizer;
-  Bytes activations;  // when activations + buffers are largest
-  Bytes buffers;      // at the same moment
+  Bytes optimizer;    // when optimizer + activations + buffers are largest
+  Bytes activations;  // at the same moment
+  Bytes buffers;      // likewise
   Bytes host;         // of the host, at its own largest
 
   // Of the device.
   Bytes Total() const { return parameters + gradients + optimizer + activations + buffers; }
 };
 
-// Activations and buffers that begin or cease to live.
+// What begins or ceases to live.
 struct MemoryChange {
+  Bytes optimizer;
   Bytes activations;
   Bytes buffers;
   Bytes host;
+
+  Bytes OnDevice() const { return optimizer + activations + buffers; }
 };
 
 // By op of a role without repeats: what begins to live with it, and ceases to live after it.
 struct MemoryChanges {
-  MemoryUse kept;  // parameters, gradients and optimizer state, which live all the time
+  MemoryUse kept;  // what lives when the step begins
   std::vector<MemoryChange> gained;
   std::vector<MemoryChange> lost;
 };
 MemoryChanges MemoryChangesOf(const Role& role);
 
-// Parameters, gradients and optimizer state are all counted; an activation or buffer lives from the
-// first to the last op (in list order) that touches it or a view of it. A buffer that no op touches
-// is not counted.
+// Parameters, gradients and optimizer state are all counted, except state that an op copies to the
+// host: it does not live until another brings it back. An activation or buffer lives from the first
+// to the last op (in list order) that touches it or a view of it. A buffer that no op touches is
+// not counted.
 MemoryUse MemoryOf(const Role& role);
 // The memory of the role with the largest total.
 MemoryUse MemoryOfFullestRank(const Schedule& schedule);

@@ -92,8 +92,10 @@ std::optional<MemoryUse> MemoryOfLonger(const Role& role, const std::vector<Stre
         before[op].buffers + changes.gained[op].buffers - changes.lost[op].buffers;
   }
   const auto gain = [&](uint32_t from, uint32_t to) {
-    return MemoryChange{before[to].activations - before[from].activations,
-                        before[to].buffers - before[from].buffers};
+    MemoryChange change;
+    change.activations = before[to].activations - before[from].activations;
+    change.buffers = before[to].buffers - before[from].buffers;
+    return change;
   };
   MemoryUse use = changes.kept;
   MemoryChange in_addition;

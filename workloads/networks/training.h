@@ -63,6 +63,9 @@ struct Training {
   // So many of each stage's first layers keep their activations on the host
   // (workloads/planner/offload.h).
   uint32_t offloaded_layers = 0;
+  // The optimizer's state is on the host but for the update: it leaves beside the forward pass, and
+  // returns while gradients are summed (Megatron-LM's --offload-optimizer-states).
+  bool offloaded_optimizer = false;
   // Which attention core. All except an unfused one never store their scores (FlashAttention). An
   // unfused one stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes
   // per token and head in bf16, unless recomputed.

@@ -201,11 +201,21 @@ void Parameters::SumGradient(uint32_t index, Issue issue) {
 
 // ---- after the backward pass --------------------------------------------------------------------
 
+void Parameters::BeginStep() {
+  if (!training_.offloaded_optimizer) return;
+  const Tag tag = plan_.tag();
+  plan_.set_tag({Phase::kUpdate, -1, 0});
+  state_on_host_ = plan_.CopyToHost("offload optimizer", {optimizer_state_}, OpId()).front();
+  plan_.set_tag(tag);
+}
+
 // Gradients of matrices are all-reduced (in fp32 unless said otherwise) over all axes that split
 // the batch and do not share them (stage 1: reduce-scattered over the axis that shares the
 // optimizer's state), those of vectors over every axis that splits their rows.
 void Parameters::Synchronize() {
   plan_.set_tag({Phase::kSynchronize, -1, 0});
+  if (training_.offloaded_optimizer)
+    plan_.ReturnFromHost("return optimizer", state_on_host_, optimizer_state_, plan_.LastCompute());
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     if (!IsOwner(index) || strategy_.asynchronous_data_gradient) continue;
     if (matrices_[index].bucket != kNone) continue;

@@ -77,6 +77,8 @@ class Parameters {
   void set_goes_backward(bool goes_backward) { goes_backward_ = goes_backward; }
   // Whether the chunk of the micro-batch that comes next is the last one to use a gathered matrix.
   void set_is_last_chunk(bool is_last_chunk) { is_last_chunk_ = is_last_chunk; }
+  // The state that the optimizer left on the device goes to the host, if that is where it waits.
+  void BeginStep();
   // Does what the action has put off: sums that are awaited only at its end.
   void FinishGradients();
 
@@ -246,6 +248,7 @@ class Parameters {
   std::map<std::pair<uint64_t, uint64_t>, BufferId>
       blocks_;  // blocks that several matrices share, by size
   BufferId optimizer_state_;
+  BufferId state_on_host_;         // if it is offloaded
   double update_elements_ = 0;     // of all parameters that this rank updates
   double vector_elements_ = 0;     // those of vectors among them
   std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group

@@ -273,36 +273,51 @@ OpId PlanBuilder::AddReceive(std::string name, BufferId number, CommunicatorId c
 
 std::vector<BufferId> PlanBuilder::CopyToHost(const std::string& name,
                                               const std::vector<BufferId>& buffers, OpId since) {
-  return CopyOverHost(CollectiveKind::kToHost, name, buffers, since);
+  const std::vector<BufferId> copies = MakeCopies(buffers, /*on_host=*/true);
+  AddHostCopy(CollectiveKind::kToHost, name, buffers, copies, since);
+  return copies;
 }
 
 std::vector<BufferId> PlanBuilder::CopyFromHost(const std::string& name,
                                                 const std::vector<BufferId>& buffers, OpId since) {
-  return CopyOverHost(CollectiveKind::kFromHost, name, buffers, since);
+  const std::vector<BufferId> copies = MakeCopies(buffers, /*on_host=*/false);
+  AddHostCopy(CollectiveKind::kFromHost, name, buffers, copies, since);
+  return copies;
 }
 
-std::vector<BufferId> PlanBuilder::CopyOverHost(CollectiveKind kind, const std::string& name,
-                                                const std::vector<BufferId>& buffers, OpId since) {
-  const bool stores = kind == CollectiveKind::kToHost;
+void PlanBuilder::ReturnFromHost(const std::string& name, BufferId on_host, BufferId buffer,
+                                 OpId since) {
+  AddHostCopy(CollectiveKind::kFromHost, name, {on_host}, {buffer}, since);
+}
+
+std::vector<BufferId> PlanBuilder::MakeCopies(const std::vector<BufferId>& buffers, bool on_host) {
+  std::vector<BufferId> copies;
+  for (const BufferId id : buffers) {
+    Buffer own = BufferOf(id);
+    CHECK(!own.view && own.on_host != on_host);
+    own.on_host = on_host;
+    if (on_host) own.name += ", on the host";
+    copies.push_back(builder_.AddBuffer(std::move(own)));
+  }
+  return copies;
+}
+
+void PlanBuilder::AddHostCopy(CollectiveKind kind, const std::string& name,
+                              const std::vector<BufferId>& from, const std::vector<BufferId>& to,
+                              OpId since) {
   Collective copy;
   copy.kind = kind;
   copy.communicator = communicators_.OfHost();
   copy.algorithm = UsualAlgorithm(kind);
-  std::vector<BufferId> copies;
-  for (const BufferId id : buffers) {
-    Buffer own = BufferOf(id);
-    CHECK(!own.view && own.on_host != stores);
-    copy.bytes += own.bytes;
-    copy.dtype = own.dtype;
-    own.on_host = stores;
-    if (stores) own.name += ", on the host";
-    copies.push_back(builder_.AddBuffer(std::move(own)));
+  for (const BufferId id : from) {
+    copy.bytes += BufferOf(id).bytes;
+    copy.dtype = BufferOf(id).dtype;
   }
   StreamId& stream = copy_streams_[kind];
-  if (!stream.IsSet()) stream = AddStream(stores ? "to host" : "from host");
-  CountLaunches(static_cast<uint32_t>(buffers.size()));
-  builder_.AddHostCopy(name, copy, stream, since, buffers, copies);
-  return copies;
+  if (!stream.IsSet())
+    stream = AddStream(kind == CollectiveKind::kToHost ? "to host" : "from host");
+  CountLaunches(static_cast<uint32_t>(from.size()));
+  builder_.AddHostCopy(name, copy, stream, since, from, to);
 }
 
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,

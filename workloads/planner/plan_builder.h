@@ -130,6 +130,8 @@ class PlanBuilder {
                                    OpId since);
   std::vector<BufferId> CopyFromHost(const std::string& name, const std::vector<BufferId>& buffers,
                                      OpId since);
+  // Back to where it was.
+  void ReturnFromHost(const std::string& name, BufferId on_host, BufferId buffer, OpId since);
   void Await(OpId op) { builder_.Await(op); }
   OpId LastCompute() const { return builder_.LastCompute(); }
   OpId LastOp() const { return OpId(static_cast<uint32_t>(role().ops.size() - 1)); }
@@ -154,8 +156,9 @@ class PlanBuilder {
   void CountLaunches(uint32_t launches);
   SequenceOrder OrderOf(uint64_t rows, const Layout& layout) const;
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
-  std::vector<BufferId> CopyOverHost(CollectiveKind kind, const std::string& name,
-                                     const std::vector<BufferId>& buffers, OpId since);
+  std::vector<BufferId> MakeCopies(const std::vector<BufferId>& buffers, bool on_host);
+  void AddHostCopy(CollectiveKind kind, const std::string& name, const std::vector<BufferId>& from,
+                   const std::vector<BufferId>& to, OpId since);
   BufferId MakePieces(const Tensor& tensor, uint64_t rows, uint64_t columns);
   BufferId Contiguous(const Tensor& tensor);
   Compute MemoryWork(Kernel kernel, double bytes) const;

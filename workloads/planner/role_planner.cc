@@ -53,6 +53,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
     if (MakesWeightGradients(actions[i])) last_gradients[actions[i].stage] = i;
   }
   DataTraffic traffic = DataTrafficOf(actions);
+  parameters_.BeginStep();
   std::vector<Mark> marks;  // where blocks begin
   std::optional<Repeat> repeat;
   for (uint32_t i = 0; i < actions.size(); ++i) {
