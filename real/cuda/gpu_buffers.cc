@@ -1,6 +1,7 @@
 #include "real/cuda/gpu_buffers.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -77,9 +78,13 @@ void GpuBuffers::Write(CudaStream stream, BufferId buffer,
     for (uint64_t i = begin; i < end; ++i)
       Store(to.storage, stored.data(), i, static_cast<float>(values[i]));
   });
+  const bool on_host = IsOnHost(plan_.memories[plan_.buffers[buffer.index()].memory]);
   ForEachRun(to, [&](uint64_t row, uint64_t bytes, char* data) {
-    cuda_.MemcpyAsync(data, stored.data() + row * row_bytes, bytes, CopyKind::kHostToDevice,
-                      stream);
+    const char* const from = stored.data() + row * row_bytes;
+    if (on_host)
+      std::memcpy(data, from, bytes);
+    else
+      cuda_.MemcpyAsync(data, from, bytes, CopyKind::kHostToDevice, stream);
   });
   cuda_.StreamSynchronize(stream);
 }
@@ -88,9 +93,13 @@ std::vector<double> GpuBuffers::Read(CudaStream stream, BufferId buffer) const {
   const GpuOperand from = OperandOf(plan_, addresses_, buffer, 0);
   const uint64_t row_bytes = from.columns * SizeOf(from.storage);
   std::vector<char> stored(from.rows * row_bytes);
+  const bool on_host = IsOnHost(plan_.memories[plan_.buffers[buffer.index()].memory]);
   ForEachRun(from, [&](uint64_t row, uint64_t bytes, const char* data) {
-    cuda_.MemcpyAsync(stored.data() + row * row_bytes, data, bytes, CopyKind::kDeviceToHost,
-                      stream);
+    char* const to = stored.data() + row * row_bytes;
+    if (on_host)
+      std::memcpy(to, data, bytes);
+    else
+      cuda_.MemcpyAsync(to, data, bytes, CopyKind::kDeviceToHost, stream);
   });
   cuda_.StreamSynchronize(stream);
   std::vector<double> values(from.rows * from.columns);
@@ -106,6 +115,11 @@ void GpuBuffers::Fill(CudaStream stream, BufferId buffer, double value) const {
   const uint64_t own = plan_.buffers[buffer.index()].elements();
   const uint64_t all = plan_.memories[memory].elements;
   char* data = static_cast<char*>(addresses_.memories[memory]);
+  const bool on_host = IsOnHost(plan_.memories[memory]);
+  if (value == 0 && on_host) {
+    std::memset(data, 0, all * SizeOf(storage));
+    return;
+  }
   if (value == 0) {
     cuda_.MemsetAsync(data, 0, all * SizeOf(storage), stream);
     cuda_.StreamSynchronize(stream);
@@ -116,10 +130,14 @@ void GpuBuffers::Fill(CudaStream stream, BufferId buffer, double value) const {
   for (uint64_t i = 0; i < own; ++i) {
     Store(storage, stored.data(), i, static_cast<float>(value));
   }
-  CopyToGpu(cuda_, stream, data, stored.data(), stored.size());
+  if (on_host)
+    std::memcpy(data, stored.data(), stored.size());
+  else
+    CopyToGpu(cuda_, stream, data, stored.data(), stored.size());
 }
 
 void GpuBuffers::ClearAll(CudaStream stream) const {
+  if (host_bytes_ > 0) std::memset(host_.get(), 0, host_bytes_);
   cuda_.MemsetAsync(memory_.get(), 0, bytes_, stream);
   cuda_.StreamSynchronize(stream);
 }

@@ -1,0 +1,121 @@
+#include "workloads/planner/offload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+#include "sim/schedule/memory.h"
+#include "workloads/networks/decoder_network.h"
+#include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_megatron.h"
+#include "workloads/strategies/strategy_zero.h"
+
+namespace rehearse {
+namespace offload_test {
+
+// Every layer leaves before the last one ends and after it has begun; windows are equal to a layer
+// and the longer ones come first.
+TEST(OffloadTest, WindowsCoverTheLayersEvenly) {
+  for (uint32_t layers = 2; layers <= 40; ++layers) {
+    for (uint32_t offloaded = 1; offloaded < layers; ++offloaded) {
+      uint32_t before = 0;  // layers of the windows so far
+      uint32_t longest = layers;
+      for (uint32_t i = 0; i < offloaded; ++i) {
+        const uint32_t end = EndOfWindow(layers, offloaded, i);
+        const uint32_t length = end + 1 - before;
+        EXPECT_GT(end, i);
+        EXPECT_GE(length, layers / offloaded);
+        EXPECT_LE(length, longest);
+        longest = length;
+        before = end + 1;
+      }
+      EXPECT_EQ(before, layers);
+    }
+  }
+}
+
+Training TrainingOf(Recomputation recomputation) {
+  Training training;
+  training.batch = 2;
+  training.sequence = 64;
+  training.recomputation = recomputation;
+  return training;
+}
+
+GptModel Model() {
+  GptModel model;
+  model.name = "small";
+  model.layers = 8;
+  model.hidden = 64;
+  model.heads = 4;
+  model.vocabulary = 128;
+  return model;
+}
+
+MemoryUse UseOf(const Training& training) {
+  const Network network = MakeDecoder(Model(), training);
+  return MemoryOfFullestRank(
+      PlanStep(network, training, MakeMegatron({.tensor = 1, .data = 1}, network)));
+}
+
+// What n layers keep is on the host when the way back begins, layer by layer the same amount; the
+// device has that much less.
+TEST(OffloadTest, MemoryGoesFromTheDeviceToTheHost) {
+  for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+    Training training = TrainingOf(recomputation);
+    const MemoryUse none = UseOf(training);
+    EXPECT_EQ(none.host, Bytes(0));
+    double of_layer = 0;
+    for (uint32_t n = 1; n < 8; ++n) {
+      training.offloaded_layers = n;
+      const MemoryUse use = UseOf(training);
+      if (n == 1) of_layer = use.host.value();
+      EXPECT_GT(of_layer, 0);
+      EXPECT_DOUBLE_EQ(use.host.value(), n * of_layer);
+      const double freed =
+          (none.activations + none.buffers - use.activations - use.buffers).value();
+      // The last ones that leave do so at the end of the last layer, as the fullest moment begins,
+      // or return when it ends.
+      EXPECT_LE(freed, n * of_layer);
+      EXPECT_GE(freed, (n - 2.0) * of_layer);
+    }
+  }
+  // Of a fully recomputed layer, only its input: batch x sequence x hidden in bf16.
+  Training training = TrainingOf(Recomputation::kFull);
+  training.offloaded_layers = 1;
+  EXPECT_DOUBLE_EQ(UseOf(training).host.value(), 2.0 * 64 * 64 * 2);
+}
+
+// 12 bytes a parameter are away while activations are largest, and back for the update.
+TEST(OffloadTest, OptimizerStateIsAwayWhileActivationsAreLargest) {
+  Training training = TrainingOf(Recomputation::kNone);
+  training.batch = 64;
+  const MemoryUse kept = UseOf(training);
+  training.offloaded_optimizer = true;
+  const MemoryUse away = UseOf(training);
+  EXPECT_GT(kept.optimizer, Bytes(0));
+  EXPECT_EQ(away.host, kept.optimizer);
+  EXPECT_EQ(away.optimizer, Bytes(0));
+  EXPECT_EQ(away.activations, kept.activations);
+  // With few activations the update is the fullest moment.
+  training = TrainingOf(Recomputation::kFull);
+  training.batch = 1;
+  training.sequence = 4;
+  training.offloaded_optimizer = true;
+  EXPECT_EQ(UseOf(training).optimizer, away.host);
+}
+
+TEST(OffloadTest, TheLastLayerOfAStageStays) {
+  Training training = TrainingOf(Recomputation::kNone);
+  training.offloaded_layers = 8;
+  try {
+    UseOf(training);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(
+                                  "the activations of 8 layers are offloaded, but stage 0 has 8"));
+  }
+}
+
+}  // namespace offload_test
+}  // namespace rehearse
