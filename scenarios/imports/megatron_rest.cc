@@ -254,8 +254,7 @@ struct NotCarried {
 constexpr NotCarried kNotCarried[] = {
     {"add-qkv-bias", "biases of queries, keys and values are left out"},
     {"attention-sink-k", "attention has no sinks"},
-    {"cpu-offloading", "nothing is offloaded to the host's memory"},
-    {"cpu-offloading-num-layers", "nothing is offloaded to the host's memory"},
+    {"cpu-offloading-weights", "weights stay on the devices"},
     {"cpu-optimizer", "the optimizer runs on the devices"},
     {"curriculum-learning", "sequences have their full length"},
     {"curriculum-learning-legacy", "sequences have their full length"},
@@ -264,7 +263,7 @@ constexpr NotCarried kNotCarried[] = {
     {"distribute-saved-activations", "each rank keeps whole activations"},
     {"enable-hyper-connections", "there is one residual stream"},
     {"experimental-attention-variant", "attention is the standard one"},
-    {"fine-grained-activation-offloading", "nothing is offloaded to the host's memory"},
+    {"fine-grained-activation-offloading", "modules are not offloaded one by one"},
     {"fp32-residual-connection", "residuals have 16 bits"},
     {"heterogeneous-layers-config-path", "all layers are alike"},
     {"hierarchical-context-parallel-sizes", "the ranks of a sequence form one ring"},

@@ -92,6 +92,18 @@ void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft) {
   }
 }
 
+void SetOffloaded(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names layers = {"cpu-offloading-num-layers"};
+  const ArgumentList::Names states = {"offload-optimizer-states"};
+  const int64_t count = arguments.WholeOr(layers, 0, 10000, 0);
+  arguments.Switch({"cpu-offloading"});  // on if layers are given
+  if (count > 0)
+    draft.Set("/training/offloaded_layers", static_cast<uint32_t>(count),
+              arguments.OriginOf(layers));
+  if (arguments.Switch(states))
+    draft.Set("/training/offloaded_optimizer", true, arguments.OriginOf(states));
+}
+
 // ---- arithmetic and kernels ---------------------------------------------------------------------
 
 void SetNarrowProducts(ArgumentList& arguments, ScenarioDraft& draft) {
@@ -198,6 +210,7 @@ void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun
 void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   SetBatch(arguments, draft, run);
   SetRecomputation(arguments, draft);
+  SetOffloaded(arguments, draft);
   SetPrecision(arguments, draft);
   SetAttention(arguments, draft, *run);
   SetKernels(arguments, draft, *run);

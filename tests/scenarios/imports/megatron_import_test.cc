@@ -280,6 +280,9 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                     "--recompute-num-layers 4 --pipeline-model-parallel-size 2")
                   .text,
               HasSubstr("\"recomputed_layers\""));
+  EXPECT_THAT(
+      Small("--bf16 --cpu-offloading-num-layers 3 --offload-optimizer-states").text,
+      AllOf(HasSubstr("\"offloaded_layers\": 3"), HasSubstr("\"offloaded_optimizer\": true")));
   EXPECT_THAT(Small("--bf16 --activations-checkpoint-method uniform").text,
               AllOf(HasSubstr("megatron-lm-2021"), HasSubstr("\"full\"")));
   EXPECT_THAT(Small("--bf16 --use-megatron-fsdp --data-parallel-sharding-strategy "

@@ -154,6 +154,47 @@ TEST(ScheduleCheckTest, AGroupOfOneNeedsNobody) {
   EXPECT_NO_THROW(CheckSchedule(schedule));
 }
 
+Schedule OneHostCopy(CollectiveKind kind) {
+  Schedule schedule;
+  schedule.communicators.push_back(Communicator::Strided("host", {}, {{2, 1}}));
+  AddRole(schedule, "gpu");
+  schedule.role_of_rank = {0, 0};
+  Role& role = schedule.roles[0];
+  role.buffers = {{.name = "x"}, {.name = "x on the host", .on_host = true}};
+  Collective copy;
+  copy.kind = kind;
+  copy.communicator = CommunicatorId(0);
+  copy.bytes = Bytes(8);
+  AddOp(role, "copy", kSide, copy);
+  const bool stores = kind == CollectiveKind::kToHost;
+  role.ops[0].reads = {BufferId(stores ? 0 : 1)};
+  role.ops[0].writes = {BufferId(stores ? 1 : 0)};
+  return schedule;
+}
+
+TEST(ScheduleCheckTest, HostCopiesGoBetweenADeviceAndItsHost) {
+  for (const CollectiveKind kind : {CollectiveKind::kToHost, CollectiveKind::kFromHost}) {
+    EXPECT_NO_THROW(CheckSchedule(OneHostCopy(kind)));
+    Schedule wrong_way = OneHostCopy(kind);
+    std::swap(wrong_way.roles[0].ops[0].reads, wrong_way.roles[0].ops[0].writes);
+    EXPECT_THAT(
+        [&] { CheckSchedule(wrong_way); },
+        ThrowsMessage<Error>(HasSubstr(kind == CollectiveKind::kToHost
+                                           ? "reads buffer \"x on the host\", expected one "
+                                             "on the device"
+                                           : "reads buffer \"x\", expected one on the host")));
+    Schedule pair = OneHostCopy(kind);
+    pair.communicators[0] = Communicator::Strided("pair", {{2, 1}}, {});
+    EXPECT_THAT([&] { CheckSchedule(pair); },
+                ThrowsMessage<Error>(HasSubstr("in groups of 2, expected of one")));
+  }
+  Schedule computes = OneHostCopy(CollectiveKind::kToHost);
+  AddOp(computes.roles[0], "kernel", kMain, Compute{});
+  computes.roles[0].ops.back().reads = {BufferId(1)};
+  EXPECT_THAT([&] { CheckSchedule(computes); },
+              ThrowsMessage<Error>(HasSubstr("which is on the host: only host copies reach it")));
+}
+
 TEST(ScheduleCheckTest, APipelineOfSendsAndReceivesFinishes) {
   Schedule schedule = TwoRanks();
   for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
