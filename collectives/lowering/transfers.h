@@ -1,7 +1,8 @@
 // Which transfers a schedule can cause on a cluster, before any bytes are known.
 //
-// A *site* is where ranks meet: a group of a communicator for one kind of collective, a sender and a
-// receiver, or one rank and its host. Sites of one group that go the same way share its transfers, whatever the bytes.
+// A *site* is where ranks meet: a group of a communicator for one kind of collective, a sender and
+// a receiver, or one rank and its host. Sites of one group that go the same way share its
+// transfers, whatever the bytes.
 // Rings (for all-reduce, all-gather and reduce-scatter) have one transfer per channel (a whole
 // ring, coupled) or, step by step, one per edge of each channel. Any other plan has one per round
 // of each part or, step by step, one per message (collectives/lowering/rounds.h). Lowering turns an

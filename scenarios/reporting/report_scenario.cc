@@ -117,8 +117,8 @@ struct RoleMemory {
 };
 
 // When activations and buffers come and go on a rank, by the times of its spans: from the beginning
-// of the first op that touches one to the end of the last. Optimizer state that is on the host for a
-// time counts as a buffer.
+// of the first op that touches one to the end of the last. Optimizer state that is on the host for
+// a time counts as a buffer.
 MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& timeline,
                     uint32_t rank) {
   const auto spans = timeline.SpansOf(rank);

@@ -124,7 +124,7 @@ class PlanBuilder {
   // for it but its buffer.
   OpId AddSend(std::string name, BufferId number, CommunicatorId communicator, uint32_t rank);
   OpId AddReceive(std::string name, BufferId number, CommunicatorId communicator, uint32_t rank);
-  // Copies buffers to new ones on the host, or back from there, and returns the new ones. The copies
+  // Copies buffers to new ones on the host, or back from there, and returns the new ones. They
   // begin after `since`, and nothing waits for them but what needs the buffers.
   std::vector<BufferId> CopyToHost(const std::string& name, const std::vector<BufferId>& buffers,
                                    OpId since);
