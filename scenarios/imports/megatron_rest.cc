@@ -275,7 +275,6 @@ constexpr NotCarried kNotCarried[] = {
     {"nccl-ub", "buffers are the standard ones"},
     {"offload-optimizer", "the optimizer runs on the devices"},
     {"optimizer-cpu-offload", "the optimizer runs on the devices"},
-    {"overlap-moe-expert-parallel-comm", "tokens are waited for, except during a shared expert"},
     {"overlap-param-gather-with-optimizer-step", "gathers begin only when the optimizer is done"},
     {"reset-attention-mask", "tokens see all tokens before them, even of other documents"},
     {"spec", "layers are the standard ones"},

@@ -185,7 +185,16 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
   const uint64_t a_rank = VirtualStages(arguments, run);
   const bool overlaps = arguments.Unless({"no-overlap-p2p-communication"}, "overlap-p2p-comm");
   arguments.Has({"overlap-p2p-communication"});
-  if (run.stages.value == 1) return;
+  const ArgumentList::Names pair_names = {"overlap-moe-expert-parallel-comm"};
+  const bool pairs = arguments.Switch(pair_names);
+  if (run.stages.value == 1) {
+    if (!pairs || run.micro_batches == 1) return;
+    draft.Set("/pipeline", nlohmann::ordered_json::object(), arguments.OriginOf(pair_names));
+    draft.Set("/pipeline/stages", 1);
+    draft.Set("/pipeline/schedule", "1f1b");
+    draft.Set("/pipeline/pair_passes", true, arguments.OriginOf(pair_names));
+    return;
+  }
   if (run.stages.value * a_rank > kMostPipelineParts / run.micro_batches) {
     draft.Fail(run.stages.from,
                fmt::format("{} stages x {} micro-batches, expected at most {} together",
@@ -198,6 +207,9 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
     draft.Set("/pipeline/virtual", a_rank);
     if (!overlaps) draft.Set("/pipeline/batch_messages", true);
   }
+  if (pairs && a_rank == 1)
+    arguments.Fail(pair_names, "Megatron-LM needs virtual stages for it where there are stages");
+  if (pairs) draft.Set("/pipeline/pair_passes", true, arguments.OriginOf(pair_names));
   SetStages(arguments, draft, run, run.stages.value * a_rank);
 }
 

@@ -235,7 +235,8 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
     const StageTimes times = reader.Has("times")
                                  ? ReadTimes(reader.At("times"), KeptForWeights(network, training))
                                  : TimesByFlops(network, training);
-    order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place());
+    order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place(),
+                    reader.At("pair_passes").Bool());
   }
   pipeline.places = std::move(order.places);
   pipeline.actions = std::move(order.actions);

@@ -85,16 +85,19 @@ void CheckNumbers(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
 }  // namespace
 
 PipelineOrder OrderOf(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
-                      uint32_t micro_batches, const StageTimes& times, const Place& place) {
+                      uint32_t micro_batches, const StageTimes& times, const Place& place,
+                      bool pairs_passes) {
   CheckNumbers(schedule, ranks, a_rank, micro_batches, place);
   const StagePlaces one = OneStageARank(ranks);
   switch (schedule) {
     case PipelineSchedule::kGPipe:
       return {one, GPipe(ranks, micro_batches)};
     case PipelineSchedule::kOneForwardOneBackward:
-      return {one, OneForwardOneBackward(ranks, micro_batches)};
+      return {one, pairs_passes ? OneForwardOneBackwardInPairs(ranks, micro_batches)
+                                : OneForwardOneBackward(ranks, micro_batches)};
     case PipelineSchedule::kInterleaved:
-      return {Looped(ranks, a_rank), Interleaved(ranks, a_rank, micro_batches)};
+      return {Looped(ranks, a_rank), pairs_passes ? InterleavedInPairs(ranks, a_rank, micro_batches)
+                                                  : Interleaved(ranks, a_rank, micro_batches)};
     case PipelineSchedule::kBreadthFirst:
       return {Looped(ranks, a_rank), BreadthFirst(ranks, a_rank, micro_batches)};
     case PipelineSchedule::kZeroBubbleH1:

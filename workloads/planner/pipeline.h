@@ -63,13 +63,17 @@ struct PipelineScheduleFacts {
 const std::vector<PipelineScheduleFacts>& PipelineSchedules();
 
 // Places and actions of `ranks` with `a_rank` stages each. Throws Error at `place` if the order
-// does not work with so many ranks, stages or micro-batches.
+// does not work with so many ranks, stages or micro-batches. If passes go in pairs, ranks of 1F1B and
+// of interleaved 1F1B take one more forward pass before the first pair, so that the two of each pair
+// are independent (NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py,
+// combined_1f1b.py).
 struct PipelineOrder {
   StagePlaces places;
   std::vector<Action> actions;
 };
 PipelineOrder OrderOf(PipelineSchedule schedule, uint32_t ranks, uint32_t a_rank,
-                      uint32_t micro_batches, const StageTimes& times, const Place& place = {});
+                      uint32_t micro_batches, const StageTimes& times, const Place& place = {},
+                      bool pairs_passes = false);
 
 // F, B and W of one stage in flops, with `stages` equal ones: the times that an order by times uses
 // if none are given. A recomputed layer adds its forward pass to B.

@@ -53,11 +53,14 @@ std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches) {
   return BreadthFirst(stages, 1, micro_batches);
 }
 
-std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches) {
+namespace {
+
+std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches,
+                                          uint32_t more_ahead) {
   ActionList list;
   for (uint32_t stage = 0; stage < stages; ++stage) {
     list.BeginStage(stage);
-    const uint32_t ahead = std::min(stages - stage - 1, micro_batches);
+    const uint32_t ahead = std::min(stages - stage - 1 + more_ahead, micro_batches);
     for (uint32_t index = 0; index < ahead; ++index) list.Add(Kind::kForward, index);
     for (uint32_t index = 0; index < micro_batches; ++index) {
       if (index + ahead < micro_batches) list.Add(Kind::kForward, index + ahead);
@@ -66,6 +69,16 @@ std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batche
     list.EndStage();
   }
   return list.Take();
+}
+
+}  // namespace
+
+std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches) {
+  return OneForwardOneBackward(stages, micro_batches, 0);
+}
+
+std::vector<Action> OneForwardOneBackwardInPairs(uint32_t stages, uint32_t micro_batches) {
+  return OneForwardOneBackward(stages, micro_batches, 1);
 }
 
 std::vector<Action> ZeroBubbleH1(uint32_t stages, uint32_t micro_batches) {
@@ -88,7 +101,10 @@ std::vector<Action> ZeroBubbleH1(uint32_t stages, uint32_t micro_batches) {
   return list.Take();
 }
 
-std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches) {
+namespace {
+
+std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches,
+                                uint32_t more_ahead) {
   CHECK_GE(a_rank, 2u);
   CHECK_EQ(micro_batches % ranks, 0u);
   ActionList list;
@@ -102,7 +118,7 @@ std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_
       const uint32_t micro_batch = pass / (ranks * a_rank) * ranks + pass % ranks;
       list.AddOf(own * ranks + rank, kind, micro_batch);
     };
-    const uint32_t usual = (ranks - rank - 1) * 2 + (a_rank - 1) * ranks;
+    const uint32_t usual = (ranks - rank - 1) * 2 + (a_rank - 1) * ranks + more_ahead;
     const uint32_t ahead = std::min(usual, passes);
     for (uint32_t pass = 0; pass < ahead; ++pass) add(Kind::kForward, pass);
     for (uint32_t pass = 0; pass < passes; ++pass) {
@@ -112,6 +128,16 @@ std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_
     list.EndStage();
   }
   return list.Take();
+}
+
+}  // namespace
+
+std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches) {
+  return Interleaved(ranks, a_rank, micro_batches, 0);
+}
+
+std::vector<Action> InterleavedInPairs(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches) {
+  return Interleaved(ranks, a_rank, micro_batches, 1);
 }
 
 std::vector<Action> BreadthFirst(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches) {

@@ -24,6 +24,9 @@ std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches);
 // Stage s keeps at most p-s micro-batches: it takes one back before it takes the next (Narayanan et
 // al. 2021, PipeDream-Flush). Takes as long as GPipe.
 std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches);
+// With one more forward pass at first: then the two passes of each pair are of different
+// micro-batches, on the last rank too.
+std::vector<Action> OneForwardOneBackwardInPairs(uint32_t stages, uint32_t micro_batches);
 
 // The same with separate weight gradients, those of stage s put off by s micro-batches, so that
 // every stage keeps equally many (Qi et al. 2023, ZB-H1, arXiv 2401.10241): the last stages fill
@@ -55,6 +58,8 @@ std::vector<Action> ZeroBubbleH2(uint32_t stages, uint32_t micro_batches);
 // 2.2; Megatron-LM). A rank idles for (p-1)·(F + B + W)/a_rank, with F, B, W of all its stages.
 // `micro_batches` is a multiple of p. On Looped(ranks, a_rank).
 std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches);
+// With one more forward pass at first, as above.
+std::vector<Action> InterleavedInPairs(uint32_t ranks, uint32_t a_rank, uint32_t micro_batches);
 
 // All micro-batches through one stage of a rank before the next (Lamy-Poirier 2023, arXiv
 // 2211.05953). Takes as long, and keeps all of them. With one stage per rank it is GPipe. On

@@ -280,6 +280,10 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                     "--recompute-num-layers 4 --pipeline-model-parallel-size 2")
                   .text,
               HasSubstr("\"recomputed_layers\""));
+  EXPECT_THAT(Small("--bf16 --pipeline-model-parallel-size 2 "
+                    "--num-virtual-stages-per-pipeline-rank 2 --overlap-moe-expert-parallel-comm")
+                  .text,
+              HasSubstr("\"pair_passes\": true"));
   EXPECT_THAT(
       Small("--bf16 --cpu-offloading-num-layers 3 --offload-optimizer-states").text,
       AllOf(HasSubstr("\"offloaded_layers\": 3"), HasSubstr("\"offloaded_optimizer\": true")));

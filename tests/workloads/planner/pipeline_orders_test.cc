@@ -380,5 +380,29 @@ TEST(PipelineOrdersTest, BubbleRatesAreThoseThatZeroBubblesAuthorsComputed) {
   }
 }
 
+// Where passes go in pairs, a forward pass never comes before the backward pass of its own
+// micro-batch, on no rank.
+TEST(PipelineOrdersTest, PairsAreOfTwoMicroBatches) {
+  for (const uint32_t ranks : {1u, 2u, 4u}) {
+    for (const uint32_t a_rank : {1u, 2u, 3u}) {
+      const PipelineSchedule schedule =
+          a_rank == 1 ? PipelineSchedule::kOneForwardOneBackward : PipelineSchedule::kInterleaved;
+      const PipelineOrder order = OrderOf(schedule, ranks, a_rank, 12, {}, {}, true);
+      CheckActions(order.actions, order.places, 12);
+      for (uint32_t rank = 0; rank < ranks; ++rank) {
+        const std::vector<Action> own = OfRank(order.actions, order.places, rank);
+        uint32_t pairs = 0;
+        for (size_t i = 0; i + 1 < own.size(); ++i) {
+          if (own[i].kind != ActionKind::kForward || own[i + 1].kind != ActionKind::kBackward)
+            continue;
+          ++pairs;
+          EXPECT_NE(own[i].micro_batch, own[i + 1].micro_batch) << ranks << " " << a_rank;
+        }
+        EXPECT_GT(pairs, 0u);
+      }
+    }
+  }
+}
+
 }  // namespace pipeline_orders_test
 }  // namespace rehearse
