@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/lowering/trial.h"
+#include "scenarios/readers/collective_pins.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 
@@ -106,12 +107,27 @@ AxonnBandwidths MeasuredBandwidths(const Scenario& scenario) {
   return table;
 }
 
-// α and β of rings, fitted as in section 3.2 of the paper: all groups at the same time, from 64 KiB
-// to 64 MiB.
-AlphaBeta FitRings(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
+// An all-reduce as the scenario runs those of any axis.
+Trial AllReduceTrial(const Scenario& scenario) {
   Trial trial;
-  trial.groups = std::move(groups);
   trial.routing = scenario.routing;
+  trial.nccl = scenario.lowering.nccl;
+  trial.algorithm = "auto";
+  trial.protocol = "auto";
+  for (const CollectivePin& pin : scenario.jobs.front().collective_pins) {
+    if (!Fits(pin, trial.kind, "")) continue;
+    trial.algorithm = pin.algorithm;
+    trial.protocol = pin.protocol;
+  }
+  return trial;
+}
+
+// α and β by section 3.2 of the paper, from all-reduces of 64 KiB to 64 MiB. The paper times one
+// collective at a time, by NCCL; so its formula does not know that the groups of a layout share the
+// NICs of a machine.
+AlphaBeta FitAllReduce(const Scenario& scenario, std::vector<uint32_t> ranks) {
+  Trial trial = AllReduceTrial(scenario);
+  trial.groups = {std::move(ranks)};
   Router router(*scenario.cluster, scenario.routing);
   std::vector<AlphaBetaSample> samples;
   constexpr uint64_t kLeast = uint64_t{1} << 16;
@@ -131,15 +147,14 @@ SbpNetwork MeasuredNetwork(const Scenario& scenario) {
   if (own > 1) {
     std::vector<uint32_t> ranks(own);
     std::iota(ranks.begin(), ranks.end(), 0u);
-    network.inside = FitRings(scenario, {ranks});
+    network.inside = FitAllReduce(scenario, std::move(ranks));
   }
   const uint32_t nodes = cluster.device_count() / own;
   constexpr uint32_t kMostNodes = 16;
   if (nodes > 1) {
-    std::vector<std::vector<uint32_t>> groups(own);
-    for (uint32_t node = 0; node < std::min(nodes, kMostNodes); ++node)
-      for (uint32_t rank = 0; rank < own; ++rank) groups[rank].push_back(node * own + rank);
-    network.between = FitRings(scenario, groups);
+    std::vector<uint32_t> ranks(own * std::min(nodes, kMostNodes));
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    network.between = FitAllReduce(scenario, std::move(ranks));
   }
   return network;
 }
@@ -293,10 +308,15 @@ AutoddlInput PaperModels::AutoddlInputOf(const Scenario& scenario) {
     Refuse(scenario, "AutoDDL's model is for the strategy \"sbp\" by numbers");
   AutoddlInput input;
   {
+    const Trial trial = AllReduceTrial(scenario);
+    const std::string key = fmt::format("{} {} {} {}", trial.algorithm, trial.protocol,
+                                        Name(trial.nccl.version), trial.nccl.nvls);
     const std::lock_guard lock(mutex_);
-    Machine& known = MachineOf(scenario);
-    if (!known.network) known.network = MeasuredNetwork(scenario);
-    input.network = *known.network;
+    Machine& machine = MachineOf(scenario);
+    auto known = machine.networks.find(key);
+    if (known == machine.networks.end())
+      known = machine.networks.emplace(key, MeasuredNetwork(scenario)).first;
+    input.network = known->second;
   }
   input.network.element = SizeOf(workload.training.precision);
   const Network& network = workload.network;
@@ -338,8 +358,8 @@ PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
                       {"all-reduces of dW", autoddl.gradient}};
   prediction.total = autoddl.Total();
   prediction.source =
-      "AutoDDL, arXiv 2301.06813, Table 2 and section 4; alpha and beta: rings on the simulated "
-      "machine";
+      "AutoDDL, arXiv 2301.06813, Table 2 and section 4; alpha and beta: all-reduces on the "
+      "simulated machine";
   return prediction;
 }
 

@@ -3,8 +3,9 @@
 // by numbers.
 //
 // They need bandwidths, which their authors measured. Perlmutter's come from AxoNN's table; for any
-// other machine they are measured on the simulated one as the authors did: rings alone, all groups
-// of a node, or of two nodes, at the same time.
+// other machine they are measured on the simulated one as the authors did: AxoNN's in rings, all
+// groups of a node, or of two nodes, at the same time; AutoDDL's in all-reduces of a node's ranks,
+// and of all ranks of several nodes, as the scenario's library runs them.
 #pragma once
 
 #include <map>
@@ -79,7 +80,7 @@ class PaperModels {
     std::shared_ptr<const Cluster> cluster;  // kept, so that its address stays its own
     std::optional<AxonnBandwidths> axonn;
     std::map<uint32_t, CommunicationMatrix> matrices;  // by number of devices
-    std::optional<SbpNetwork> network;
+    std::map<std::string, SbpNetwork> networks;        // by how all-reduces run
   };
   Machine& MachineOf(const Scenario& scenario);
   PaperPrediction Axonn(const Scenario& scenario, bool is_aware);
