@@ -204,7 +204,7 @@ AxonnInput PaperModels::AxonnInputOf(const Scenario& scenario, bool is_aware) {
   RefuseStages(scenario, "AxoNN's");
   const Workload& workload = WorkloadOf(scenario);
   if (!FourDSizes(workload)) Refuse(scenario, "AxoNN's model is for the strategy \"4d\"");
-  AxonnInput input{AxonnProducts(workload.network), workload.training, {}};
+  AxonnInput input{AxonnProducts(*workload.network), workload.training, {}};
   if (is_aware) {
     const std::lock_guard lock(mutex_);
     Machine& machine = MachineOf(scenario);
@@ -255,7 +255,7 @@ AtpInput PaperModels::AtpInputOf(const Scenario& scenario) {
   RefuseStages(scenario, "ATP's");
   const Workload& workload = WorkloadOf(scenario);
   if (!AtpSizes(workload)) Refuse(scenario, "ATP's model is for the strategy \"atp\"");
-  const Network& network = workload.network;
+  const Network& network = *workload.network;
   const auto qkv =
       std::find_if(network.matrices.begin(), network.matrices.end(),
                    [](const NetworkMatrix& matrix) { return matrix.role == MatrixRole::kQkv; });
@@ -319,7 +319,7 @@ AutoddlInput PaperModels::AutoddlInputOf(const Scenario& scenario) {
     input.network = known->second;
   }
   input.network.element = SizeOf(workload.training.precision);
-  const Network& network = workload.network;
+  const Network& network = *workload.network;
   for (const NetworkNode& node : network.nodes) {
     if (node.kind != NodeKind::kProduct || !node.matrix) continue;
     const NetworkMatrix& matrix = network.matrices[*node.matrix];

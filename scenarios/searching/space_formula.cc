@@ -428,10 +428,10 @@ std::unique_ptr<SpaceFormula::Group> SpaceFormula::Made(const JsonDocument& docu
     case PaperModel::kAutoddl: {
       const auto nodes = SizeIn(ValueAt(document.value(), "strategy.nodes"));
       const auto gpus = SizeIn(ValueAt(document.value(), "strategy.gpus"));
-      const std::vector<std::string> products = ProductsIn(workload.network);
+      const std::vector<std::string> products = ProductsIn(*workload.network);
       if (!nodes || !gpus || products.empty()) return nullptr;
       return std::make_unique<Group>(
-          AutoddlFormula(models_.AutoddlInputOf(scenario), workload.network, products, placements_,
+          AutoddlFormula(models_.AutoddlInputOf(scenario), *workload.network, products, placements_,
                          *nodes, *gpus),
           std::move(constraints));
     }

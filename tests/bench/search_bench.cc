@@ -96,5 +96,25 @@ BENCHMARK_CAPTURE(SearchByFormula, autoddl_mlp_descent, "search-mlp-piz-daint",
                   {"search.evaluations=100000"})
     ->Unit(benchmark::kMillisecond);
 
+// Every grid of AxoNN's that fits, simulated; a new search each time, as the command has it.
+void SearchBySimulation(benchmark::State& state, const std::vector<std::string>& changes) {
+  const JsonDocument document = Shipped("search-gpt40b-perlmutter", changes);
+  size_t simulated = 0;
+  while (state.KeepRunning()) {
+    const Search search = ReadSearch(document);
+    simulated = RunSearch(search, {.threads = 1}).simulated;
+  }
+  Count(state, simulated);
+}
+BENCHMARK_CAPTURE(SearchBySimulation, gpt20b_on_64,
+                  {"search.decide=simulation", "model.preset=gpt-20b"})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(SearchBySimulation, gpt40b_on_64, {"search.decide=simulation"})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(SearchBySimulation, gpt80b_on_1024,
+                  {"search.decide=simulation", "model.preset=gpt-80b", "cluster.nodes=256",
+                   "training.batch=1024", "strategy.data=16"})
+    ->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace rehearse
