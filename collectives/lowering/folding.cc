@@ -22,7 +22,7 @@ Colour JoinNumber(Colour a, double b) { return Join(a, std::bit_cast<uint64_t>(b
 // are a hash; they are few compared with the objects, so the table stays in the cache.
 class ColourNumbers {
  public:
-  ColourNumbers() : slots_(1024) {}
+  ColourNumbers() : slots_(128) {}
 
   uint32_t Of(Colour colour) {
     Slot& slot = Find(colour);

@@ -5,7 +5,7 @@
 // A finished point is known by a hash of what its scenarios say, of every file that was read for
 // them (clusters, calibrations, schedules) and of the build of Rehearse. So no result that is out
 // of date is used, and what studies and searches have in common is simulated once. Machines are
-// read once (scenarios/readers/cluster_cache.h), and so are groups of their ranks
+// read once (scenarios/readers/reader_cache.h), and so are groups of their ranks
 // (scenarios/playing/group_memories.h). An Engine may be used from several threads; what it returns
 // does not depend on their number.
 #pragma once
@@ -17,7 +17,7 @@
 
 #include "scenarios/evaluating/changes.h"
 #include "scenarios/playing/group_memories.h"
-#include "scenarios/readers/cluster_cache.h"
+#include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
@@ -91,7 +91,7 @@ class Engine {
   bool Find(const EvaluationKey& key, Evaluation* evaluation) const;
 
   const EngineOptions options_;
-  ClusterCache clusters_;
+  ReaderCache clusters_;
   GroupMemories memories_;
 };
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/lowering/trial.h"
+#include "scenarios/readers/collective_pins.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
-#include "workloads/cost_models/atp_model.h"
 
 namespace rehearse {
 namespace {
@@ -107,12 +107,27 @@ AxonnBandwidths MeasuredBandwidths(const Scenario& scenario) {
   return table;
 }
 
-// α and β of rings, fitted as in section 3.2 of the paper: all groups at the same time, from 64 KiB
-// to 64 MiB.
-AlphaBeta FitRings(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
+// An all-reduce as the scenario runs those of any axis.
+Trial AllReduceTrial(const Scenario& scenario) {
   Trial trial;
-  trial.groups = std::move(groups);
   trial.routing = scenario.routing;
+  trial.nccl = scenario.lowering.nccl;
+  trial.algorithm = "auto";
+  trial.protocol = "auto";
+  for (const CollectivePin& pin : scenario.jobs.front().collective_pins) {
+    if (!Fits(pin, trial.kind, "")) continue;
+    trial.algorithm = pin.algorithm;
+    trial.protocol = pin.protocol;
+  }
+  return trial;
+}
+
+// α and β by section 3.2 of the paper, from all-reduces of 64 KiB to 64 MiB. The paper times one
+// collective at a time, by NCCL; so its formula does not know that the groups of a layout share the
+// NICs of a machine.
+AlphaBeta FitAllReduce(const Scenario& scenario, std::vector<uint32_t> ranks) {
+  Trial trial = AllReduceTrial(scenario);
+  trial.groups = {std::move(ranks)};
   Router router(*scenario.cluster, scenario.routing);
   std::vector<AlphaBetaSample> samples;
   constexpr uint64_t kLeast = uint64_t{1} << 16;
@@ -132,26 +147,21 @@ SbpNetwork MeasuredNetwork(const Scenario& scenario) {
   if (own > 1) {
     std::vector<uint32_t> ranks(own);
     std::iota(ranks.begin(), ranks.end(), 0u);
-    network.inside = FitRings(scenario, {ranks});
+    network.inside = FitAllReduce(scenario, std::move(ranks));
   }
   const uint32_t nodes = cluster.device_count() / own;
   constexpr uint32_t kMostNodes = 16;
   if (nodes > 1) {
-    std::vector<std::vector<uint32_t>> groups(own);
-    for (uint32_t node = 0; node < std::min(nodes, kMostNodes); ++node)
-      for (uint32_t rank = 0; rank < own; ++rank) groups[rank].push_back(node * own + rank);
-    network.between = FitRings(scenario, groups);
+    std::vector<uint32_t> ranks(own * std::min(nodes, kMostNodes));
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    network.between = FitAllReduce(scenario, std::move(ranks));
   }
   return network;
 }
 
-Seconds Sum(const std::vector<std::pair<std::string, Seconds>>& terms) {
-  Seconds sum;
-  for (const auto& [name, seconds] : terms) sum += seconds;
-  return sum;
-}
+}  // namespace
 
-SbpChoice ReadChoice(const json& placement) {
+SbpChoice ReadSbpChoice(const json& placement) {
   SbpFactor factors[3];
   for (size_t i = 0; i < 3; ++i) {
     const json& part = placement[i];
@@ -160,8 +170,6 @@ SbpChoice ReadChoice(const json& placement) {
   }
   return {factors[0], factors[1], factors[2]};
 }
-
-}  // namespace
 
 std::optional<PaperModel> PaperModels::ModelOf(const Scenario& scenario) {
   const Workload& workload = WorkloadOf(scenario);
@@ -192,18 +200,11 @@ PaperPrediction PaperModels::Predict(PaperModel model, const Scenario& scenario)
   CHECK(false);
 }
 
-PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
+AxonnInput PaperModels::AxonnInputOf(const Scenario& scenario, bool is_aware) {
   RefuseStages(scenario, "AxoNN's");
   const Workload& workload = WorkloadOf(scenario);
-  const auto sizes = FourDSizes(workload);
-  if (!sizes) Refuse(scenario, "AxoNN's model is for the strategy \"4d\"");
-  FourDOptions options;
-  options.column = (*sizes)[0];
-  options.row = (*sizes)[1];
-  options.depth = (*sizes)[2];
-  options.data = (*sizes)[3];
-
-  AxonnBandwidths bandwidths;
+  if (!FourDSizes(workload)) Refuse(scenario, "AxoNN's model is for the strategy \"4d\"");
+  AxonnInput input{AxonnProducts(*workload.network), workload.training, {}};
   if (is_aware) {
     const std::lock_guard lock(mutex_);
     Machine& machine = MachineOf(scenario);
@@ -211,16 +212,27 @@ PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
       machine.axonn = scenario.cluster->name() == PerlmutterBandwidths().name
                           ? PerlmutterBandwidths()
                           : MeasuredBandwidths(scenario);
-    bandwidths = *machine.axonn;
+    input.bandwidths = *machine.axonn;
   } else {
     // One byte per second everywhere, as in the paper's baseline: the times are the volumes.
-    bandwidths.name = "agnostic";
-    bandwidths.source = "all bandwidths are one byte a second";
-    bandwidths.inter = BytesPerSecond(1);
-    bandwidths.gpus_per_node = 1;
+    input.bandwidths.name = "agnostic";
+    input.bandwidths.source = "all bandwidths are one byte a second";
+    input.bandwidths.inter = BytesPerSecond(1);
+    input.bandwidths.gpus_per_node = 1;
   }
+  return input;
+}
+
+PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
+  const AxonnInput input = AxonnInputOf(scenario, is_aware);
+  const std::vector<uint32_t> sizes = *FourDSizes(WorkloadOf(scenario));
+  FourDOptions options;
+  options.column = sizes[0];
+  options.row = sizes[1];
+  options.depth = sizes[2];
+  options.data = sizes[3];
   const AxonnPrediction axonn =
-      PredictAxonn(AxonnProducts(workload.network), workload.training, options, bandwidths);
+      PredictAxonn(input.products, input.training, options, input.bandwidths);
   PaperPrediction prediction;
   prediction.model = is_aware ? PaperModel::kAxonn : PaperModel::kAxonnAgnostic;
   prediction.terms = {{"all-gathers of W (eq. 4)", axonn.all_gather},
@@ -228,101 +240,126 @@ PaperPrediction PaperModels::Axonn(const Scenario& scenario, bool is_aware) {
                       {"all-reduces of Y (eq. 6)", axonn.forward_all_reduce},
                       {"all-reduces of dX (eq. 7)", axonn.backward_all_reduce},
                       {"all-reduces of dW (eq. 8)", axonn.data_all_reduce}};
-  prediction.total = Sum(prediction.terms);
-  prediction.source = "AxoNN, arXiv 2305.13525, eq. 9; bandwidths: " + bandwidths.source;
+  prediction.total = axonn.Total();
+  prediction.source = "AxoNN, arXiv 2305.13525, eq. 9; bandwidths: " + input.bandwidths.source;
   return prediction;
 }
 
-PaperPrediction PaperModels::Atp(const Scenario& scenario) {
+AtpWorkload AtpInput::Of(uint32_t data) const {
+  AtpWorkload own = whole;
+  own.tokens /= data;
+  return own;
+}
+
+AtpInput PaperModels::AtpInputOf(const Scenario& scenario) {
   RefuseStages(scenario, "ATP's");
   const Workload& workload = WorkloadOf(scenario);
-  const auto sizes = AtpSizes(workload);
-  if (!sizes) Refuse(scenario, "ATP's model is for the strategy \"atp\"");
-  const Network& network = workload.network;
+  if (!AtpSizes(workload)) Refuse(scenario, "ATP's model is for the strategy \"atp\"");
+  const Network& network = *workload.network;
   const auto qkv =
       std::find_if(network.matrices.begin(), network.matrices.end(),
                    [](const NetworkMatrix& matrix) { return matrix.role == MatrixRole::kQkv; });
   if (qkv == network.matrices.end()) Refuse(scenario, "ATP's model is for decoders");
-  const AtpWorkload work{.layers = static_cast<uint32_t>(network.layers),
-                         .tokens = network.tokens / (*sizes)[2],
-                         .hidden = qkv->k,
-                         .element = SizeOf(workload.training.precision)};
-  const uint32_t devices = (*sizes)[0] * (*sizes)[1];
-  std::vector<RankedAtpMesh> ranked;
-  {
-    const std::lock_guard lock(mutex_);
-    Machine& machine = MachineOf(scenario);
-    auto found = machine.matrices.find(devices);
-    if (found == machine.matrices.end()) {
-      Router router(*scenario.cluster, scenario.routing);
-      std::vector<uint32_t> ranks(devices);
-      std::iota(ranks.begin(), ranks.end(), 0u);
-      found = machine.matrices.emplace(devices, HierarchicalMatrix(router, ranks)).first;
-    }
-    ranked = RankAtpMeshes(work, found->second);
+  return {{.layers = static_cast<uint32_t>(network.layers),
+           .tokens = network.tokens,
+           .hidden = qkv->k,
+           .element = SizeOf(workload.training.precision)}};
+}
+
+const CommunicationMatrix& PaperModels::MatrixOf(const Scenario& scenario, uint32_t devices) {
+  const std::lock_guard lock(mutex_);
+  Machine& machine = MachineOf(scenario);
+  auto found = machine.matrices.find(devices);
+  if (found == machine.matrices.end()) {
+    Router router(*scenario.cluster, scenario.routing);
+    std::vector<uint32_t> ranks(devices);
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    found = machine.matrices.emplace(devices, HierarchicalMatrix(router, ranks)).first;
   }
-  const auto own = std::find_if(ranked.begin(), ranked.end(), [&](const RankedAtpMesh& mesh) {
-    return mesh.mesh.d1 == (*sizes)[0] && mesh.mesh.d2 == (*sizes)[1];
-  });
-  if (own == ranked.end())
+  return found->second;
+}
+
+PaperPrediction PaperModels::Atp(const Scenario& scenario) {
+  const AtpInput input = AtpInputOf(scenario);
+  const std::vector<uint32_t> sizes = *AtpSizes(WorkloadOf(scenario));
+  const AtpMesh mesh{sizes[0], sizes[1]};
+  const CommunicationMatrix& matrix = MatrixOf(scenario, mesh.d1 * mesh.d2);
+  if (!SplitsEvenly(matrix, mesh))
     Refuse(scenario,
            "ATP's eq. 3 says nothing about a mesh that cuts a layer of its communication matrix "
            "unevenly");
+  const AtpPrediction atp = PredictAtp(input.Of(sizes[2]), mesh, matrix);
   PaperPrediction prediction;
   prediction.model = PaperModel::kAtp;
-  prediction.terms = {{"all-reduces of q, k, v", own->prediction.qkv},
-                      {"all-reduces of the projection", own->prediction.projection},
-                      {"all-reduces of the MLP's first product", own->prediction.mlp_up},
-                      {"all-reduces of the MLP's second product", own->prediction.mlp_down}};
-  prediction.total = Sum(prediction.terms);
+  prediction.terms = {{"all-reduces of q, k, v", atp.qkv},
+                      {"all-reduces of the projection", atp.projection},
+                      {"all-reduces of the MLP's first product", atp.mlp_up},
+                      {"all-reduces of the MLP's second product", atp.mlp_down}};
+  prediction.total = atp.Total();
   prediction.source =
       "ATP, arXiv 2301.08658, eq. 2 to 4; bandwidths: its communication matrix of the graph";
   return prediction;
 }
 
-PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
+AutoddlInput PaperModels::AutoddlInputOf(const Scenario& scenario) {
   RefuseStages(scenario, "AutoDDL's");
   const Workload& workload = WorkloadOf(scenario);
-  const json* products = SbpProductsOf(scenario);
-  if (products == nullptr)
+  if (SbpProductsOf(scenario) == nullptr)
     Refuse(scenario, "AutoDDL's model is for the strategy \"sbp\" by numbers");
-  SbpNetwork machine;
+  AutoddlInput input;
   {
+    const Trial trial = AllReduceTrial(scenario);
+    const std::string key = fmt::format("{} {} {} {}", trial.algorithm, trial.protocol,
+                                        Name(trial.nccl.version), trial.nccl.nvls);
     const std::lock_guard lock(mutex_);
-    Machine& known = MachineOf(scenario);
-    if (!known.network) known.network = MeasuredNetwork(scenario);
-    machine = *known.network;
+    Machine& machine = MachineOf(scenario);
+    auto known = machine.networks.find(key);
+    if (known == machine.networks.end())
+      known = machine.networks.emplace(key, MeasuredNetwork(scenario)).first;
+    input.network = known->second;
   }
-  machine.element = SizeOf(workload.training.precision);
-  const Network& network = workload.network;
-  std::vector<SbpProduct> chain;
+  input.network.element = SizeOf(workload.training.precision);
+  const Network& network = *workload.network;
   for (const NetworkNode& node : network.nodes) {
     if (node.kind != NodeKind::kProduct || !node.matrix) continue;
     const NetworkMatrix& matrix = network.matrices[*node.matrix];
-    // A tied matrix goes by the name of the table, with p1 and p2 exchanged.
-    const std::string& name = matrix.tied ? network.matrices[*matrix.tied].name : matrix.name;
-    SbpChoice choice =
-        ReadChoice(products->contains(name) ? (*products)[name] : (*products)["default"]);
-    if (matrix.tied) std::swap(choice.p1, choice.p2);
-    chain.push_back({.rows = static_cast<double>(node.rows) * network.micro_batches,
+    const bool is_first = input.chain.empty() && matrix.layer <= 0 && !node.inputs.empty() &&
+                          network.nodes[node.inputs.front()].kind == NodeKind::kInput;
+    input.chain.push_back(
+        {.product = {.rows = static_cast<double>(node.rows) * network.micro_batches,
                      .k = static_cast<double>(matrix.k),
                      .n = static_cast<double>(matrix.n),
-                     .choice = choice,
-                     .first = chain.empty() && matrix.layer <= 0 && !node.inputs.empty() &&
-                              network.nodes[node.inputs.front()].kind == NodeKind::kInput});
+                     .choice = {},
+                     .first = is_first},
+         // A tied matrix goes by the name of the table.
+         .name = matrix.tied ? network.matrices[*matrix.tied].name : matrix.name,
+         .is_tied = matrix.tied.has_value()});
   }
-  if (chain.empty()) Refuse(scenario, "AutoDDL's model is for products, but there are none");
-  const AutoddlPrediction autoddl = PredictAutoddl(chain, machine);
+  if (input.chain.empty()) Refuse(scenario, "AutoDDL's model is for products, but there are none");
+  return input;
+}
+
+PaperPrediction PaperModels::Autoddl(const Scenario& scenario) {
+  const AutoddlInput input = AutoddlInputOf(scenario);
+  const json& products = *SbpProductsOf(scenario);
+  std::vector<SbpProduct> chain;
+  for (const AutoddlInput::Product& one : input.chain) {
+    chain.push_back(one.product);
+    SbpChoice& choice = chain.back().choice;
+    choice = ReadSbpChoice(products[products.contains(one.name) ? one.name : "default"]);
+    if (one.is_tied) std::swap(choice.p1, choice.p2);
+  }
+  const AutoddlPrediction autoddl = PredictAutoddl(chain, input.network);
   PaperPrediction prediction;
   prediction.model = PaperModel::kAutoddl;
   prediction.terms = {{"all-gathers of X and dY", autoddl.gather},
                       {"reduce-scatters of Y and dX", autoddl.scatter},
                       {"all-to-alls where p0 changes", autoddl.change},
                       {"all-reduces of dW", autoddl.gradient}};
-  prediction.total = Sum(prediction.terms);
+  prediction.total = autoddl.Total();
   prediction.source =
-      "AutoDDL, arXiv 2301.06813, Table 2 and section 4; alpha and beta: rings on the simulated "
-      "machine";
+      "AutoDDL, arXiv 2301.06813, Table 2 and section 4; alpha and beta: all-reduces on the "
+      "simulated machine";
   return prediction;
 }
 

@@ -3,8 +3,9 @@
 // by numbers.
 //
 // They need bandwidths, which their authors measured. Perlmutter's come from AxoNN's table; for any
-// other machine they are measured on the simulated one as the authors did: rings alone, all groups
-// of a node, or of two nodes, at the same time.
+// other machine they are measured on the simulated one as the authors did: AxoNN's in rings, all
+// groups of a node, or of two nodes, at the same time; AutoDDL's in all-reduces of a node's ranks,
+// and of all ranks of several nodes, as the scenario's library runs them.
 #pragma once
 
 #include <map>
@@ -17,6 +18,7 @@
 
 #include "scenarios/readers/scenario.h"
 #include "topology/fabrics/communication_matrix.h"
+#include "workloads/cost_models/atp_model.h"
 #include "workloads/cost_models/autoddl_model.h"
 #include "workloads/cost_models/axonn_model.h"
 
@@ -32,6 +34,31 @@ struct PaperPrediction {
   std::string source;  // equations, and where its bandwidths are from
 };
 
+// What a scenario says to a formula, but for the sizes of its mesh.
+struct AxonnInput {
+  std::vector<AxonnProduct> products;
+  Training training;
+  AxonnBandwidths bandwidths;
+};
+struct AtpInput {
+  AtpWorkload whole;  // with the tokens of all replicas
+
+  AtpWorkload Of(uint32_t data) const;
+};
+// A product's choice is that of its own name, or of "default"; a tied one has p1 and p2 exchanged.
+struct AutoddlInput {
+  struct Product {
+    SbpProduct product;
+    std::string name;
+    bool is_tied = false;
+  };
+  std::vector<Product> chain;
+  SbpNetwork network;
+};
+
+// [p0, p1, p2] of a product, each a number of machines or [machines, ranks of a machine].
+SbpChoice ReadSbpChoice(const nlohmann::json& placement);
+
 // What models of one machine have in common, kept between predictions. May be used from several
 // threads.
 class PaperModels {
@@ -42,12 +69,18 @@ class PaperModels {
   // Throws Error if the model is not for this strategy, or says nothing about it.
   PaperPrediction Predict(PaperModel model, const Scenario& scenario);
 
+  // For those who put in many meshes. They throw as Predict() does.
+  AxonnInput AxonnInputOf(const Scenario& scenario, bool is_aware);
+  AtpInput AtpInputOf(const Scenario& scenario);
+  const CommunicationMatrix& MatrixOf(const Scenario& scenario, uint32_t devices);
+  AutoddlInput AutoddlInputOf(const Scenario& scenario);
+
  private:
   struct Machine {
     std::shared_ptr<const Cluster> cluster;  // kept, so that its address stays its own
     std::optional<AxonnBandwidths> axonn;
     std::map<uint32_t, CommunicationMatrix> matrices;  // by number of devices
-    std::optional<SbpNetwork> network;
+    std::map<std::string, SbpNetwork> networks;        // by how all-reduces run
   };
   Machine& MachineOf(const Scenario& scenario);
   PaperPrediction Axonn(const Scenario& scenario, bool is_aware);

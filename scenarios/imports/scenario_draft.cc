@@ -117,7 +117,7 @@ ImportedScenario ScenarioDraft::Finish() {
     const Scenario scenario = ReadScenario(document);
     const auto& workload = std::get<Workload>(scenario.jobs.front().work);
     imported.ranks = workload.ranks();
-    imported.parameters = workload.network.Parameters();
+    imported.parameters = workload.network->Parameters();
   } catch (const Error& error) {
     const Place& place = error.place();
     if (place.file != file_) throw;

@@ -198,7 +198,7 @@ Schedule PlanSerially(const Scenario& scenario) {
         fmt::format("\"{}\" is a schedule: its network, and so the serial numbers, are not known",
                     scenario.name));
   }
-  return PlanSerialStep(workload->network, workload->training, workload->strategy.chunks);
+  return PlanSerialStep(*workload->network, workload->training, workload->strategy.chunks);
 }
 
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,

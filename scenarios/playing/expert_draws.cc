@@ -12,17 +12,20 @@
 namespace rehearse {
 namespace {
 
-// Visits the attributes of nodes that choose by them (workloads/networks/decoder_network.cc).
+// Visits the attributes of nodes that choose by them (workloads/networks/decoder_network.cc), and
+// gives the scenario a network with what became of them.
 template <typename Visit>
 void ForEachDraw(Scenario& scenario, const Visit& visit) {
   for (JobRequest& job : scenario.jobs) {
     auto* const workload = std::get_if<Workload>(&job.work);
-    if (workload == nullptr || !workload->network.draws_experts) continue;
-    for (NetworkNode& node : workload->network.nodes) {
+    if (workload == nullptr || !workload->network->draws_experts) continue;
+    auto network = std::make_shared<Network>(*workload->network);
+    for (NetworkNode& node : network->nodes) {
       if (node.kind == NodeKind::kRoute || node.kind == NodeKind::kDispatch ||
           node.kind == NodeKind::kCombine)
         visit(node.attributes);
     }
+    workload->network = std::move(network);
   }
 }
 

@@ -43,7 +43,7 @@ bool IsSuitable(const Scenario& scenario, const GroupMemory* memory) {
   for (uint32_t rank = 0; rank < request.placement.size(); ++rank)
     if (request.placement[rank] != rank) return false;
   if (cluster.measured_collectives() || cluster.calibration_origin()) return false;
-  const Network& network = workload->network;
+  const Network& network = *workload->network;
   const Training& training = workload->training;
   return network.layers >= kManyLayers && network.micro_batches <= kFewMicroBatches &&
          network.nodes.size() * network.micro_batches * workload->strategy.chunks <= kMostVisits &&
@@ -67,8 +67,8 @@ Scenario With(const Scenario& scenario, FewerLayers fewer) {
   other.allow_out_of_memory = true;  // of a part of the step; the whole is checked here
   JobRequest job;
   job.name = request.name;
-  job.work = Workload{std::move(fewer.network), std::get<Workload>(request.work).training,
-                      std::move(fewer.strategy)};
+  job.work = Workload{std::make_shared<const Network>(std::move(fewer.network)),
+                      std::get<Workload>(request.work).training, std::move(fewer.strategy)};
   job.collective_pins = request.collective_pins;
   job.software = request.software;
   job.placement = request.placement;
@@ -348,7 +348,7 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
   ProgressObserver& observer = *options.observer;
   if (!IsSuitable(scenario, options.memory)) return std::nullopt;
   const auto& workload = std::get<Workload>(scenario.jobs.front().work);
-  std::optional<FewerLayers> fewer = WithFewerLayers(workload.network, workload.strategy, kLayers);
+  std::optional<FewerLayers> fewer = WithFewerLayers(*workload.network, workload.strategy, kLayers);
   if (!fewer) return std::nullopt;
   const LeftOutLayers left_out = fewer->network.left_out;
   const Scenario few = With(scenario, std::move(*fewer));
@@ -376,7 +376,7 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
   for (size_t role = 0; role < stretches.size(); ++role)
     Lengthen(&job.schedule.roles[role], &stretches[role], left_out.count);
   job.schedule.hardware_flops =
-      job.schedule.model_flops + RecomputedFlops(workload.network, workload.training);
+      job.schedule.model_flops + RecomputedFlops(*workload.network, workload.training);
 
   PlayedScenario played = PlayJobs(few, std::move(jobs), {.observer = &observer}, options.memory);
   const bool needs_spans = options.hash || ValidatesUpdatesLater(played.schedule());

@@ -2,7 +2,8 @@
 // calibrate and sweep.
 //
 // They all get the schedule of a scenario from here, and so play the same one: planned, with
-// kernels tuned and collectives pinned, and checked.
+// kernels tuned and collectives pinned, and checked (but for steps that stand for ones with more
+// layers: scenarios/playing/few_layers.h).
 #pragma once
 
 #include <vector>

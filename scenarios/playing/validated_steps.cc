@@ -52,7 +52,7 @@ std::string TextAt(const nlohmann::json& given, const char* key) {
 StepClass ClassOf(const Scenario& scenario) {
   const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
   if (workload == nullptr) return StepClass::kPlain;
-  for (const NetworkNode& node : workload->network.nodes)
+  for (const NetworkNode& node : workload->network->nodes)
     if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
   const bool shares = workload->strategy.context.has_value();
   return workload->pipeline || shares ? StepClass::kStages : StepClass::kPlain;

@@ -11,6 +11,7 @@
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
+#include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
@@ -40,8 +41,12 @@ std::string MeshText(const Workload& workload) {
 uint32_t CapabilityOf(const Cluster& cluster) { return cluster.DeviceOf(0).compute_capability; }
 
 // What a scenario says about its step.
-JobRequest ReadStep(const JsonReader& root, uint32_t capability) {
-  auto [network, training] = ReadModelAndTraining(root.At("model"), root.At("training"));
+JobRequest ReadStep(const JsonReader& root, uint32_t capability, ReaderCache* cache) {
+  ModelAndTraining read = cache != nullptr
+                              ? cache->ModelOf(root.At("model"), root.At("training"))
+                              : ReadModelAndTraining(root.At("model"), root.At("training"));
+  const Network& network = *read.network;
+  const Training& training = read.training;
   const JsonReader strategy_reader = root.At("strategy");
   Strategy strategy = ReadStrategy(strategy_reader, network);
   JobRequest request;
@@ -53,7 +58,7 @@ JobRequest ReadStep(const JsonReader& root, uint32_t capability) {
   if (root.Has("pipeline")) {
     pipeline = ReadPipeline(root.At("pipeline"), network, training, strategy);
   }
-  request.work = Workload{std::move(network), training, std::move(strategy), std::move(pipeline)};
+  request.work = Workload{read.network, training, std::move(strategy), std::move(pipeline)};
   request.place = strategy_reader.place();
   if (root.Has("software")) request.software = SoftwareOf(root.value(), capability);
   if (root.Has("simulator")) {
@@ -102,8 +107,8 @@ std::string NameOfSchedule(const JsonReader& document) {
 }
 
 // The step that the scenario itself describes.
-JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
-  JobRequest request = ReadStep(root, CapabilityOf(cluster));
+JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster, ReaderCache* cache) {
+  JobRequest request = ReadStep(root, CapabilityOf(cluster), cache);
   request.name = root.At("name").String();
   const auto& workload = std::get<Workload>(request.work);
   const uint32_t ranks = workload.ranks();
@@ -127,7 +132,7 @@ JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster) {
 JobRequest ReadScenarioOfJob(const JsonReader& object, const Cluster& cluster) {
   const JsonReader root = object.As(ScenarioShape());
   if (root.Has("jobs")) root.At("jobs").Fail("a job cannot have jobs of its own");
-  JobRequest request = ReadStep(root, CapabilityOf(cluster));
+  JobRequest request = ReadStep(root, CapabilityOf(cluster), nullptr);
   if (root.Has("name")) request.name = root.At("name").String();
   return request;
 }
@@ -270,12 +275,12 @@ JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const C
 }
 
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
-                                        const Cluster& nominal) {
+                                        const Cluster& nominal, ReaderCache* cache) {
   std::vector<JobRequest> requests;
   if (root.Has("jobs")) {
     requests = ReadListedJobs(root, cluster);
   } else {
-    requests.push_back(ReadOwnStep(root, cluster));
+    requests.push_back(ReadOwnStep(root, cluster, cache));
   }
   for (JobRequest& request : requests) {
     request.nominal_peak = MeanPeak(nominal, request);

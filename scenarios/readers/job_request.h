@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -34,9 +35,11 @@
 
 namespace rehearse {
 
+class ReaderCache;
+
 // What a step is planned from.
 struct Workload {
-  Network network;  // of the model, for this training
+  std::shared_ptr<const Network> network;  // of the model, for this training
   Training training;
   Strategy strategy;  // of each rank of the pipeline
   std::optional<StagePipeline> pipeline = std::nullopt;
@@ -64,8 +67,9 @@ const ObjectShape& JobShape();
 // From a scenario's root: its own step on all devices, or on those of its "placement"; or its
 // "jobs". Throws Error for mistakes, including steps that do not fit the cluster and jobs that want
 // the same device. `nominal` is the cluster before calibrations and edits.
+// Networks come from the cache if there is one.
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
-                                        const Cluster& nominal);
+                                        const Cluster& nominal, ReaderCache* cache = nullptr);
 
 // A schedule, of whose document this is the root, on all devices. Throws Error unless there are as
 // many devices as ranks.

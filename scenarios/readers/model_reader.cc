@@ -347,7 +347,7 @@ ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader&
   const Training numbers = ReadTraining(training, kind.rows);
   Network network = kind.read(model, numbers);
   CheckSizes(network, training);
-  return {std::move(network), numbers};
+  return {std::make_shared<const Network>(std::move(network)), numbers};
 }
 
 const char* VariantOfTraining(const std::string& kind) {

@@ -8,6 +8,7 @@
 // Any of them may also be a preset with changes; a preset's name implies its kind.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace rehearse {
 // "sequence" and "attention" are for decoders only, "convolution" for networks of images: decoders
 // must have "sequence", and other networks must not have these keys.
 struct ModelAndTraining {
-  Network network;
+  std::shared_ptr<const Network> network;
   Training training;
 };
 ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training);

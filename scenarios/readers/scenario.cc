@@ -1,7 +1,7 @@
 #include "scenarios/readers/scenario.h"
 
-#include "scenarios/readers/cluster_cache.h"
 #include "scenarios/readers/perturbation.h"
+#include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
 #include "sim/base/error.h"
@@ -65,7 +65,7 @@ FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
 
 }  // namespace
 
-Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache) {
+Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   JsonDocument document = written;
   const JsonReader object = document.Root();
   RefuseOtherKinds(object, FileKind::kScenario);
@@ -75,7 +75,7 @@ Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache) {
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
   const ReadyCluster machine =
-      cache != nullptr ? cache->Read(root, written.Given()) : ReadReadyCluster(root);
+      cache != nullptr ? cache->ClusterOf(root, written.Given()) : ReadReadyCluster(root);
   scenario.cluster = machine.ready;
   ApplySoftware(&document, machine.nominal->DeviceOf(0).compute_capability);
   if (root.Has("simulator")) {
@@ -87,7 +87,7 @@ Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache) {
   }
   if (!scenario.lowering.slowdown) scenario.lowering.slowdown = UsualSlowdown(*scenario.cluster);
   scenario.lists_jobs = root.Has("jobs");
-  scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal);
+  scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
   scenario.changes = written.changes();
   scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());

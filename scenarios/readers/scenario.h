@@ -77,7 +77,7 @@
 
 namespace rehearse {
 
-class ClusterCache;
+class ReaderCache;
 
 struct Scenario {
   std::string name;
@@ -96,8 +96,8 @@ struct Scenario {
 };
 
 // Throws Error (file, line, pointer, found, expected) for any mistake, including a mesh that does
-// not fit the cluster. The machine comes from the cache if there is one.
-Scenario ReadScenario(const JsonDocument& written, ClusterCache* cache = nullptr);
+// not fit the cluster. The machine and the network come from the cache if there is one.
+Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache = nullptr);
 
 // A schedule's document (sim/schedule/schedule_json.h) on all devices of a cluster.
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,

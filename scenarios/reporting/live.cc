@@ -34,7 +34,7 @@ bool FlagAt(const Json& request, const char* key) {
 }
 
 Scenario ReadLive(const Json& request, const std::string& text,
-                  const std::vector<std::string>& changes, ClusterCache* cache) {
+                  const std::vector<std::string>& changes, ReaderCache* cache) {
   JsonDocument document = JsonDocument::FromText(text, TextAt(request, "name"));
   for (const std::string& change : TextsAt(request, "set")) document.Set(change);
   for (const std::string& change : changes) document.Set(change, kPagePlace);

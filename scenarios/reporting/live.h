@@ -25,7 +25,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/readers/cluster_cache.h"
+#include "scenarios/readers/reader_cache.h"
 #include "scenarios/reporting/report_page.h"
 
 namespace rehearse {
@@ -58,7 +58,7 @@ class LiveSession {
   std::string first_;  // the request for report_'s first run
   Report report_;
   // Of a few machines, those in met_.
-  std::optional<ClusterCache> cache_;
+  std::optional<ReaderCache> cache_;
   std::optional<ReportMemory> memory_;
   std::set<const Cluster*> met_;
 };

@@ -1,6 +1,7 @@
 #include "scenarios/searching/search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -11,6 +12,7 @@
 
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/readers/search_shapes.h"
+#include "scenarios/searching/space_formula.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
@@ -90,20 +92,42 @@ class Evaluator {
         engine_({.stores = run.stores,
                  .allow_out_of_memory = run.allow_out_of_memory,
                  .hash = !run.stores.empty(),
-                 .is_stopped = is_over_}) {}
+                 .is_stopped = is_over_}) {
+    if (search.formula == FormulaKind::kClosedForms) return;
+    paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario,
+                   &papers_);
+    if (search.space.Size() <= kMostExhaustivePoints)
+      numbers_ = std::vector<std::atomic<double>>(static_cast<size_t>(search.space.Size()));
+    for (std::atomic<double>& number : numbers_) number.store(kUnknown, std::memory_order_relaxed);
+  }
 
   const std::function<bool()>& is_over() const { return is_over_; }
 
   // The formula's number; nothing if the point is impossible.
   std::optional<double> Formula(const SpacePoint& point) {
+    if (paper_) {
+      const SpaceFormula::Found found = paper_->At(point);
+      if (found.seconds) {
+        Note(point, *found.seconds);
+        return found.seconds;
+      }
+      if (found.broken != nullptr) {
+        Add(point, [&](Entry* /*entry*/) { FailBroken(found.broken->Text()); });
+        return std::nullopt;
+      }
+    }
     Entry known = Known(point);
     if (known.IsOpen() && !known.formula) {
-      known = Add(point, [&](const JsonDocument& document, Entry* entry) {
+      known = Add(point, [&](Entry* entry) {
+        const JsonDocument document = DocumentOf(point);
         const Scenario scenario = engine_.Read(document);
-        entry->formula =
-            search_.formula == FormulaKind::kClosedForms
-                ? ClosedForms(scenario)
-                : papers_.Predict(static_cast<PaperModel>(search_.formula), scenario).total.value();
+        if (!paper_) {
+          entry->formula = ClosedForms(scenario);
+          return;
+        }
+        const auto model = static_cast<PaperModel>(search_.formula);
+        entry->formula = papers_.Predict(model, scenario).total.value();
+        paper_->Learn(point, document, scenario);
       });
     }
     return known.IsOpen() ? known.formula : std::nullopt;
@@ -113,8 +137,8 @@ class Evaluator {
   std::optional<std::vector<double>> Simulate(const SpacePoint& point) {
     Entry known = Known(point);
     if (known.IsOpen() && !known.simulated) {
-      known = Add(point, [&](const JsonDocument& document, Entry* entry) {
-        const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {document});
+      known = Add(point, [&](Entry* entry) {
+        const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
         if (!evaluation.error.empty()) throw Error(evaluation.error);
         entry->simulated = SimulatedOf(evaluation.results.front(), evaluation.device);
         NoteBest(point, entry->simulated->values.front());
@@ -135,10 +159,11 @@ class Evaluator {
   }
 
   // Possible points with a number from the formula, the best first.
-  std::vector<std::pair<double, SpacePoint>> ByFormula() const {
+  std::vector<std::pair<double, SpacePoint>> ByFormula() {
     std::vector<std::pair<double, SpacePoint>> order;
-    for (const auto& [point, entry] : entries_)
+    ForEach([&](const SpacePoint& point, const Entry& entry) {
       if (entry.error.empty() && entry.formula) order.emplace_back(*entry.formula, point);
+    });
     std::sort(order.begin(), order.end());
     return order;
   }
@@ -163,8 +188,8 @@ class Evaluator {
 
   FoundPoints Found() {
     FoundPoints found;
-    found.looked_at = entries_.size();
-    for (auto& [point, entry] : entries_) {
+    ForEach([&](const SpacePoint& point, Entry& entry) {
+      ++found.looked_at;
       if (!entry.error.empty()) {
         ExcludedPoints& excluded = found.excluded[entry.reason];
         if (++excluded.points == 1) excluded.example = entry.error;
@@ -172,11 +197,13 @@ class Evaluator {
         if (entry.simulated) ++found.simulated;
         found.points.push_back({point, entry.formula, std::move(entry.simulated)});
       }
-    }
+    });
     return found;
   }
 
  private:
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
   struct Entry {
     std::optional<double> formula;
     std::optional<SimulatedPoint> simulated;
@@ -201,9 +228,11 @@ class Evaluator {
       for (const auto& [path, value] : axis.choices[point[i]].changes)
         document.Set(path + "=" + value.dump(), axis.place);
     }
-    if (const auto broken = search_.space.Broken(document.value()))
-      throw Error("does not meet \"where\": " + *broken);
+    if (const auto broken = search_.space.Broken(document.value())) FailBroken(*broken);
     return document;
+  }
+  [[noreturn]] static void FailBroken(const std::string& constraint) {
+    throw Error("does not meet \"where\": " + constraint);
   }
 
   EvaluationKey KeyOf(const SpacePoint& point) const {
@@ -239,6 +268,35 @@ class Evaluator {
     return simulated;
   }
 
+  void Note(const SpacePoint& point, double number) {
+    if (!numbers_.empty()) {
+      numbers_[search_.space.IndexOf(point)].store(number, std::memory_order_relaxed);
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    entries_[point].formula = number;
+  }
+
+  // What is known about each point, in order.
+  template <typename Visit>
+  void ForEach(const Visit& visit) {
+    auto next = entries_.begin();
+    for (size_t index = 0; index < numbers_.size(); ++index) {
+      const double number = numbers_[index].load(std::memory_order_relaxed);
+      const bool has_entry = next != entries_.end() && search_.space.IndexOf(next->first) == index;
+      if (has_entry) {
+        if (!std::isnan(number)) next->second.formula = number;
+        visit(next->first, next->second);
+        ++next;
+      } else if (!std::isnan(number)) {
+        Entry entry;
+        entry.formula = number;
+        visit(search_.space.PointAt(index), entry);
+      }
+    }
+    for (; next != entries_.end(); ++next) visit(next->first, next->second);
+  }
+
   Entry Known(const SpacePoint& point) {
     const std::lock_guard lock(mutex_);
     const auto known = entries_.find(point);
@@ -252,7 +310,7 @@ class Evaluator {
   Entry Add(const SpacePoint& point, const Make& make) {
     Entry found;
     try {
-      make(DocumentOf(point), &found);
+      make(&found);
     } catch (const Stopped&) {
       return found;
     } catch (const Error& error) {
@@ -285,8 +343,12 @@ class Evaluator {
   const std::function<bool()> is_over_;
   Engine engine_;
   PaperModels papers_;
+  std::optional<SpaceFormula> paper_;  // nothing if the formula is no paper's
   std::mutex mutex_;
   std::map<SpacePoint, Entry> entries_;
+  // By the number of the point, of all points if there are not too many: what the paper's formula
+  // says; most of them have no entry.
+  std::vector<std::atomic<double>> numbers_;
   std::optional<double> best_;
   size_t done_ = 0;
 };

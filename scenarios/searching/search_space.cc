@@ -296,6 +296,12 @@ SpacePoint SearchSpace::PointAt(uint64_t index) const {
   return point;
 }
 
+uint64_t SearchSpace::IndexOf(const SpacePoint& point) const {
+  uint64_t index = 0;
+  for (size_t i = 0; i < axes.size(); ++i) index = index * axes[i].choices.size() + point[i];
+  return index;
+}
+
 Changes SearchSpace::ChangesOf(const SpacePoint& point) const {
   Changes changes;
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -29,6 +29,7 @@ struct SearchSpace {
   // holds.
   double Size() const;
   SpacePoint PointAt(uint64_t index) const;  // the last axis fastest
+  uint64_t IndexOf(const SpacePoint& point) const;
   Changes ChangesOf(const SpacePoint& point) const;
   std::string NameOf(const SpacePoint& point) const;
   // The first constraint that the scenario at this point breaks; nothing if it meets all.

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <random>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "sim/base/error.h"
+#include "sim/base/fnv.h"
 #include "sim/base/threads.h"
 
 namespace rehearse {
@@ -21,6 +22,14 @@ class Dice {
 
  private:
   std::mt19937_64 engine_;
+};
+
+struct HashOfPoint {
+  size_t operator()(const SpacePoint& point) const {
+    Fnv1a hash;
+    for (const uint32_t choice : point) hash.Add(uint64_t{choice});
+    return hash.hash();
+  }
 };
 
 SpacePoint RandomPoint(const SearchSpace& space, Dice& dice) {
@@ -131,7 +140,7 @@ class Walker {
   const std::function<bool()>& is_stopped_;
   Dice dice_;
   std::vector<size_t> open_;  // axes with more than one choice
-  std::map<SpacePoint, std::optional<double>> seen_;
+  std::unordered_map<SpacePoint, std::optional<double>, HashOfPoint> seen_;
   uint64_t drawn_ = 0;
   SpacePoint at_;
   double cost_here_ = 0;
@@ -139,7 +148,7 @@ class Walker {
 
 std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions& options) {
   Dice dice(options.seed);
-  std::set<SpacePoint> drawn;
+  std::unordered_set<SpacePoint, HashOfPoint> drawn;
   std::vector<SpacePoint> points;
   const auto most =
       static_cast<uint64_t>(std::min(space.Size(), static_cast<double>(options.evaluations)));

@@ -6,20 +6,6 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace {
-
-// Whether each axis takes whole factors of every layer, the first axis from the top.
-bool SplitsEvenly(const CommunicationMatrix& matrix, uint32_t d1) {
-  for (const CommunicationLayer& layer : matrix.layers) {
-    const uint32_t used = std::min(d1, layer.siblings);
-    if (d1 % used != 0 || layer.siblings % used != 0) return false;
-    d1 /= used;
-  }
-  return d1 == 1;
-}
-
-}  // namespace
-
 BytesPerSecond AtpAlgorithmBandwidth(BytesPerSecond bus, uint32_t size) {
   CHECK_GE(size, 1u);
   if (size == 1) return BytesPerSecond(std::numeric_limits<double>::infinity());
@@ -48,14 +34,28 @@ AtpPrediction PredictAtp(const AtpWorkload& workload, const AtpMesh& mesh,
                     AtpAlgorithmBandwidth(found.second, mesh.d2));
 }
 
+bool SplitsEvenly(const CommunicationMatrix& matrix, const AtpMesh& mesh) {
+  uint32_t left1 = mesh.d1;
+  uint32_t left2 = mesh.d2;
+  for (const CommunicationLayer& layer : matrix.layers) {
+    const uint32_t used1 = std::min(left1, layer.siblings);
+    const uint32_t used2 = layer.siblings / used1;
+    if (left1 % used1 != 0 || layer.siblings % used1 != 0 || left2 % used2 != 0) return false;
+    left1 /= used1;
+    left2 /= used2;
+  }
+  return left1 == 1 && left2 == 1;
+}
+
 std::vector<RankedAtpMesh> RankAtpMeshes(const AtpWorkload& workload,
                                          const CommunicationMatrix& matrix) {
   uint32_t devices = 1;
   for (const CommunicationLayer& layer : matrix.layers) devices *= layer.siblings;
   std::vector<RankedAtpMesh> ranked;
   for (uint32_t d2 = 1; d2 <= devices; ++d2) {
-    if (devices % d2 != 0 || !SplitsEvenly(matrix, devices / d2)) continue;
+    if (devices % d2 != 0) continue;
     const AtpMesh mesh{devices / d2, d2};
+    if (!SplitsEvenly(matrix, mesh)) continue;
     ranked.push_back({mesh, PredictAtp(workload, mesh, matrix)});
   }
   std::stable_sort(ranked.begin(), ranked.end(),

@@ -58,6 +58,10 @@ AtpPrediction PredictAtp(const AtpWorkload& workload, const AtpMesh& mesh, Bytes
 AtpPrediction PredictAtp(const AtpWorkload& workload, const AtpMesh& mesh,
                          const CommunicationMatrix& matrix);
 
+// Whether each axis takes whole factors of every layer of the matrix, the first axis from the top;
+// eq. 3 says nothing about other meshes.
+bool SplitsEvenly(const CommunicationMatrix& matrix, const AtpMesh& mesh);
+
 // Meshes for all splits of the matrix's devices into two factors, fastest first; ties by d2. Meshes
 // that split a layer of the matrix unevenly are left out.
 struct RankedAtpMesh {

@@ -57,8 +57,7 @@ AlphaBeta FitAlphaBeta(const std::vector<AlphaBetaSample>& samples) {
   return {Seconds((at * bb - bt * ab) / determinant), (bt * aa - at * ab) / determinant};
 }
 
-AutoddlPrediction PredictAutoddl(const std::vector<SbpProduct>& chain, const SbpNetwork& network) {
-  AutoddlPrediction sum;
+AutoddlTerms TermsOf(const SbpProduct& product, const SbpNetwork& network) {
   const auto time = [&](CollectiveKind kind, const SbpFactor& factor, double elements) {
     return AutoddlTime(kind, factor.Size(), elements * network.element,
                        factor.nodes == 1 ? network.inside : network.between);
@@ -66,26 +65,34 @@ AutoddlPrediction PredictAutoddl(const std::vector<SbpProduct>& chain, const Sbp
   const auto sent = [&](const SbpFactor& factor, double elements) {
     return SharesOf(CollectiveKind::kAllGather, factor.Size()).beta * elements * network.element;
   };
+  const SbpFactor& p0 = product.choice.p0;
+  const SbpFactor& p1 = product.choice.p1;
+  const SbpFactor& p2 = product.choice.p2;
+  const double input = product.rows * product.k / p0.Size() / p2.Size();
+  const double output = product.rows * product.n / p0.Size() / p1.Size();
+  const double weight = product.k * product.n / p1.Size() / p2.Size();
+  // To change p0 all devices exchange their shares of the rows × k matrix.
+  const SbpFactor all{p0.nodes * p1.nodes * p2.nodes, p0.gpus * p1.gpus * p2.gpus};
+  const double share = product.rows * product.k / all.Size();
+  // Forward, and the conjugate backward; the first product's input has no gradient.
+  AutoddlTerms terms;
+  terms.gather_input = time(CollectiveKind::kAllGather, p1, input);
+  if (!product.first) terms.scatter_input = time(CollectiveKind::kReduceScatter, p1, input);
+  terms.scatter_output = time(CollectiveKind::kReduceScatter, p2, output);
+  terms.gather_output = time(CollectiveKind::kAllGather, p2, output);
+  terms.gradient = time(CollectiveKind::kAllReduce, p0, weight);
+  terms.change = 2.0 * time(CollectiveKind::kAllToAll, all, share);
+  terms.forward = sent(p1, input) + sent(p2, output);
+  terms.forward_change = sent(all, share);
+  return terms;
+}
+
+AutoddlPrediction PredictAutoddl(const std::vector<SbpProduct>& chain, const SbpNetwork& network) {
+  AutoddlPrediction sum;
   for (size_t i = 0; i < chain.size(); ++i) {
-    const SbpProduct& product = chain[i];
-    const auto& [p0, p1, p2] = product.choice;
-    CHECK_EQ(product.choice.Devices(), chain.front().choice.Devices());
-    const double input = product.rows * product.k / p0.Size() / p2.Size();
-    const double output = product.rows * product.n / p0.Size() / p1.Size();
-    const double weight = product.k * product.n / p1.Size() / p2.Size();
-    // Forward, and the conjugate backward; the first product's input has no gradient.
-    sum.gather += time(CollectiveKind::kAllGather, p1, input);
-    if (!product.first) sum.scatter += time(CollectiveKind::kReduceScatter, p1, input);
-    sum.scatter += time(CollectiveKind::kReduceScatter, p2, output);
-    sum.gather += time(CollectiveKind::kAllGather, p2, output);
-    sum.gradient += time(CollectiveKind::kAllReduce, p0, weight);
-    sum.forward += sent(p1, input) + sent(p2, output);
-    if (i == 0 || chain[i - 1].choice.p0 == p0) continue;
-    // Over all devices, each of which sends its share of the rows × k matrix.
-    const SbpFactor all{p0.nodes * p1.nodes * p2.nodes, p0.gpus * p1.gpus * p2.gpus};
-    const double share = product.rows * product.k / all.Size();
-    sum.change += 2.0 * time(CollectiveKind::kAllToAll, all, share);
-    sum.forward += sent(all, share);
+    CHECK_EQ(chain[i].choice.Devices(), chain.front().choice.Devices());
+    const bool changes = i > 0 && !(chain[i - 1].choice.p0 == chain[i].choice.p0);
+    sum.Add(TermsOf(chain[i], network), changes);
   }
   return sum;
 }

@@ -80,6 +80,19 @@ struct SbpNetwork {
   Bytes element = Bytes(4);
 };
 
+// What one product of the chain adds.
+struct AutoddlTerms {
+  Seconds gather_input;
+  Seconds scatter_input;  // of its gradient; 0 for the first product
+  Seconds scatter_output;
+  Seconds gather_output;  // of its gradient
+  Seconds gradient;
+  Seconds change;  // only if the product before it has another p0; both ways
+  Bytes forward;
+  Bytes forward_change;
+};
+AutoddlTerms TermsOf(const SbpProduct& product, const SbpNetwork& network);
+
 struct AutoddlPrediction {
   Seconds gather;    // of inputs in forward, of output gradients in backward
   Seconds scatter;   // of outputs in forward, of input gradients in backward
@@ -88,6 +101,17 @@ struct AutoddlPrediction {
   Bytes forward;     // what a device sends in the forward pass
 
   Seconds Total() const { return gather + scatter + change + gradient; }
+  void Add(const AutoddlTerms& terms, bool changes) {
+    gather += terms.gather_input;
+    scatter += terms.scatter_input;
+    scatter += terms.scatter_output;
+    gather += terms.gather_output;
+    gradient += terms.gradient;
+    forward += terms.forward;
+    if (!changes) return;
+    change += terms.change;
+    forward += terms.forward_change;
+  }
 };
 
 // One step of the chain. CHECKs that all products use equally many devices.

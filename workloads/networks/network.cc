@@ -7,6 +7,23 @@
 
 namespace rehearse {
 
+Network WithoutParts(const Network& network) {
+  return {.name = network.name,
+          .layers = network.layers,
+          .left_out = network.left_out,
+          .samples = network.samples,
+          .sample_name = network.sample_name,
+          .sequence = network.sequence,
+          .micro_batches = network.micro_batches,
+          .matrices = {},
+          .vectors = {},
+          .nodes = {},
+          .model_flops = network.model_flops,
+          .tokens = network.tokens,
+          .token_name = network.token_name,
+          .draws_experts = network.draws_experts};
+}
+
 double Network::Parameters() const {
   double sum = 0;
   for (const NetworkMatrix& matrix : matrices) {

@@ -175,6 +175,9 @@ struct Network {
   double Parameters() const;  // tied matrices counted once
 };
 
+// All of it but its matrices, vectors and nodes.
+Network WithoutParts(const Network& network);
+
 // Flops of the products and attention cores of one step over all ranks: a forward pass, and what
 // the training recomputes. Work that several ranks do counts once, and a core counts without its
 // mask.

@@ -119,6 +119,16 @@ bool TreatsLayersAlike(const Strategy& strategy) {
                     shard->most_gathered == 0 && shard->reduce_elements == 0);
 }
 
+// The things but for those from `begin` to `end`.
+template <typename Thing>
+std::vector<Thing> Without(const std::vector<Thing>& things, uint32_t begin, uint32_t end) {
+  std::vector<Thing> left;
+  left.reserve(things.size() - (end - begin));
+  left.insert(left.end(), things.begin(), things.begin() + begin);
+  left.insert(left.end(), things.begin() + end, things.end());
+  return left;
+}
+
 }  // namespace
 
 std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
@@ -132,17 +142,14 @@ std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strateg
   const uint32_t count = static_cast<uint32_t>(network.layers) - layers;
   const Begin& from = begins[kFirst];
   const Begin& to = begins[kFirst + count];
-  FewerLayers fewer{network, strategy};
+  FewerLayers fewer{WithoutParts(network), strategy};
   Network& left = fewer.network;
   left.layers = static_cast<int32_t>(layers);
   left.left_out = {count, static_cast<int32_t>(kFirst)};
-  const auto erase = [](auto* things, uint32_t begin, uint32_t end) {
-    things->erase(things->begin() + begin, things->begin() + end);
-  };
-  erase(&left.nodes, from.node, to.node);
-  erase(&left.matrices, from.matrix, to.matrix);
-  erase(&left.vectors, from.vector, to.vector);
-  erase(&fewer.strategy.products, from.matrix, to.matrix);
+  left.nodes = Without(network.nodes, from.node, to.node);
+  left.matrices = Without(network.matrices, from.matrix, to.matrix);
+  left.vectors = Without(network.vectors, from.vector, to.vector);
+  fewer.strategy.products = Without(strategy.products, from.matrix, to.matrix);
   // What comes behind them takes from the layer before them what it took from the last of them.
   const auto move = [](uint32_t* i, uint32_t begin, uint32_t end) {
     if (*i >= begin) *i -= end - begin;

@@ -56,7 +56,7 @@ CommunicatorId PlanBuilder::WithStream(CommunicatorId communicator) {
 }
 
 std::string PlanBuilder::Label(const std::string& name) const {
-  return tag().layer < 0 ? name : fmt::format("{} of layer {}", name, tag().layer);
+  return tag().layer < 0 ? name : name + " of layer " + std::to_string(tag().layer);
 }
 
 uint64_t PlanBuilder::LocalRows(const Tensor& tensor) const {

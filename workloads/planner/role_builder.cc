@@ -8,11 +8,14 @@ namespace rehearse {
 namespace {
 
 constexpr uint32_t kComputeStream = 0;
+constexpr size_t kUsualOps = 512;  // of a step of few layers
 
 }  // namespace
 
 RoleBuilder::RoleBuilder(std::string name, const std::vector<Communicator>& communicators) {
   role_.name = std::move(name);
+  role_.ops.reserve(kUsualOps);
+  role_.buffers.reserve(kUsualOps);
   role_.streams.push_back({"compute", StreamKind::kCompute});
   last_.resize(1);
   for (const Communicator& communicator : communicators) {

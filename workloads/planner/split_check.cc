@@ -19,12 +19,22 @@ class Checker {
   // not fit.
   void Split(const std::string& what, uint64_t size, const Layout& layout,
              uint8_t dimension) const {
+    SplitNamed([&] { return what; }, size, layout, dimension);
+  }
+  // Of what is called `kind` "name"; its words are only put together for an error.
+  void Split(const char* kind, const std::string& name, uint64_t size, const Layout& layout,
+             uint8_t dimension) const {
+    SplitNamed([&] { return fmt::format("{} \"{}\"", kind, name); }, size, layout, dimension);
+  }
+
+  template <typename What>
+  void SplitNamed(const What& what, uint64_t size, const Layout& layout, uint8_t dimension) const {
     uint64_t left = size;
     for (const uint32_t axis : SplitAxes(layout, dimension)) {
       if (left % sizes_[axis] != 0) {
         throw Error(place_,
                     fmt::format("{} {} of {} cannot be split into {} parts along axis \"{}\"", size,
-                                what, network_.name, Pieces(layout, sizes_, dimension),
+                                what(), network_.name, Pieces(layout, sizes_, dimension),
                                 strategy_.mesh.axes()[axis].name));
       }
       left /= sizes_[axis];
@@ -35,9 +45,10 @@ class Checker {
     for (size_t i = 0; i < network_.matrices.size(); ++i) {
       const NetworkMatrix& matrix = network_.matrices[i];
       const ProductLayouts& layouts = strategy_.products[i];
-      const char* what = matrix.IsTable() ? "table" : "weight";
-      Split(fmt::format("rows of {} \"{}\"", what, matrix.name), matrix.k, layouts.w, 0);
-      Split(fmt::format("columns of {} \"{}\"", what, matrix.name), matrix.n, layouts.w, 1);
+      const bool is_table = matrix.IsTable();
+      Split(is_table ? "rows of table" : "rows of weight", matrix.name, matrix.k, layouts.w, 0);
+      Split(is_table ? "columns of table" : "columns of weight", matrix.name, matrix.n, layouts.w,
+            1);
     }
   }
 
@@ -135,13 +146,13 @@ class Checker {
 
   void Value(const NetworkNode& node, const Layout& rest) const {
     if (node.of_choices) return;
-    Split(fmt::format("rows of \"{}\"", node.name), node.rows / strategy_.chunks, rest, 0);
-    Split(fmt::format("columns of \"{}\"", node.name), node.columns, rest, 1);
+    Split("rows of", node.name, node.rows / strategy_.chunks, rest, 0);
+    Split("columns of", node.name, node.columns, rest, 1);
     if (node.kind != NodeKind::kProduct) return;
     const NetworkNode& input = network_.nodes[node.inputs.front()];
     const Layout& x = strategy_.products[*node.matrix].x;
-    Split(fmt::format("rows of \"{}\"", input.name), input.rows / strategy_.chunks, x, 0);
-    Split(fmt::format("columns of \"{}\"", input.name), input.columns, x, 1);
+    Split("rows of", input.name, input.rows / strategy_.chunks, x, 0);
+    Split("columns of", input.name, input.columns, x, 1);
   }
 
  private:

@@ -120,6 +120,27 @@ SbpNumbers Exchanged(const SbpNumbers& numbers) {
   return result;
 }
 
+std::optional<uint64_t> SbpCuts(const SbpNumbers& numbers, MatrixRole role, uint32_t nodes,
+                                uint32_t gpus) {
+  const auto product = [](const Triple& p) { return uint64_t{p[0]} * p[1] * p[2]; };
+  if (product(numbers.nodes) != nodes || product(numbers.gpus) != gpus) return std::nullopt;
+  const Triple order = OrderOf(role);
+  uint64_t cuts = 0;
+  uint32_t first = 0;
+  for (const bool in_node : {false, true}) {
+    const Triple& own = in_node ? numbers.gpus : numbers.nodes;
+    for (const auto& [prime, count] : PrimeFactors(in_node ? gpus : nodes)) {
+      uint32_t end = 0;
+      for (const uint32_t part : order) {
+        for (uint32_t left = own[part]; left % prime == 0; left /= prime) ++end;
+        if (end > 0) cuts |= uint64_t{1} << (first + end - 1);
+      }
+      first += count;
+    }
+  }
+  return cuts;
+}
+
 Strategy MakeSbp(const SbpOptions& options, const Network& network, const Place& place) {
   CHECK_EQ(options.products.size(), network.matrices.size());
   CheckProducts(options, network, place);

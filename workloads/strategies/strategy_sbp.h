@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,12 @@ SbpNumbers Exchanged(const SbpNumbers& numbers);
 // meet without an all-to-all. Throws Error at `place` if numbers do not multiply to the machines or
 // ranks.
 Strategy MakeSbp(const SbpOptions& options, const Network& network, const Place& place = {});
+
+// Where a product of this role with these numbers cuts the machines and their ranks, a bit for each
+// place; nothing if they do not multiply to the machines or ranks. MakeSbp() needs as
+// many axes as the cuts of all products have bits together, at most kMostAxes.
+std::optional<uint64_t> SbpCuts(const SbpNumbers& numbers, MatrixRole role, uint32_t nodes,
+                                uint32_t gpus);
 
 // Layouts given one by one. If a product's `rest` is empty, its partial sums are reduce-scattered
 // to columns.

@@ -20,7 +20,7 @@ inline std::string DescribeRun(const std::string& scenario) {
   std::string text =
       fmt::format("{} of {} devices\n{} parameters, {} layers\n{}\n",
                   read.jobs.front().placement.size(), read.cluster->device_count(),
-                  work.network.Parameters(), work.network.layers, work.strategy.name);
+                  work.network->Parameters(), work.network->layers, work.strategy.name);
   for (const MeshAxis& axis : work.strategy.mesh.axes())
     text += fmt::format("{} {}\n", axis.name, axis.size);
   text +=

@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/schedule/buffer_check.h"
+#include "sim/schedule/schedule_check.h"
 #include "tests/scenarios/small_scenario.h"
+#include "workloads/planner/fewer_layers.h"
+#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace few_layers_test {
@@ -52,6 +56,16 @@ void ExpectTheSame(std::vector<std::string> changes) {
   EXPECT_EQ(counted->timeline_hash, "");
   counted->timeline_hash = whole.timeline_hash;
   EXPECT_EQ(SaidOf(*counted), SaidOf(whole));
+
+  // Prepare() leaves out these checks.
+  const Scenario scenario = ReadSmall(changes);
+  const auto& workload = std::get<Workload>(scenario.jobs.front().work);
+  const auto fewer = WithFewerLayers(*workload.network, workload.strategy, 5);
+  ASSERT_TRUE(fewer.has_value());
+  EXPECT_EQ(fewer->network.left_out.count, 7u);
+  const Schedule schedule = PlanStep(fewer->network, workload.training, fewer->strategy);
+  EXPECT_NO_THROW(CheckSchedule(schedule));
+  EXPECT_NO_THROW(CheckBuffers(schedule));
 }
 
 TEST(FewLayersTest, AStepOfManyLayersFollowsFromFew) {

@@ -20,7 +20,7 @@ const std::string kImages = R"(training={"batch": 8, "recomputation": "none"})";
 std::string Model(const std::string& json) { return "model=" + json; }
 
 Network NetworkOf(const std::vector<std::string>& overrides) {
-  return std::get<Workload>(ReadSmall(overrides).jobs.front().work).network;
+  return *std::get<Workload>(ReadSmall(overrides).jobs.front().work).network;
 }
 
 TEST(ImageModelTest, APresetsNameTellsItsKind) {

@@ -183,7 +183,7 @@ TEST(SearchTest, MistakesAreNamed) {
 TEST(PaperModelsTest, AxonnsIsOfAnyNetworksProducts) {
   const Scenario scenario = testing::ReadSmall();
   const auto& workload = std::get<Workload>(scenario.jobs.front().work);
-  const std::vector<AxonnProduct> products = AxonnProducts(workload.network);
+  const std::vector<AxonnProduct> products = AxonnProducts(*workload.network);
   ASSERT_EQ(products.size(), 4u);
   EXPECT_EQ(products[0].n, 3 * 1024);
   EXPECT_TRUE(products[1].transposed);

@@ -1,4 +1,4 @@
-#include "scenarios/readers/cluster_cache.h"
+#include "scenarios/readers/reader_cache.h"
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +12,7 @@ namespace {
 
 // Each may be as large as a machine of many thousands of devices.
 constexpr size_t kMostKeptClusters = 256;
+constexpr size_t kMostKeptModels = 64;
 
 }  // namespace
 
@@ -29,7 +30,7 @@ ReadyCluster ReadReadyCluster(const JsonReader& scenario) {
   return cluster;
 }
 
-ReadyCluster ClusterCache::Read(const JsonReader& scenario, const nlohmann::json& given) {
+ReadyCluster ReaderCache::ClusterOf(const JsonReader& scenario, const nlohmann::json& given) {
   nlohmann::json key;
   for (const char* part : {"cluster", "calibration", "device_points", "edits"})
     if (given.contains(part)) key[part] = given[part];
@@ -47,6 +48,22 @@ ReadyCluster ClusterCache::Read(const JsonReader& scenario, const nlohmann::json
   made.changes = inputs.changes();
   if (kept_.size() >= kMostKeptClusters) kept_.clear();
   return kept_.emplace(name, std::move(made)).first->second.cluster;
+}
+
+ModelAndTraining ReaderCache::ModelOf(const JsonReader& model, const JsonReader& training) {
+  if (!model.IsObject() || model.value().contains("file"))
+    return ReadModelAndTraining(model, training);
+  const std::string name = model.value().dump() + training.value().dump();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = models_.find(name);
+    if (known != models_.end()) return known->second;
+  }
+  ModelAndTraining read = ReadModelAndTraining(model, training);
+  const std::lock_guard lock(mutex_);
+  if (models_.size() >= kMostKeptModels) models_.clear();
+  models_.emplace(name, read);
+  return read;
 }
 
 }  // namespace rehearse
