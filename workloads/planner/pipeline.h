@@ -63,9 +63,9 @@ struct PipelineScheduleFacts {
 const std::vector<PipelineScheduleFacts>& PipelineSchedules();
 
 // Places and actions of `ranks` with `a_rank` stages each. Throws Error at `place` if the order
-// does not work with so many ranks, stages or micro-batches. If passes go in pairs, ranks of 1F1B and
-// of interleaved 1F1B take one more forward pass before the first pair, so that the two of each pair
-// are independent (NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py,
+// does not work with so many ranks, stages or micro-batches. If passes go in pairs, ranks of 1F1B
+// and of interleaved 1F1B take one more forward pass before the first pair, so that the two of each
+// pair are independent (NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py,
 // combined_1f1b.py).
 struct PipelineOrder {
   StagePlaces places;

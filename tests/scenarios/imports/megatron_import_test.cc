@@ -281,7 +281,8 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                   .text,
               HasSubstr("\"recomputed_layers\""));
   EXPECT_THAT(Small("--bf16 --pipeline-model-parallel-size 2 "
-                    "--num-virtual-stages-per-pipeline-rank 2 --overlap-moe-expert-parallel-comm")
+                    "--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 128 "
+                    "--overlap-moe-expert-parallel-comm")
                   .text,
               HasSubstr("\"pair_passes\": true"));
   EXPECT_THAT(

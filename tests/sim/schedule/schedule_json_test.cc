@@ -465,7 +465,8 @@ TEST(ScheduleJsonMistakeTest, OfNames) {
   ExpectMistake(WithOps(R"({"name": "a", "collective": "allreduce", "communicator": "pair"})"),
                 "s.json:7: /ops/0/collective: found \"allreduce\"; did you mean \"all-reduce\"? "
                 "Expected \"all-reduce\", \"all-gather\", \"reduce-scatter\", \"all-to-all\", "
-                "\"broadcast\", \"reduce\", \"send-receive\", \"barrier\", \"to-host\" or \"from-host\"");
+                "\"broadcast\", \"reduce\", \"send-receive\", \"barrier\", \"to-host\" or "
+                "\"from-host\"");
   ExpectMistake(R"({"schema": "rehearse.schedule.v1", "ranks": 1,
     "streams": [{"name": "a", "kind": "compute"}, {"name": "a", "kind": "compute"}],
     "ops": [{"name": "x", "duration": "1s", "stream": "a"}]})",
