@@ -252,8 +252,9 @@ Json AnyEdits(Random& random) {
   if (random.Chance(50))
     edits.push_back({{"links", "**"}, {"latency", fmt::format("+{}us", 1 + random.Below(5))}});
   if (random.Chance(50)) {
-    edits.push_back(
-        {{"devices", "**"}, {"compute", fmt::format("{:.1f}x", 0.5 + 0.1 * random.Below(10))}});
+    constexpr uint32_t kTenths = 10;
+    const double compute = kMostOfPeak - 0.1 * (kTenths - 1 - random.Below(kTenths));
+    edits.push_back({{"devices", "**"}, {"compute", fmt::format("{:.1f}x", compute)}});
   }
   return edits;
 }
@@ -315,7 +316,7 @@ RandomScenario DrawScenario(uint64_t seed, const RandomScenarioLimits& limits) {
     try {
       drawn.scenario = ReadScenario(JsonDocument::FromText(drawn.text, "random.json"));
       drawn.scenario.allow_out_of_memory = true;
-      Prepare(drawn.scenario);
+      drawn.jobs = Prepare(drawn.scenario);
       return drawn;
     } catch (const Error& error) {
       why = error.what();
