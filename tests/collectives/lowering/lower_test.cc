@@ -163,6 +163,64 @@ TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
   EXPECT_EQ(early.end, timeline.step);
 }
 
+// A kernel of memory, 1 s long, beside an all-reduce of 25 GB on two ranks at 25 GB/s, 1 s and two
+// steps of 2 us. With 0.5 in addition for communication beside kernels it takes half as long again.
+// Copy engines are not slowed down.
+TEST(LowerTest, KernelsSlowDownTheCommunicationBesideThem) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 25e9, {Range(2)});
+  Role& role = schedule.roles[0];
+  role.streams.push_back({"compute", StreamKind::kCompute});
+  Op work;
+  work.name = "work";
+  work.stream = StreamId(1);
+  Compute compute;
+  compute.kind = ComputeKind::kMemory;
+  const DeviceSpec& device = cluster->DeviceOf(0);
+  compute.bytes = Bytes(2 * device.memory_bandwidth.value() * device.memory_efficiency);
+  work.work = compute;
+  role.ops.push_back(work);  // 2 s, longer than the collective
+  Router router(*cluster);
+  LowerOptions options;
+  const auto collective = [&] {
+    const Timeline timeline = Simulate(Lower(schedule, router, options).program, 2).timeline;
+    return ToSeconds(timeline.spans.front().end).value();
+  };
+  EXPECT_NEAR(collective(), 1 + 4e-6, 1e-8);
+  options.slowdown = Slowdown{.communication = 0.5};
+  EXPECT_NEAR(collective(), 1.5, 1e-4);
+  options.copy_engines = {"group"};
+  EXPECT_NEAR(collective(), 1 + 4e-6, 1e-8);
+  options.copy_engines = {"others"};
+  EXPECT_NEAR(collective(), 1.5, 1e-4);
+}
+
+TEST(LowerTest, CopyEnginesOfACommunicatorLeaveMessagesAlone) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
+  schedule.roles.push_back(schedule.roles[0]);
+  schedule.role_of_rank[1] = 1;
+  schedule.roles[0].ops[0].work = Send{CommunicatorId(0), 1, Bytes(1e9)};
+  schedule.roles[1].ops[0].work = Receive{CommunicatorId(0), 0, Bytes(1e9)};
+  Router router(*cluster);
+  LowerOptions options;
+  options.slowdown = Slowdown{.communication = 0.5};
+  options.copy_engines = {"others"};
+  const Timeline timeline = Simulate(Lower(schedule, router, options).program, 2).timeline;
+  EXPECT_NEAR(ToSeconds(timeline.step).value(), 40e-3 + 2e-6, 1e-9);
+}
+
+// Closed forms know nothing of links that change.
+TEST(LowerTest, ClosedFormsAreNotAskedForLinksThatChange) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Router router(*cluster);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
+  LowerOptions options;
+  options.fidelity = Fidelity::kFormula;
+  options.perturbation.link_jitter = 0.1;
+  EXPECT_THROW(Lower(schedule, router, options), InternalError);
+}
+
 TEST(LowerTest, ASendMeetsItsReceiveAndTakesOnePath) {
   // 1 GB over 25 GB/s = 40 ms and two hops of 1 us; every fidelity.
   const auto cluster = Preset("switch", "devices", 2);
