@@ -42,7 +42,8 @@ Json Cable(Random& random, uint32_t least_microseconds = 1) {
 }
 
 // In the compact form (topology/files/compact_form.h). Routes are those of least latency: that of
-// PCIe is more than that of NVLink, as in any machine, whatever a test adds to all links.
+// PCIe is more than that of NVLink, and out through a NIC and back is further than from socket to
+// socket, as in any machine, whatever a test adds to all links.
 Machine HandMadeNodes(Random& random) {
   const uint32_t devices = 4u << random.Below(2);
   const uint32_t nodes = 1u << random.Below(3);
@@ -55,7 +56,7 @@ Machine HandMadeNodes(Random& random) {
                {"pcie_switches", 2},
                {"between_sockets", Cable(random)},
                {"nics", 2u << random.Below(2)},
-               {"cable", Cable(random)}};
+               {"cable", Cable(random, 3)}};
   Json cluster = {{"name", "hand-made"}, {"nodes", nodes}, {"node", std::move(node)}};
   if (nodes > 1) {
     Json fabric = {{"kind", Any(random, std::array{"switch", "fat-tree", "rails"})}};
