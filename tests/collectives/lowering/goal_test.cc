@@ -153,6 +153,15 @@ TEST(GoalTest, ARingTakesItsClosedForm) {
   const GoalText goal =
       GoalOf(OneCollective(CollectiveKind::kAllReduce, 8e6, {AllOf(8)}), *cluster);
   EXPECT_EQ(goal.messages, 8u * 14u);
+  // Each sends to the next one.
+  const GoalRanks ranks = ReadGoal(goal.text);
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    for (const GoalOp& op : ranks[rank]) {
+      if (op.kind != 'c') {
+        EXPECT_EQ(op.peer, (rank + (op.kind == 's' ? 1 : 7)) % 8);
+      }
+    }
+  }
   EXPECT_DOUBLE_EQ(PlayGoal(ReadGoal(goal.text), 1), 14e6);
   EXPECT_DOUBLE_EQ(
       PlayGoal(

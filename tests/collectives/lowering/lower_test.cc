@@ -1,5 +1,6 @@
 #include "collectives/lowering/lower.h"
 
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -246,6 +247,81 @@ TEST(LowerTest, AnUnknownAlgorithmIsRefused) {
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
   std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "rign";
   EXPECT_THROW(Lower(schedule, router), Error);
+}
+
+TEST(LowerTest, FlowsOfOpsAreNotedWhereTheyAreAskedFor) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Router router(*cluster);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6, {Range(2)});
+  EXPECT_TRUE(Lower(schedule, router).flows_of_ops.empty());
+  const Lowered noted = Lower(schedule, router, {.note_flows = true});
+  ASSERT_FALSE(noted.flows_of_ops.empty());
+  EXPECT_EQ(noted.flows_of_ops.front().begin, 0u);
+  EXPECT_EQ(noted.flows_of_ops.back().end, noted.program.flows.size());
+}
+
+// More ranks that differ than a table of classes begins with: each has a kernel of its own length.
+TEST(LowerTest, ThousandsOfDifferentRanksAreThousandsOfClasses) {
+  constexpr uint32_t kRanks = 1500;
+  const auto cluster = Preset("switch", "devices", kRanks);
+  Schedule schedule;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    Role role;
+    role.name = fmt::format("rank {}", rank);
+    role.streams = {{"compute", StreamKind::kCompute}};
+    Op op;
+    op.name = "work";
+    op.stream = StreamId(0);
+    Compute compute;
+    compute.kind = ComputeKind::kFixed;
+    compute.duration = Seconds(1e-6 * (rank + 1));
+    op.work = compute;
+    role.ops.push_back(op);
+    schedule.roles.push_back(role);
+    schedule.role_of_rank.push_back(rank);
+  }
+  Router router(*cluster);
+  const Lowered lowered = Lower(schedule, router);
+  EXPECT_EQ(lowered.rank_classes, kRanks);
+  const Timeline timeline = Simulate(lowered.program, kRanks).timeline;
+  EXPECT_NEAR(ToSeconds(timeline.step).value(), 1e-6 * kRanks, 1e-12);
+}
+
+// Two collectives of one group, one after the other: each is played by its own algorithm.
+TEST(LowerTest, CollectivesOfAGroupAreEachTheirOwn) {
+  const auto cluster = Preset("dgx-a100", "nodes", 2);
+  const auto schedule_of = [](const std::vector<const char*>& algorithms) {
+    Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 64e6,
+                                      {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}});
+    Role& role = schedule.roles[0];
+    const Op op = role.ops[0];
+    role.ops.clear();
+    for (const char* algorithm : algorithms) {
+      role.ops.push_back(op);
+      std::get<Collective>(role.ops.back().work).algorithm = algorithm;
+    }
+    return schedule;
+  };
+  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid}) {
+    const auto time = [&](const std::vector<const char*>& algorithms) {
+      return StepTime(schedule_of(algorithms), *cluster, fidelity).value();
+    };
+    const double ring = time({"ring"});
+    const double doubling = time({"doubling"});
+    EXPECT_GT(std::abs(ring - doubling), 0.1 * ring);  // they differ
+    EXPECT_NEAR(time({"ring", "doubling"}), ring + doubling, 1e-6 * ring);
+    EXPECT_NEAR(time({"doubling", "ring"}), ring + doubling, 1e-6 * ring);
+  }
+}
+
+// On two machines DeepEP sends across and inside side by side: both latencies, and the longer of
+// the two moves. Closed form and flows agree.
+TEST(LowerTest, DeepEpTakesTheLongerOfAcrossAndInside) {
+  const auto cluster = Preset("perlmutter", "nodes", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllToAll, 1e9, {Range(8)});
+  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "deepep";
+  const double formula = StepTime(schedule, *cluster, Fidelity::kFormula).value();
+  EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kFluid).value(), formula, 0.02 * formula);
 }
 
 }  // namespace lower_test

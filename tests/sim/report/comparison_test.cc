@@ -199,6 +199,7 @@ TEST(ComparisonTest, ResultsAreComparedAxisByAxis) {
   const Comparison comparison = CompareResults(a.Root(), b.Root());
   EXPECT_EQ(comparison.step.a, Seconds(4));
   EXPECT_EQ(comparison.a_shares.compute, Seconds(3));
+  EXPECT_EQ(comparison.a_shares.communication, Seconds(0.75));
   EXPECT_EQ(comparison.b_shares.nothing, Seconds(0.25));
   ASSERT_EQ(comparison.axes.size(), 2u);
   EXPECT_EQ(comparison.axes[0].name, "row");
@@ -246,6 +247,9 @@ TEST(ComparisonTest, JsonSaysWhatIsOnlyInOne) {
   EXPECT_EQ(json["only_in_b"], 1);
   EXPECT_EQ(json["gap"]["pairs_out_of_order"], 0);
   EXPECT_EQ(json["step"]["a_seconds"], 26e-6);
+  // Nobody is left out of either.
+  EXPECT_FALSE(json["a"].contains("ranks_left_out"));
+  EXPECT_FALSE(json["b"].contains("ranks_left_out"));
 }
 
 }  // namespace comparison_test
