@@ -81,5 +81,23 @@ TEST(ArrangeTest, ALimitCapsTheChannelsOfATree) {
   EXPECT_EQ(parts(24), 8u);
 }
 
+// Members of a machine follow each other in a chain, whatever their order in the group: it comes to
+// each machine once.
+TEST(ArrangeTest, AChainComesToEachMachineOnce) {
+  const auto cluster = Preset("perlmutter", "nodes", 3);
+  Router router(*cluster);
+  ChannelFinder finder(router);
+  const std::vector<uint32_t> ranks = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11};
+  const std::vector<Part> parts =
+      FindAlgorithm("chain").arrange({CollectiveKind::kBroadcast, 0, ranks, 0, router, finder});
+  ASSERT_EQ(parts.size(), 1u);
+  uint32_t changes = 0;
+  for (size_t i = 1; i < parts[0].order.size(); ++i) {
+    changes += cluster->NodeIndexOf(ranks[parts[0].order[i]]) !=
+               cluster->NodeIndexOf(ranks[parts[0].order[i - 1]]);
+  }
+  EXPECT_EQ(changes, 2u);
+}
+
 }  // namespace arrange_test
 }  // namespace rehearse

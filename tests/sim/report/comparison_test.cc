@@ -94,6 +94,8 @@ TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {
   ASSERT_EQ(comparison.axes.size(), 3u);
   EXPECT_EQ(comparison.axes[0].name, "row");
   EXPECT_NEAR(comparison.axes[0].total.a.value(), 8e-6, kTiny);  // 12..20 on both ranks
+  EXPECT_EQ(comparison.axes[0].ops, 1u);
+  EXPECT_NEAR(comparison.axes[0].median.a.value(), 8e-6, kTiny);  // of one it is that one
   ASSERT_EQ(comparison.kinds.size(), 4u);
   EXPECT_EQ(comparison.kinds[0].name, "gemm");
   EXPECT_EQ(comparison.kinds[1].name, "all-reduce");

@@ -611,5 +611,24 @@ TEST(FootprintTest, AViewOfAnActivationIsItsPartAndOfAParameterTheWhole) {
   }
 }
 
+// Buffers that are new each time have a first and a last one.
+TEST(ScheduleJsonTest, BuffersOfARepeatNeedBothEnds) {
+  const auto with = [](const std::string& buffers) {
+    return R"({"schema": "rehearse.schedule.v1", "ranks": 1, "roles": [{"name": "r",
+      "buffers": [{"name": "x", "kind": "buffer", "bytes": "8B"}],
+      "repeats": [{"begin": 0, "end": 1, "times": 2)" +
+           buffers + R"(}],
+      "ops": [{"name": "a", "compute": "memory", "bytes": "8B", "writes": "x"}]}],
+      "role_of_rank": [["r", 1]]})";
+  };
+  const Schedule schedule = Read(with(R"(, "first_buffer": 0, "end_buffer": 1)"));
+  EXPECT_EQ(schedule.roles[0].repeats[0].end_buffer, 1u);
+  EXPECT_EQ(Read(with("")).roles[0].repeats[0].end_buffer, 0u);
+  EXPECT_THAT([&] { Read(with(R"(, "end_buffer": 1)")); },
+              ThrowsMessage<Error>(HasSubstr("first_buffer")));
+  EXPECT_THAT([&] { Read(with(R"(, "first_buffer": 0)")); },
+              ThrowsMessage<Error>(HasSubstr("end_buffer")));
+}
+
 }  // namespace schedule_json_test
 }  // namespace rehearse
