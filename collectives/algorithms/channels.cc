@@ -509,8 +509,6 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
         }
       }
       channel.edges.push_back(route);
-      channel.step_latency =
-          std::max(channel.step_latency, route->latency + cluster.step_overhead());
     }
     if (!relays->empty()) channel.relays = std::move(relays);
     channel.ways = router_.ways();

@@ -46,8 +46,7 @@ struct Channel {
   std::vector<LinkUse> detour;
   // Routes through a third member, which edges point to; null if there are none.
   std::shared_ptr<const std::vector<Route>> relays;
-  Seconds step_latency;  // the slowest edge's path latency, plus the cluster's step overhead
-  BytesPerSecond rate;   // of each edge, all parts together; see SetIdleRates
+  BytesPerSecond rate;  // of each edge, all parts together; see SetIdleRates
 };
 
 class ChannelFinder {

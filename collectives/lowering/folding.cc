@@ -71,12 +71,8 @@ Classes Number(const std::vector<Colour>& colours) {
   ColourNumbers numbers;
   for (uint32_t i = 0; i < colours.size(); ++i) {
     const uint32_t number = numbers.Of(colours[i]);
-    if (number == classes.size()) {
-      classes.representative.push_back(i);
-      classes.count.push_back(0);
-    }
+    if (number == classes.size()) classes.representative.push_back(i);
     classes.of[i] = number;
-    ++classes.count[number];
   }
   return classes;
 }
@@ -86,7 +82,6 @@ Classes Identity(size_t size) {
   classes.of.resize(size);
   for (uint32_t i = 0; i < size; ++i) classes.of[i] = i;
   classes.representative = classes.of;
-  classes.count.assign(size, 1);
   return classes;
 }
 

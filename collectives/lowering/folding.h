@@ -24,7 +24,6 @@ namespace rehearse {
 struct Classes {
   std::vector<uint32_t> of;              // object -> class
   std::vector<uint32_t> representative;  // class -> its first object
-  std::vector<uint32_t> count;           // class -> objects
 
   uint32_t size() const { return static_cast<uint32_t>(representative.size()); }
 };

@@ -90,7 +90,8 @@ TEST(MonotonyTest, ABetterMachineIsNeverMuchSlower) {
   const Cases cases = CasesOf();
   for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
     const RandomScenario drawn = DrawScenario(seed, {.edits = false, .pinned = true});
-    const double before = ToSeconds(PlayScenario(drawn.scenario).simulation.timeline.step).value();
+    const double before =
+        ToSeconds(PlayJobs(drawn.scenario, drawn.jobs).simulation.timeline.step).value();
     for (size_t i = 0; i < machines.size(); ++i) {
       SCOPED_TRACE(machines[i].what);
       const double changed = StepWith(drawn.scenario, machines[i].edit);

@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
@@ -62,12 +61,12 @@ TEST(SameBitsTest, RunPlanAndExecuteHaveOneSchedule) {
   for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
     const RandomScenario drawn = DrawScenario(seed, {.jobs = false});
     SCOPED_TRACE(drawn.text);
-    const Schedule prepared = PrepareOne(drawn.scenario, "this test").schedule;
+    const Schedule& prepared = drawn.jobs.front().schedule;
     const std::string text = WriteSchedule(prepared, {"a step", ""});
     const JsonDocument file = JsonDocument::FromText(text, "step.schedule.json");
     const Schedule read = ReadSchedule(file.Root());
     ASSERT_EQ(FingerprintOf(read), FingerprintOf(prepared));
-    Job job = PrepareOne(drawn.scenario, "this test");
+    Job job = drawn.jobs.front();
     job.schedule = read;
     const std::string played = HashOf(PlayScenario(drawn.scenario).simulation.timeline);
     ASSERT_EQ(HashOf(PlayJobs(drawn.scenario, {job}).simulation.timeline), played);
@@ -81,8 +80,8 @@ TEST(SameBitsTest, KernelsInSeriesAndOneByOneTakeTheSameTime) {
   for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
     const RandomScenario drawn = DrawScenario(seed);
     SCOPED_TRACE(drawn.text);
-    const PlayedScenario series = PlayScenario(drawn.scenario);
-    const PlayedScenario one_by_one = PlayScenario(drawn.scenario, {.record_tasks = true});
+    const PlayedScenario series = PlayJobs(drawn.scenario, drawn.jobs);
+    const PlayedScenario one_by_one = PlayJobs(drawn.scenario, drawn.jobs, {.record_tasks = true});
     ASSERT_EQ(HashOf(series.simulation.timeline), HashOf(one_by_one.simulation.timeline));
     ASSERT_EQ(series.simulation.stats.transfers, one_by_one.simulation.stats.transfers);
     ASSERT_LE(series.lowered.program.tasks.size(), one_by_one.lowered.program.tasks.size());
@@ -96,7 +95,7 @@ TEST(SameBitsTest, ExecuteBeginsOpsAsRunDoes) {
   for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
     const RandomScenario drawn = DrawScenario(seed, {.for_execution = true});
     SCOPED_TRACE(drawn.text);
-    const Schedule schedule = PrepareOne(drawn.scenario, "this test").schedule;
+    const Schedule& schedule = drawn.jobs.front().schedule;
     ASSERT_EQ(OrderOfStreams(schedule, Simulated(schedule, drawn.scenario)),
               OrderOfStreams(schedule, Measured(schedule, StreamUse::kThreads)));
   }

@@ -42,7 +42,8 @@ Json Cable(Random& random, uint32_t least_microseconds = 1) {
 }
 
 // In the compact form (topology/files/compact_form.h). Routes are those of least latency: that of
-// PCIe is more than that of NVLink, as in any machine, whatever a test adds to all links.
+// PCIe is more than that of NVLink, and out through a NIC and back is further than from socket to
+// socket, as in any machine, whatever a test adds to all links.
 Machine HandMadeNodes(Random& random) {
   const uint32_t devices = 4u << random.Below(2);
   const uint32_t nodes = 1u << random.Below(3);
@@ -55,7 +56,7 @@ Machine HandMadeNodes(Random& random) {
                {"pcie_switches", 2},
                {"between_sockets", Cable(random)},
                {"nics", 2u << random.Below(2)},
-               {"cable", Cable(random)}};
+               {"cable", Cable(random, 3)}};
   Json cluster = {{"name", "hand-made"}, {"nodes", nodes}, {"node", std::move(node)}};
   if (nodes > 1) {
     Json fabric = {{"kind", Any(random, std::array{"switch", "fat-tree", "rails"})}};
@@ -252,8 +253,9 @@ Json AnyEdits(Random& random) {
   if (random.Chance(50))
     edits.push_back({{"links", "**"}, {"latency", fmt::format("+{}us", 1 + random.Below(5))}});
   if (random.Chance(50)) {
-    edits.push_back(
-        {{"devices", "**"}, {"compute", fmt::format("{:.1f}x", 0.5 + 0.1 * random.Below(10))}});
+    constexpr uint32_t kTenths = 10;
+    const double compute = kMostOfPeak - 0.1 * (kTenths - 1 - random.Below(kTenths));
+    edits.push_back({{"devices", "**"}, {"compute", fmt::format("{:.1f}x", compute)}});
   }
   return edits;
 }
@@ -315,7 +317,7 @@ RandomScenario DrawScenario(uint64_t seed, const RandomScenarioLimits& limits) {
     try {
       drawn.scenario = ReadScenario(JsonDocument::FromText(drawn.text, "random.json"));
       drawn.scenario.allow_out_of_memory = true;
-      Prepare(drawn.scenario);
+      drawn.jobs = Prepare(drawn.scenario);
       return drawn;
     } catch (const Error& error) {
       why = error.what();

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "scenarios/readers/scenario.h"
+#include "sim/schedule/jobs.h"
 
 namespace rehearse {
 
@@ -20,12 +22,15 @@ struct RandomScenarioLimits {
 };
 
 // JSON.
+// By how much its edits may raise a device's peak.
+inline constexpr double kMostOfPeak = 1.4;
 std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits = {});
 
 // The first one that can be read and planned, of a sequence of seeds that depends on this one.
 struct RandomScenario {
   std::string text;
   Scenario scenario;
+  std::vector<Job> jobs;  // as Prepare() made them
 };
 RandomScenario DrawScenario(uint64_t seed, const RandomScenarioLimits& limits = {});
 

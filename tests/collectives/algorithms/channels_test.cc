@@ -1,5 +1,7 @@
 #include "collectives/algorithms/channels.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -79,6 +81,13 @@ TEST(ChannelsTest, FiveGpusOfACubeMeshRelayThroughAPeer) {
     ASSERT_NE(channel.relays, nullptr);
     for (const LinkUse& use : channel.uses)
       EXPECT_EQ(cluster->KindOf(use.link.index()), LinkKind::kNvLink);
+    // A way is as wide as its narrowest link, through a third member too.
+    for (const Route* edge : channel.edges) {
+      double narrowest = INFINITY;
+      for (const uint32_t link : edge->links)
+        narrowest = std::min(narrowest, cluster->Link(link).Capacity().value());
+      EXPECT_DOUBLE_EQ(edge->bandwidth.value(), narrowest);
+    }
   }
 }
 

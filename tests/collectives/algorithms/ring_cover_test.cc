@@ -15,6 +15,7 @@ TEST(RingCoverTest, EveryDirectedPairIsInOneRing) {
     std::set<std::pair<uint32_t, uint32_t>> pairs;
     for (const auto& ring : rings) {
       ASSERT_EQ(ring.size(), size);
+      for (const uint32_t member : ring) ASSERT_LT(member, size);
       for (uint32_t i = 0; i < size; ++i) pairs.emplace(ring[i], ring[(i + 1) % size]);
     }
     EXPECT_EQ(pairs.size(), size * (size - 1)) << size;

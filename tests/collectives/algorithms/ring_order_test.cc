@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -73,6 +74,37 @@ TEST(RingOrderTest, AnOrderWithoutDoubleCrossingsIsKept) {
   Router router(*cluster);
   const std::vector<uint32_t> ranks = {3, 1, 4, 15, 9, 2, 6, 5, 8, 7, 10};
   EXPECT_EQ(OrderRing(router, ranks), ranks);
+}
+
+// No two edges can be exchanged for two shorter ones, the last edge included: the definition of a
+// tour that is 2-optimal. Members in any order, and machines at random places of the torus.
+TEST(RingOrderTest, NoTwoEdgesCanBeExchangedForShorterOnes) {
+  const auto cluster = Torus(6, 6);
+  Router router(*cluster);
+  std::vector<uint32_t> all(36);
+  std::iota(all.begin(), all.end(), 0u);
+  std::mt19937 random(1);
+  uint32_t changed = 0;
+  for (uint32_t turn = 0; turn < 40; ++turn) {
+    for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random() % i]);
+    const std::vector<uint32_t> ranks(all.begin(), all.begin() + 4 + turn % 20);
+    const auto ring = OrderRing(router, ranks);
+    if (ring != ranks) ++changed;
+    const size_t size = ring.size();
+    const auto between = [&](size_t i, size_t j) {
+      return router.Between(ring[i % size], ring[j % size]).latency.value();
+    };
+    if (ring == ranks) continue;
+    for (size_t i = 0; i < size; ++i) {
+      for (size_t j = i + 2; j < size; ++j) {
+        if (j + 1 == size + i) continue;  // they share a member
+        EXPECT_LE(between(i, i + 1) + between(j, j + 1),
+                  between(i, j) + between(i + 1, j + 1) + 1e-11)
+            << "turn " << turn << ", edges " << i << " and " << j;
+      }
+    }
+  }
+  EXPECT_GT(changed, 30u);
 }
 
 TEST(RingOrderTest, TheResultIsDeterministic) {

@@ -153,6 +153,15 @@ TEST(GoalTest, ARingTakesItsClosedForm) {
   const GoalText goal =
       GoalOf(OneCollective(CollectiveKind::kAllReduce, 8e6, {AllOf(8)}), *cluster);
   EXPECT_EQ(goal.messages, 8u * 14u);
+  // Each sends to the next one.
+  const GoalRanks ranks = ReadGoal(goal.text);
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    for (const GoalOp& op : ranks[rank]) {
+      if (op.kind != 'c') {
+        EXPECT_EQ(op.peer, (rank + (op.kind == 's' ? 1 : 7)) % 8);
+      }
+    }
+  }
   EXPECT_DOUBLE_EQ(PlayGoal(ReadGoal(goal.text), 1), 14e6);
   EXPECT_DOUBLE_EQ(
       PlayGoal(
@@ -209,6 +218,27 @@ TEST(GoalTest, OpsOfOneStreamFollowEachOther) {
   EXPECT_EQ(goal.computations, 4u);
   // Two messages of 1 MB, then 1 us.
   EXPECT_DOUBLE_EQ(PlayGoal(ReadGoal(goal.text), 1), 2e6 + 1e3);
+}
+
+// Two communicators of the same ranks, each with a stream of its own. Rank 1 writes them the other
+// way round; still each message meets its own, since the tags of communicators differ.
+TEST(GoalTest, CommunicatorsThatRunSideBySideDoNotMeet) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 2e6, {AllOf(2)});
+  schedule.communicators.push_back(Communicator::Explicit("second", {AllOf(2)}));
+  Role& role = schedule.roles[0];
+  role.streams.push_back({"second", StreamKind::kCommunication});
+  Op op = role.ops[0];
+  op.stream = StreamId(1);
+  std::get<Collective>(op.work).communicator = CommunicatorId(1);
+  std::get<Collective>(op.work).bytes = Bytes(6e6);
+  role.ops.push_back(op);
+  Role other = role;
+  std::swap(other.ops[0], other.ops[1]);
+  schedule.roles.push_back(other);
+  schedule.role_of_rank[1] = 1;
+  // Both ways, 2 messages of 1 MB and 2 of 3 MB, one after the other at 1 ns a byte.
+  EXPECT_DOUBLE_EQ(PlayGoal(ReadGoal(GoalOf(schedule, *cluster).text), 1), 8e6);
 }
 
 TEST(GoalTest, SwitchesThatAddHaveNoWord) {

@@ -1,5 +1,6 @@
 #include "collectives/lowering/lower.h"
 
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -163,6 +164,64 @@ TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
   EXPECT_EQ(early.end, timeline.step);
 }
 
+// A kernel of memory, 1 s long, beside an all-reduce of 25 GB on two ranks at 25 GB/s, 1 s and two
+// steps of 2 us. With 0.5 in addition for communication beside kernels it takes half as long again.
+// Copy engines are not slowed down.
+TEST(LowerTest, KernelsSlowDownTheCommunicationBesideThem) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 25e9, {Range(2)});
+  Role& role = schedule.roles[0];
+  role.streams.push_back({"compute", StreamKind::kCompute});
+  Op work;
+  work.name = "work";
+  work.stream = StreamId(1);
+  Compute compute;
+  compute.kind = ComputeKind::kMemory;
+  const DeviceSpec& device = cluster->DeviceOf(0);
+  compute.bytes = Bytes(2 * device.memory_bandwidth.value() * device.memory_efficiency);
+  work.work = compute;
+  role.ops.push_back(work);  // 2 s, longer than the collective
+  Router router(*cluster);
+  LowerOptions options;
+  const auto collective = [&] {
+    const Timeline timeline = Simulate(Lower(schedule, router, options).program, 2).timeline;
+    return ToSeconds(timeline.spans.front().end).value();
+  };
+  EXPECT_NEAR(collective(), 1 + 4e-6, 1e-8);
+  options.slowdown = Slowdown{.communication = 0.5};
+  EXPECT_NEAR(collective(), 1.5, 1e-4);
+  options.copy_engines = {"group"};
+  EXPECT_NEAR(collective(), 1 + 4e-6, 1e-8);
+  options.copy_engines = {"others"};
+  EXPECT_NEAR(collective(), 1.5, 1e-4);
+}
+
+TEST(LowerTest, CopyEnginesOfACommunicatorLeaveMessagesAlone) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
+  schedule.roles.push_back(schedule.roles[0]);
+  schedule.role_of_rank[1] = 1;
+  schedule.roles[0].ops[0].work = Send{CommunicatorId(0), 1, Bytes(1e9)};
+  schedule.roles[1].ops[0].work = Receive{CommunicatorId(0), 0, Bytes(1e9)};
+  Router router(*cluster);
+  LowerOptions options;
+  options.slowdown = Slowdown{.communication = 0.5};
+  options.copy_engines = {"others"};
+  const Timeline timeline = Simulate(Lower(schedule, router, options).program, 2).timeline;
+  EXPECT_NEAR(ToSeconds(timeline.step).value(), 40e-3 + 2e-6, 1e-9);
+}
+
+// Closed forms know nothing of links that change.
+TEST(LowerTest, ClosedFormsAreNotAskedForLinksThatChange) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Router router(*cluster);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
+  LowerOptions options;
+  options.fidelity = Fidelity::kFormula;
+  options.perturbation.link_jitter = 0.1;
+  EXPECT_THROW(Lower(schedule, router, options), InternalError);
+}
+
 TEST(LowerTest, ASendMeetsItsReceiveAndTakesOnePath) {
   // 1 GB over 25 GB/s = 40 ms and two hops of 1 us; every fidelity.
   const auto cluster = Preset("switch", "devices", 2);
@@ -188,6 +247,81 @@ TEST(LowerTest, AnUnknownAlgorithmIsRefused) {
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
   std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "rign";
   EXPECT_THROW(Lower(schedule, router), Error);
+}
+
+TEST(LowerTest, FlowsOfOpsAreNotedWhereTheyAreAskedFor) {
+  const auto cluster = Preset("switch", "devices", 2);
+  Router router(*cluster);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1e6, {Range(2)});
+  EXPECT_TRUE(Lower(schedule, router).flows_of_ops.empty());
+  const Lowered noted = Lower(schedule, router, {.note_flows = true});
+  ASSERT_FALSE(noted.flows_of_ops.empty());
+  EXPECT_EQ(noted.flows_of_ops.front().begin, 0u);
+  EXPECT_EQ(noted.flows_of_ops.back().end, noted.program.flows.size());
+}
+
+// More ranks that differ than a table of classes begins with: each has a kernel of its own length.
+TEST(LowerTest, ThousandsOfDifferentRanksAreThousandsOfClasses) {
+  constexpr uint32_t kRanks = 1500;
+  const auto cluster = Preset("switch", "devices", kRanks);
+  Schedule schedule;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    Role role;
+    role.name = fmt::format("rank {}", rank);
+    role.streams = {{"compute", StreamKind::kCompute}};
+    Op op;
+    op.name = "work";
+    op.stream = StreamId(0);
+    Compute compute;
+    compute.kind = ComputeKind::kFixed;
+    compute.duration = Seconds(1e-6 * (rank + 1));
+    op.work = compute;
+    role.ops.push_back(op);
+    schedule.roles.push_back(role);
+    schedule.role_of_rank.push_back(rank);
+  }
+  Router router(*cluster);
+  const Lowered lowered = Lower(schedule, router);
+  EXPECT_EQ(lowered.rank_classes, kRanks);
+  const Timeline timeline = Simulate(lowered.program, kRanks).timeline;
+  EXPECT_NEAR(ToSeconds(timeline.step).value(), 1e-6 * kRanks, 1e-12);
+}
+
+// Two collectives of one group, one after the other: each is played by its own algorithm.
+TEST(LowerTest, CollectivesOfAGroupAreEachTheirOwn) {
+  const auto cluster = Preset("dgx-a100", "nodes", 2);
+  const auto schedule_of = [](const std::vector<const char*>& algorithms) {
+    Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 64e6,
+                                      {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}});
+    Role& role = schedule.roles[0];
+    const Op op = role.ops[0];
+    role.ops.clear();
+    for (const char* algorithm : algorithms) {
+      role.ops.push_back(op);
+      std::get<Collective>(role.ops.back().work).algorithm = algorithm;
+    }
+    return schedule;
+  };
+  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid}) {
+    const auto time = [&](const std::vector<const char*>& algorithms) {
+      return StepTime(schedule_of(algorithms), *cluster, fidelity).value();
+    };
+    const double ring = time({"ring"});
+    const double doubling = time({"doubling"});
+    EXPECT_GT(std::abs(ring - doubling), 0.1 * ring);  // they differ
+    EXPECT_NEAR(time({"ring", "doubling"}), ring + doubling, 1e-6 * ring);
+    EXPECT_NEAR(time({"doubling", "ring"}), ring + doubling, 1e-6 * ring);
+  }
+}
+
+// On two machines DeepEP sends across and inside side by side: both latencies, and the longer of
+// the two moves. Closed form and flows agree.
+TEST(LowerTest, DeepEpTakesTheLongerOfAcrossAndInside) {
+  const auto cluster = Preset("perlmutter", "nodes", 2);
+  Schedule schedule = OneCollective(CollectiveKind::kAllToAll, 1e9, {Range(8)});
+  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "deepep";
+  const double formula = StepTime(schedule, *cluster, Fidelity::kFormula).value();
+  EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kFluid).value(), formula, 0.02 * formula);
 }
 
 }  // namespace lower_test

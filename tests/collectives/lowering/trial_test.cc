@@ -37,6 +37,22 @@ TEST(TrialTest, RanksThatDoNotTakePartAreIdle) {
   EXPECT_NEAR(TimeOf(trial, Bytes(25e6), router).value(), 2 * (0.5e-3 + 2e-6), 1e-9);
 }
 
+// Sizes that are played one after the other take as long as each alone.
+TEST(TrialTest, SizesTogetherTakeAsLongAsEachAlone) {
+  const auto cluster = Preset("switch", "devices", 4);
+  Router router(*cluster);
+  Trial trial;
+  trial.groups = {{0, 1, 2, 3}};
+  const std::vector<Bytes> sizes = {Bytes(1e3), Bytes(1e6), Bytes(5e6)};
+  const std::vector<Seconds> times = TimesOf(trial, sizes, router);
+  ASSERT_EQ(times.size(), sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    // 6 steps of a quarter of the bytes at 25 GB/s and 2 us.
+    const double expected = 6 * (sizes[i].value() / 4 / 25e9 + 2e-6);
+    EXPECT_NEAR(times[i].value(), expected, 1e-3 * expected);
+  }
+}
+
 TEST(TrialTest, ConcurrentGroupsShareTheNodesNics) {
   // 2 nodes of DGX-A100: one ring of 16 uses all 8 NICs of a node; 8 rings of 2 use one each, and
   // each reaches an eighth of the bus bandwidth.

@@ -223,5 +223,54 @@ TEST(NcclModelTest, GenerationsBeginWithTheirFirstCapability) {
   EXPECT_EQ(GenerationOf(120), NcclGeneration::kBlackwell);
 }
 
+// NCCL 2.18 has two hops of its own, both of Simple.
+TEST(NcclModelTest, Nccl218DiffersInTwoHops) {
+  for (const NcclHop hop : {NcclHop::kNvLink, NcclHop::kPcie, NcclHop::kNetwork}) {
+    for (const NcclAlgorithm algorithm : {NcclAlgorithm::kTree, NcclAlgorithm::kRing,
+                                          NcclAlgorithm::kNvls, NcclAlgorithm::kNvlsTree}) {
+      for (const Protocol protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
+        const bool is_other = protocol == Protocol::kSimple &&
+                              ((hop == NcclHop::kPcie && algorithm == NcclAlgorithm::kTree) ||
+                               (hop == NcclHop::kNetwork && algorithm == NcclAlgorithm::kNvlsTree));
+        const Seconds old = NcclHopLatency(NcclVersion::kRelease218, hop, algorithm, protocol);
+        EXPECT_EQ(old != NcclHopLatency(kNewestNccl, hop, algorithm, protocol), is_other)
+            << static_cast<int>(hop) << " " << static_cast<int>(algorithm) << " "
+            << static_cast<int>(protocol);
+      }
+    }
+  }
+}
+
+// A plug-in's latency counts in each of the 6 steps across, twice with Simple, which flushes.
+TEST(NcclModelTest, APluginsLatencyCountsInEachStepAcross) {
+  NcclGroup group = FourMachines();
+  const auto latency = [&](Protocol protocol) {
+    return Cost(group, kAllReduce, 1024, NcclAlgorithm::kRing, protocol).latency.value();
+  };
+  const double simple = latency(Protocol::kSimple);
+  const double ll = latency(Protocol::kLL);
+  group.plugin_latency = Seconds(3e-6);
+  EXPECT_NEAR(latency(Protocol::kSimple) - simple, 6 * 2 * 3e-6, 1e-12);
+  EXPECT_NEAR(latency(Protocol::kLL) - ll, 6 * 3e-6, 1e-12);
+}
+
+// In 2.18 each of k machines has k/(2(k-1)) of what goes across, which is all rings between two
+// machines and half of them between more: of two 2/2 of all, of four 4/6 of half.
+TEST(NcclModelTest, NvlsTreesOf218ShareWhatGoesAcross) {
+  NcclGroup group = FourMachines();
+  group.version = NcclVersion::kRelease218;
+  group.generation = NcclGeneration::kHopper;
+  group.heads = 8;
+  group.head = BytesPerSecond(1000 * kGigabyte);
+  group.has_nvls = true;
+  const auto bandwidth = [&] {
+    return Cost(group, kAllReduce, kMegabyte, NcclAlgorithm::kNvlsTree, Protocol::kSimple)
+        .bandwidth.value();
+  };
+  const double four = bandwidth();
+  group.nodes = 2;
+  EXPECT_NEAR(bandwidth() / four, 3, 1e-9);
+}
+
 }  // namespace nccl_model_test
 }  // namespace rehearse

@@ -1,5 +1,7 @@
 #include "collectives/nccl/pace.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "collectives/nccl/nccl_search.h"
@@ -124,6 +126,74 @@ TEST(NvSwitchSearchTest, FindsWhatNcclLogs) {
   const NvSwitchSearch rack = SearchNvSwitch(NcclGeneration::kBlackwell, 18, 72);
   EXPECT_EQ(rack.heads, 32u);
   EXPECT_NEAR(rack.head.value() / 1e9, 20, 1e-6);
+}
+
+// Loops of 64 KiB a head from 64 MiB on (8 loops), of 32 below, of 16 below 8 MiB (2 loops of those):
+// W of 8, 4 and 2 MiB take 23.44, 11.72 and 5.86 us and 8.24 more each.
+TEST(PaceTest, NvlsTakesSmallerLoopsOfLessBytes) {
+  const auto time = [](double megabytes) {
+    return Microseconds(Hoppers(8), kAllReduce, megabytes * kMegabyte, NcclAlgorithm::kNvls,
+                        Protocol::kSimple);
+  };
+  EXPECT_NEAR(time(64), 6.8 + 2.85 * 23.44 + 8 * (23.44 + 8.24), 0.5);
+  EXPECT_NEAR(time(32), 6.8 + 2.85 * 11.72 + 8 * (11.72 + 8.24), 0.3);
+  EXPECT_NEAR(time(8), 6.8 + 2.85 * 11.72 + 2 * (11.72 + 8.24), 0.3);
+  EXPECT_NEAR(time(6), 6.8 + 2.85 * 5.86 + 3 * (5.86 + 8.24), 0.2);
+}
+
+// Blackwell's largest chunks are of 128 KiB, on 32 channels of 8 heads: 64 loops of them are 2 GiB. From
+// there on, 64 loops have the overhead that 128 had a byte before, 8·1.03 us each; and the pipeline
+// takes 16 MiB more to fill, 9/8 of which move in 57.3 us at 329.4 GB/s.
+TEST(PaceTest, TheLargestLoopsBeginAtSixtyFour) {
+  NcclGroup group = Hoppers(8);
+  group.generation = NcclGeneration::kBlackwell;
+  const auto time = [&](double bytes) {
+    return Microseconds(group, kAllReduce, bytes, NcclAlgorithm::kNvls, Protocol::kSimple);
+  };
+  const double most = 2048 * kMegabyte;
+  EXPECT_NEAR(time(most - 1) - time(most), 64 * 8 * 1.03 - 2.85 * 57.3, 0.5);
+  EXPECT_GT(time(most + 32 * kMegabyte), time(most));
+}
+
+// With h heads and 16 channels, NVLSTree's loops double at h MiB (1 loop of 64 KiB) and at 8h (4 of 128):
+// what fills the pipeline grows by h/2 MiB there and by h here.
+TEST(PaceTest, LoopsOfNvlsTreesDoubleTwice) {
+  NcclGroup group = Hoppers(16);
+  group.nodes = 2;
+  group.reached = BytesPerSecond(400e9);
+  group.across_route = kNetworkHop;
+  const auto jump = [&](double megabytes) {
+    NcclCost cost;
+    cost.algorithm = NcclAlgorithm::kNvlsTree;
+    const auto time = [&](double bytes) {
+      return NcclPaceOf(group, kAllReduce, Bytes(bytes), cost).Time(Bytes(bytes)).value();
+    };
+    const double bytes = megabytes * kMegabyte;
+    return time(bytes) - time(bytes - 1);
+  };
+  const double heads = group.heads;
+  EXPECT_GT(jump(heads), 1e-6);
+  EXPECT_NEAR(jump(8 * heads), 2 * jump(heads), 1e-9);
+  EXPECT_NEAR(jump(4 * heads), 0, 1e-9);
+}
+
+// 16 ranks on 2 machines: of 30 steps 2 go across, so 28 steps inside take a kernel's 9 us, half
+// of whose bytes' 1 us is moved meanwhile, instead of the hop that NCCL expects.
+TEST(PaceTest, RingsAcrossTakeTheirStepsInside) {
+  NcclGroup group = Hoppers(16);
+  group.nodes = 2;
+  group.nics = 8;
+  NcclCost cost;
+  cost.latency = Seconds(100e-6);
+  cost.bandwidth = BytesPerSecond(1e9);
+  const Bytes bytes(16 * 366e9 * 1e-6);  // 1 us a step at 366 GB/s
+  const double with = NcclPaceOf(group, kAllReduce, bytes, cost).latency.value();
+  group.inside_reached = BytesPerSecond(0);
+  const double without = NcclPaceOf(group, kAllReduce, bytes, cost).latency.value();
+  const double expected =
+      NcclHopLatency(group.version, NcclHop::kNvLink, NcclAlgorithm::kRing, Protocol::kSimple)
+          .value();
+  EXPECT_NEAR(with - without, 28 * (9e-6 - 0.5e-6 - expected), 1e-12);
 }
 
 }  // namespace pace_test

@@ -2,6 +2,7 @@
 #include "collectives/nccl/rccl_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <vector>
@@ -190,6 +191,25 @@ TEST(RcclModelTest, ArchitecturesAreKnownByTheirNumber) {
   EXPECT_EQ(RcclArchitectureOf(0x942), RcclArchitecture::kMi300x);
   EXPECT_EQ(RcclArchitectureOf(0x950), RcclArchitecture::kMi355x);
   EXPECT_EQ(RcclArchitectureOf(0x900), std::nullopt);
+}
+
+// In one machine a broadcast goes at the rate of the ring, of which an all-gather has p/(p-1); only
+// with LL, and not on MI250X, it goes at another.
+TEST(RcclModelTest, OnlyLLBroadcastsAtARateOfItsOwn) {
+  for (const RcclArchitecture architecture :
+       {RcclArchitecture::kMi300x, RcclArchitecture::kMi250x}) {
+    const RcclGroup group = GroupOf(8, 1, architecture);
+    const auto broadcast = AllCosts(group, CollectiveKind::kBroadcast, Bytes(1 << 20));
+    const auto gather = AllCosts(group, CollectiveKind::kAllGather, Bytes(1 << 20));
+    for (const Protocol protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
+      const NcclCost* one = Of(broadcast, NcclAlgorithm::kRing, protocol);
+      const NcclCost* other = Of(gather, NcclAlgorithm::kRing, protocol);
+      if (one == nullptr || other == nullptr) continue;
+      const double ratio = one->bandwidth / (other->bandwidth * (7.0 / 8));
+      const bool is_own = protocol == Protocol::kLL && architecture != RcclArchitecture::kMi250x;
+      EXPECT_EQ(std::abs(ratio - 1) > 0.01, is_own) << static_cast<int>(protocol) << " " << ratio;
+    }
+  }
 }
 
 }  // namespace rccl_model_test

@@ -2,11 +2,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "sim/base/progress.h"
 #include "tests/support/sanitizers.h"
 
 namespace rehearse {
@@ -39,6 +43,35 @@ TEST(ThreadsDeathTest, WhereThereIsNoRoomThereIsNoThread) {
     _exit(is_full ? 0 : 1);
   };
   EXPECT_EXIT(fill(), testing::ExitedWithCode(0), "");
+}
+
+TEST(ThreadsTest, NoMoreWorkAtOnceThanAreAskedFor) {
+  std::mutex mutex;
+  std::set<std::thread::id> workers;
+  std::vector<int> done(50, 0);
+  InParallel(50, 3, [&](size_t i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::lock_guard lock(mutex);
+    workers.insert(std::this_thread::get_id());
+    ++done[i];
+  });
+  EXPECT_LE(workers.size(), 3u);
+  EXPECT_EQ(done, std::vector<int>(50, 1));
+}
+
+// A part of a whole says at its beginning that so much of the whole is done.
+TEST(PartObserverTest, APartBeginsWhereTheOneBeforeEnded) {
+  struct Noting : ProgressObserver {
+    void Done(double parts) override { noted.push_back(parts); }
+    std::vector<double> noted;
+  } whole;
+  PartObserver part(whole, 3, "simulating");
+  part.Begin("simulating", "events", 4);
+  part.Done(1);
+  part.Done(8);  // more than announced
+  part.Begin("something else", "things", 4);
+  part.Done(2);
+  EXPECT_EQ(whole.noted, (std::vector<double>{3, 3.25, 4, 3, 3}));
 }
 
 }  // namespace threads_test

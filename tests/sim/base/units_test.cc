@@ -224,5 +224,16 @@ RC_GTEST_PROP(UnitsTest, WhatIsPrintedExactlyIsReadAsTheSameNumber, (uint64_t ma
   RC_ASSERT(ParseFlops(PrintExactly(Flops(value))) == Flops(value));
 }
 
+// What is too long is shown from its beginning.
+TEST(UnitsTest, LongJunkIsShownFromItsBeginning) {
+  try {
+    ParseBandwidth("abcdefghij" + std::string(100, 'k'));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("\"abcdefghijkkk"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("k\"..."));
+  }
+}
+
 }  // namespace units_test
 }  // namespace rehearse

@@ -294,5 +294,18 @@ TEST(MaxMinTest, AProblemBesideItDoesNotChangeABit) {
   }));
 }
 
+// A flow of 4 of link 0, held back by link 1, which is full at 3: link 0 holds back nobody.
+TEST(MaxMinTest, OnlyFullLinksHaveALevel) {
+  const std::vector<double> capacities = {4, 3};
+  const std::vector<uint32_t> begin = {0, 2};
+  const std::vector<LinkUse> uses = {Use(0), Use(1)};
+  std::vector<double> rates(1);
+  MaxMinSolver solver;
+  solver.Solve(capacities, begin, uses, rates);
+  EXPECT_EQ(rates[0], 3);
+  EXPECT_EQ(solver.full_levels()[0], 0);
+  EXPECT_EQ(solver.full_levels()[1], 3);
+}
+
 }  // namespace max_min_test
 }  // namespace rehearse

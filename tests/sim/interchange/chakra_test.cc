@@ -163,6 +163,19 @@ TEST_F(ChakraTest, EqualRanksAreHardLinks) {
                Error);
 }
 
+// Two groups of which no op has a peer: each has its number in the traces of its own ranks.
+TEST_F(ChakraTest, RanksOfDifferentGroupsHaveDifferentTraces) {
+  const Schedule schedule = ScheduleOf(R"({"schema": "rehearse.schedule.v1", "ranks": 4,
+    "communicators": [{"name": "data", "groups": ["0-1", "2-3"]}],
+    "ops": [{"name": "sum", "collective": "all-reduce", "communicator": "data", "bytes": "1MiB"}]})");
+  const ChakraFiles files =
+      WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(1e-6)), folder_.string());
+  EXPECT_EQ(files.distinct, 2u);
+  EXPECT_EQ(Read("s.0.et"), Read("s.1.et"));
+  EXPECT_EQ(Read("s.2.et"), Read("s.3.et"));
+  EXPECT_NE(Read("s.0.et"), Read("s.2.et"));
+}
+
 TEST_F(ChakraTest, RanksOfTheScheduleMayNotBeMissing) {
   const Schedule schedule = ScheduleOf(kPipeline);
   WriteChakra(schedule, {"s", ""}, Taking(schedule, Seconds(0)), folder_.string());
@@ -558,6 +571,16 @@ TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
   trace.Compute(4, {3}, 5);
   Write("s.1.et", trace.text());
   ExpectMistake({"s.1.et: rank 1, node ", "its dependencies form a cycle"});
+  // 2 and 3 wait for each other, and for 1, which waits for nobody.
+  trace = TraceText().Compute(1, {}, 5).Compute(2, {1, 3}, 5).Compute(3, {1, 2}, 5);
+  Write("s.1.et", trace.text());
+  ExpectMistake({"its dependencies form a cycle"});
+  try {
+    Import();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::AnyOf(HasSubstr(trace.Place(2, 1)), HasSubstr(trace.Place(3, 2))));
+  }
   trace = TraceText().Compute(4, {4}, 5);
   expect(trace, trace.Place(4, 0), "form a cycle");
   trace = TraceText().Compute(1, {}, 5).Node(2, 23, {});
@@ -576,6 +599,17 @@ TEST_F(ChakraTest, MistakesAreToldWithRankNodeAndOffset) {
   expect(trace, trace.Place(1, 0), "found 2 at \"comm_dst\", expected one of 2 ranks");
   Write("s.1.et", "no trace at all");
   ExpectMistake({"s.1.et: rank 1, byte 0"});
+}
+
+// A name that is a number.
+TEST_F(ChakraTest, AFieldOfAnotherKindIsRefused) {
+  std::string node;
+  pbf_writer(node).add_uint64(chakra::kNodeId, 1);
+  pbf_writer(node).add_uint64(chakra::kNodeName, 5);
+  std::string text = TraceText().text();
+  protozero::write_varint(std::back_inserter(text), node.size());
+  Write("s.0.et", text + node);
+  ExpectMistake({"found a field of another kind"});
 }
 
 // A trace that is cut off, or has a wrong byte, is read or refused with an Error, and nothing else.

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -25,6 +26,7 @@ namespace kineto_test {
 namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class KinetoTest : public ::testing::Test {
  protected:
@@ -162,6 +164,15 @@ TEST_F(KinetoTest, WhatRehearseWritesComesBackAsItWas) {
   const std::string text = Gunzip(KinetoTraceOf(step.schedule, step.timeline, {}, 0), 1u << 20);
   EXPECT_THAT(text, HasSubstr(R"("In msg nelems": 300, "Out msg nelems": 150, "Group size": 2)"));
   EXPECT_THAT(text, HasSubstr(R"("In msg nelems": 500, "Out msg nelems": 500, "Group size": 2)"));
+  // Gathered, each gives half. The only group of its communicator has its name.
+  step.schedule.roles[0].ops[2] = CollectiveOp("gather w", CollectiveKind::kAllGather, 1, 600);
+  const std::string gathers = Gunzip(KinetoTraceOf(step.schedule, step.timeline, {}, 0), 1u << 20);
+  EXPECT_THAT(gathers,
+              HasSubstr(R"("In msg nelems": 150, "Out msg nelems": 300, "Group size": 2)"));
+  for (const Communicator& communicator : step.schedule.communicators) {
+    if (communicator.group_count() != 1) continue;
+    EXPECT_THAT(gathers, HasSubstr(fmt::format(R"("pg_name": "{}", )", communicator.name())));
+  }
 }
 
 TEST_F(KinetoTest, AScheduleKeepsKernelsAndPlaysCollectives) {
@@ -298,6 +309,70 @@ TEST_F(KinetoTest, MistakesNameFileRankAndEvent) {
   stranger.Collective("allreduce", 20, 5, 112, 88, 512, 512, "x", 2, "[0, 5]");
   Write("rank0.json", stranger.text());
   ExpectMistake({"rank 0, group \"x\"", "rank 5, whose trace is missing"});
+}
+
+// Rank 2 meets rank 1 only, whose clock is 5 ms ahead of rank 0's; its own is 9 ms ahead of that.
+TEST_F(KinetoTest, ClocksAreAlignedFromRankToRank) {
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    KinetoText trace(rank, 3);
+    trace.clock = rank == 0 ? 0 : rank == 1 ? 5e3 : 14e3;
+    trace.Kernel("gemm", 7, 0, 10, 30);
+    if (rank < 2) trace.Collective("allreduce", 20, 5, 100, 50, 8, 8, "a", 2, "[0, 1]");
+    if (rank > 0) trace.Collective("allreduce", 20, 160, 200, 50, 8, 8, "b", 2, "[1, 2]");
+    Write("rank" + std::to_string(rank) + ".json", trace.text());
+  }
+  EXPECT_THAT(Import().remarks, Contains(HasSubstr("0.0 us apart in the median, 0.0 us at most")));
+  const TimelineRecord record = ImportedTimeline();
+  // From the kernels, all at 10 us, to the end of the last sum at 250.
+  EXPECT_EQ(record.Median().step, Us(240));
+  for (const Span& span : record.Median().spans) {
+    if (record.OpOf(span).kind == "gemm") {
+      EXPECT_EQ(span.begin, Us(0));
+    }
+  }
+}
+
+// NCCL chooses how all-reduces, all-gathers and reduce-scatters run; for a broadcast it has one way.
+TEST_F(KinetoTest, WhatNcclChoosesIsLeftToItsModel) {
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    KinetoText trace(rank, 2);
+    double at = 100;
+    for (const auto& [name, in, out] : {std::tuple("allreduce", 8, 8),
+                                        {"_allgather_base", 8, 16},
+                                        {"_reduce_scatter_base", 16, 8},
+                                        {"broadcast", 8, 8}}) {
+      trace.Collective(name, 20, at - 50, at, 50, in, out, "0", 2, "[0, 1]");
+      at += 100;
+    }
+    Write("rank" + std::to_string(rank) + ".json", trace.text());
+  }
+  const Schedule schedule = ImportedSchedule();
+  uint32_t collectives = 0;
+  for (const Op& op : schedule.roles[0].ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr) continue;
+    ++collectives;
+    const bool is_chosen = collective->kind != CollectiveKind::kBroadcast;
+    EXPECT_EQ(collective->algorithm == "auto", is_chosen) << Name(collective->kind);
+    EXPECT_EQ(collective->protocol == "auto", is_chosen) << Name(collective->kind);
+  }
+  EXPECT_EQ(collectives, 4u);
+}
+
+// Keys that we do not know may have anything inside, also what stands in "args".
+TEST_F(KinetoTest, OnlyArgumentsAreArguments) {
+  WriteTwoRanks(0);
+  KinetoText trace(0, 1);
+  trace.Kernel("gemm", 7, 0, 10, 100);
+  std::string text = trace.text();
+  const size_t at = text.find(R"("name": "gemm", )");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at, R"("more": {"stream": 99, "device": 5}, )");
+  fs::remove(folder_ / "rank1.json");
+  Write("rank0.json", text);
+  const Schedule schedule = ImportedSchedule();
+  for (const Stream& stream : schedule.roles[0].streams)
+    EXPECT_THAT(stream.name, Not(HasSubstr("99")));
 }
 
 TEST_F(KinetoTest, ClocksThatJumpAreFound) {

@@ -367,5 +367,16 @@ TEST_F(NsysTest, AFileThatIsCutOffIsDamaged) {
   ExpectMistake("whole.sqlite", "is damaged");
 }
 
+TEST_F(NsysTest, ATimeThatIsMissingIsRefused) {
+  {
+    SqliteConnection file = Make("run.sqlite");
+    file.Do(
+        fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL, 2000, 0, 1, 7, 0, {}, 1, "
+                    "0)",
+                    kProcess));
+  }
+  ExpectMistake("run.sqlite", "row 1 of CUPTI_ACTIVITY_KIND_KERNEL: expected nanoseconds");
+}
+
 }  // namespace nsys_test
 }  // namespace rehearse

@@ -94,6 +94,8 @@ TEST(ComparisonTest, GroupsAreKindsAxesAndLayers) {
   ASSERT_EQ(comparison.axes.size(), 3u);
   EXPECT_EQ(comparison.axes[0].name, "row");
   EXPECT_NEAR(comparison.axes[0].total.a.value(), 8e-6, kTiny);  // 12..20 on both ranks
+  EXPECT_EQ(comparison.axes[0].ops, 1u);
+  EXPECT_NEAR(comparison.axes[0].median.a.value(), 8e-6, kTiny);  // of one it is that one
   ASSERT_EQ(comparison.kinds.size(), 4u);
   EXPECT_EQ(comparison.kinds[0].name, "gemm");
   EXPECT_EQ(comparison.kinds[1].name, "all-reduce");
@@ -199,6 +201,7 @@ TEST(ComparisonTest, ResultsAreComparedAxisByAxis) {
   const Comparison comparison = CompareResults(a.Root(), b.Root());
   EXPECT_EQ(comparison.step.a, Seconds(4));
   EXPECT_EQ(comparison.a_shares.compute, Seconds(3));
+  EXPECT_EQ(comparison.a_shares.communication, Seconds(0.75));
   EXPECT_EQ(comparison.b_shares.nothing, Seconds(0.25));
   ASSERT_EQ(comparison.axes.size(), 2u);
   EXPECT_EQ(comparison.axes[0].name, "row");
@@ -246,6 +249,9 @@ TEST(ComparisonTest, JsonSaysWhatIsOnlyInOne) {
   EXPECT_EQ(json["only_in_b"], 1);
   EXPECT_EQ(json["gap"]["pairs_out_of_order"], 0);
   EXPECT_EQ(json["step"]["a_seconds"], 26e-6);
+  // Nobody is left out of either.
+  EXPECT_FALSE(json["a"].contains("ranks_left_out"));
+  EXPECT_FALSE(json["b"].contains("ranks_left_out"));
 }
 
 }  // namespace comparison_test

@@ -492,6 +492,9 @@ TEST(PictureGeometryTest, TheLegendNamesTheColours) {
       expected[span_class.fill] = span_class.name;
     }
     EXPECT_EQ(name_of, expected);
+    EXPECT_EQ(drawing.swatches.size(), expected.size());  // each once
+    for (const Box& swatch : drawing.swatches)
+      EXPECT_GT(swatch.y, drawing.Named("ms").y + 4) << "below the axis and its figures";
     // Two rows or more: what computes first, then what moves data, headed left of the axis.
     const Text& computes = drawing.Named("computes");
     const Text& moves = drawing.Named("moves data");
@@ -649,6 +652,27 @@ TEST(PictureGeometryTest, StagesShowTheirMicroBatches) {
     says_micro_batch =
         says_micro_batch || bar.title == "gemm, layer 0, micro-batch 2: 4 us from 28 us";
   EXPECT_TRUE(says_micro_batch);
+}
+
+// Micro-batches of 0..4, 4..8, 12..20 and 20..28 us, 4 us later on the other stage: from 9 to 19 us
+// only the third is to be seen, of the last stage also what is left of the second.
+TEST(PictureGeometryTest, AWindowShowsOnlyItsMicroBatches) {
+  const TwoStages step;
+  PictureOptions options;
+  options.ranks = {0, 1};
+  options.from = Time(9 * kMicrosecond);
+  options.to = Time(19 * kMicrosecond);
+  const Drawing drawing = Draw(step.schedule, step.timeline, options);
+  std::map<double, size_t> rows;
+  for (const Box& bar : drawing.bars) {
+    if (bar.height != 18) continue;
+    ++rows[bar.y];
+    EXPECT_GE(bar.x, drawing.left() - 0.02);
+    EXPECT_LE(bar.right(), drawing.right() + 0.02);
+  }
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.begin()->second, 1u);
+  EXPECT_EQ(rows.rbegin()->second, 2u);
 }
 
 // The title above, what is shown below it; on the right how long the step takes.

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/report/result.h"
+#include "sim/report/span_classes.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -318,6 +320,53 @@ TEST(ResultTextTest, AnEmptyResultHasNoNonsense) {
   EXPECT_THAT(text, Not(HasSubstr("nan")));
   EXPECT_THAT(text, Not(HasSubstr("inf")));
   EXPECT_THAT(text, HasSubstr("Communication   none"));
+}
+
+// Up to so many axes stand in the schedule's order; of more, those that cost most come first.
+TEST(ResultTextTest, TheLargestAxesComeFirstWhereNotAllAreShown) {
+  const auto shown = [](size_t count) {
+    Result result = Sample();
+    result.axes.clear();
+    for (size_t i = 0; i < count; ++i) {
+      result.axes.push_back({"axis" + std::to_string(i), 1, Bytes(1), Seconds(0.1),
+                             Seconds(0.001 * static_cast<double>(i))});
+    }
+    std::vector<std::string> names;
+    for (const std::string& line : Lines(ToText(result, false))) {
+      if (line.starts_with("  axis") && line[6] != ' ')
+        names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+    return names;
+  };
+  EXPECT_EQ(shown(3), (std::vector<std::string>{"axis0", "axis1", "axis2"}));
+  const std::vector<std::string> some = shown(100);
+  ASSERT_LT(some.size(), 100u);
+  for (size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], "axis" + std::to_string(99 - i));
+}
+
+TEST(ResultTextTest, SaysNothingOfUtilisationWhereNoArithmeticIsKnown) {
+  Result result = Sample();
+  result.hardware_flops_utilization = result.model_flops_utilization = 0;
+  EXPECT_THAT(ToText(result, false), Not(HasSubstr("Utilisation")));
+}
+
+// Means over ranks need not be whole bytes.
+TEST(ResultTextTest, BytesAreWholeInJsonOnlyWhereTheyAre) {
+  Result result = Sample();
+  result.axes[0].bytes = Bytes(2.5);
+  result.axes[2].bytes = Bytes(3);
+  const auto json = ToJson(result);
+  EXPECT_EQ(json["by_axis"]["row"]["bytes"].dump(), "2.5");
+  EXPECT_EQ(json["by_axis"]["depth"]["bytes"].dump(), "3");
+}
+
+// Names that have all the colours to themselves leave others one of theirs.
+TEST(SpanClassesTest, MoreAxesThanColours) {
+  const SpanClasses classes(
+      {"column", "row", "depth", "data", "model", "stages", "context", "replica", "x", "y", "z"});
+  std::set<std::string> fills;
+  for (uint32_t i = 0; i < 8; ++i) fills.insert(classes.all()[SpanClasses::OfAxis(i)].fill);
+  EXPECT_EQ(fills.size(), 8u);
 }
 
 }  // namespace result_text_test

@@ -228,6 +228,8 @@ TEST(TimelineGanttTest, TicksStandAtTheirTimes) {
       EXPECT_THAT(labels, EndsWith(" us"));
       const size_t width = columns - 27;
       EXPECT_EQ(axis->size(), 10 + width);
+      for (size_t x = 10; x < axis->size(); ++x)
+        EXPECT_TRUE((*axis)[x].text == "─" || (*axis)[x].text == "┴") << x;
       size_t ticks = 0;
       for (size_t x = 0; x < width; ++x) {
         if ((*axis)[10 + x].text != "┴") continue;

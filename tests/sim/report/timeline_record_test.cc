@@ -153,6 +153,13 @@ TEST(TimelineRecordTest, WhatDoesNotFitTogetherIsRefusedWhereItStands) {
   json["steps"][0]["spans"][1] = {0, 1, 12'000'000, 12'000'000, 11'000'000};
   EXPECT_THAT(MessageOfReading(json), HasSubstr("/steps/0/spans/1"));
 
+  // Runs of ranks that are left out come one after the other, and no rank twice.
+  for (const char* runs : {"[[0,1],[0,1]]", "[[1,1],[0,1]]", "[[0,2],[1,1]]", "[[0,3]]"}) {
+    json = SampleJson();
+    json["left_out"] = nlohmann::ordered_json::parse(runs);
+    EXPECT_THAT(MessageOfReading(json), HasSubstr("/left_out/")) << runs;
+  }
+
   json = SampleJson();
   json["ranks"] = 3;
   EXPECT_THAT(MessageOfReading(json), HasSubstr("/ranks"));

@@ -83,5 +83,21 @@ TEST(AttentionPairsTest, WhatAWindowDoesNotReachIsNoWork) {
   EXPECT_EQ(MostPairs(Part(4, false, -1, 12)), 12 * 12);
 }
 
+TEST(AttentionPairsTest, AWindowOfOneIsAWindow) {
+  EXPECT_EQ(MostPairs(Part(1, false, -1, 1)), 48 - 0.5);
+}
+
+TEST(AttentionPairsTest, PartsAreThoseOfTheAttributes) {
+  std::vector<double> attributes(kAttentionStep + 1, 0);
+  attributes[kAttentionSequence] = 48;
+  attributes[kAttentionParts] = 4;
+  attributes[kAttentionStep] = 2;
+  const AttentionPart part = PartOf(attributes);
+  EXPECT_EQ(part.parts, 4u);
+  EXPECT_EQ(part.step, 2);
+  attributes[kAttentionParts] = 0;  // all on one rank
+  EXPECT_EQ(PartOf(attributes).parts, 1u);
+}
+
 }  // namespace attention_part_test
 }  // namespace rehearse

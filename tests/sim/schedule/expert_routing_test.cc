@@ -39,6 +39,17 @@ TEST(ExpertRouting, BalancedChoicesComeOutEvenInTheShortestRun) {
   EXPECT_EQ(KeptRows(routing, 6), 24u);
 }
 
+// 8 experts in 4 groups, two choices of a token in two groups: after two tokens each group has had
+// one, after four each expert.
+TEST(ExpertRouting, GroupsComeOutEvenInTheShortestRunToo) {
+  std::vector<double> attributes = Attributes(8, 2);
+  attributes[kRoutingGroups] = 4;
+  attributes[kRoutingLimitedGroups] = 2;
+  const ExpertRouting routing = MakeRouting(attributes);
+  EXPECT_EQ(routing.period, 4u);
+  EXPECT_TRUE(routing.IsEven());
+}
+
 // A run of 64 tokens, so an equal share of 128 choices over 8 experts is 16.
 TEST(ExpertRouting, TheBusiestExpertHasSoManyTimesAnEqualShare) {
   std::vector<double> attributes = Attributes(8, 2);

@@ -556,5 +556,80 @@ TEST(ScheduleJsonMistakeTest, OfAWaitForEver) {
           AllOf(HasSubstr("s.json:4: /roles/0/ops/0: "), HasSubstr("never finishes"))));
 }
 
+// Ranks that are no run of three stand one by one.
+TEST(ScheduleJsonTest, RanksInARowAreRunsFromThreeOn) {
+  Schedule schedule = Everything();
+  schedule.communicators[1] = Communicator::Explicit("odd", {{0, 2}, {3, 1}});
+  EXPECT_THAT(WriteSchedule(schedule), HasSubstr(R"(["0,2", "3,1"])"));
+  schedule.communicators[1] = Communicator::Explicit("odd", {{0, 1, 2, 3}});
+  EXPECT_THAT(WriteSchedule(schedule), HasSubstr(R"("0-3")"));
+}
+
+// A view that begins at the second column does so when it is read again.
+TEST(ScheduleJsonTest, AViewOfTheSecondColumnIsKept) {
+  for (const uint64_t column : {0u, 1u, 2u}) {
+    Schedule schedule;
+    Role role;
+    role.name = "rank";
+    role.streams = {{"compute", StreamKind::kCompute}};
+    Buffer whole;
+    whole.name = "whole";
+    whole.kind = BufferKind::kActivation;
+    whole.rows = 4;
+    whole.columns = 4;
+    whole.bytes = Bytes(4 * 4 * 2);
+    Buffer part = whole;
+    part.name = "part";
+    part.columns = 1;
+    part.bytes = Bytes(4 * 2);
+    part.view = View{.of = BufferId(0), .row = 0, .column = column};
+    role.buffers = {whole, part};
+    role.ops = {OpOf("work", 0, Fixed(1))};
+    schedule.roles = {role};
+    schedule.role_of_rank = {0};
+    ExpectRoundTrip(schedule);
+  }
+}
+
+// The part of a buffer that a view is: of activations its own rows and columns, since they come and
+// go; of what lives all step long the whole.
+TEST(FootprintTest, AViewOfAnActivationIsItsPartAndOfAParameterTheWhole) {
+  for (const BufferKind kind : {BufferKind::kActivation, BufferKind::kParameter}) {
+    Buffer whole;
+    whole.kind = kind;
+    whole.rows = 8;
+    whole.columns = 6;
+    Buffer part = whole;
+    part.rows = 2;
+    part.columns = 3;
+    part.view = View{.of = BufferId(0), .row = 4, .column = 1};
+    const Footprint footprint = FootprintOf({whole, part}, BufferId(1));
+    const bool is_part = kind == BufferKind::kActivation;
+    EXPECT_EQ(footprint.row_begin, is_part ? 4u : 0u);
+    EXPECT_EQ(footprint.row_end, is_part ? 6u : 8u);
+    EXPECT_EQ(footprint.column_begin, is_part ? 1u : 0u);
+    EXPECT_EQ(footprint.column_end, is_part ? 4u : 6u);
+  }
+}
+
+// Buffers that are new each time have a first and a last one.
+TEST(ScheduleJsonTest, BuffersOfARepeatNeedBothEnds) {
+  const auto with = [](const std::string& buffers) {
+    return R"({"schema": "rehearse.schedule.v1", "ranks": 1, "roles": [{"name": "r",
+      "buffers": [{"name": "x", "kind": "buffer", "bytes": "8B"}],
+      "repeats": [{"begin": 0, "end": 1, "times": 2)" +
+           buffers + R"(}],
+      "ops": [{"name": "a", "compute": "memory", "bytes": "8B", "writes": "x"}]}],
+      "role_of_rank": [["r", 1]]})";
+  };
+  const Schedule schedule = Read(with(R"(, "first_buffer": 0, "end_buffer": 1)"));
+  EXPECT_EQ(schedule.roles[0].repeats[0].end_buffer, 1u);
+  EXPECT_EQ(Read(with("")).roles[0].repeats[0].end_buffer, 0u);
+  EXPECT_THAT([&] { Read(with(R"(, "end_buffer": 1)")); },
+              ThrowsMessage<Error>(HasSubstr("first_buffer")));
+  EXPECT_THAT([&] { Read(with(R"(, "first_buffer": 0)")); },
+              ThrowsMessage<Error>(HasSubstr("end_buffer")));
+}
+
 }  // namespace schedule_json_test
 }  // namespace rehearse
