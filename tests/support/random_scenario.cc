@@ -260,6 +260,17 @@ Json AnyEdits(Random& random) {
   return edits;
 }
 
+// Now and then something waits on the host, where the machine is known to have one.
+void AddOffload(Random& random, const RandomScenarioLimits& limits, Json* scenario) {
+  const Json& cluster = (*scenario)["cluster"];
+  const bool has_host = limits.for_execution ||
+                        (cluster.is_string() && cluster.get<std::string>().starts_with("dgx"));
+  if (!has_host || !scenario->contains("training") || !random.Chance(20)) return;
+  Json& training = (*scenario)["training"];
+  if ((*scenario)["model"]["layers"] != 1 && random.Chance(70)) training["offloaded_layers"] = 1;
+  if (random.Chance(50)) training["offloaded_optimizer"] = true;
+}
+
 }  // namespace
 
 std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits) {
@@ -295,6 +306,8 @@ std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits
     scenario.update(AnyStep(random, ranks, limits));
     if (ranks < machine.devices) scenario["placement"] = fmt::format("0-{}", ranks - 1);
   }
+  Random apart(~seed);  // so that what else is drawn stays the same
+  AddOffload(apart, limits, &scenario);
   if (limits.edits && !limits.for_execution && random.Chance(30))
     scenario["edits"] = AnyEdits(random);
   Json simulator = Json::object();
