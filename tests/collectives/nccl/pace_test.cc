@@ -128,7 +128,7 @@ TEST(NvSwitchSearchTest, FindsWhatNcclLogs) {
   EXPECT_NEAR(rack.head.value() / 1e9, 20, 1e-6);
 }
 
-// Loops of 64 KiB a head from 64 MiB on (8 loops), of 32 below, of 16 below 8 MiB (2 loops of those):
+// Loops of 64 KiB a head from 64 MiB on (8 loops), of 32 below, of 16 below 8 MiB (2 of those):
 // W of 8, 4 and 2 MiB take 23.44, 11.72 and 5.86 us and 8.24 more each.
 TEST(PaceTest, NvlsTakesSmallerLoopsOfLessBytes) {
   const auto time = [](double megabytes) {
@@ -141,8 +141,8 @@ TEST(PaceTest, NvlsTakesSmallerLoopsOfLessBytes) {
   EXPECT_NEAR(time(6), 6.8 + 2.85 * 5.86 + 3 * (5.86 + 8.24), 0.2);
 }
 
-// Blackwell's largest chunks are of 128 KiB, on 32 channels of 8 heads: 64 loops of them are 2 GiB. From
-// there on, 64 loops have the overhead that 128 had a byte before, 8·1.03 us each; and the pipeline
+// Blackwell's largest chunks are of 128 KiB, on 32 channels of 8 heads: 64 loops of them are 2 GiB.
+// From there on, 64 loops have the overhead that 128 had a byte before, 8·1.03 us each; and the pipeline
 // takes 16 MiB more to fill, 9/8 of which move in 57.3 us at 329.4 GB/s.
 TEST(PaceTest, TheLargestLoopsBeginAtSixtyFour) {
   NcclGroup group = Hoppers(8);
@@ -155,8 +155,8 @@ TEST(PaceTest, TheLargestLoopsBeginAtSixtyFour) {
   EXPECT_GT(time(most + 32 * kMegabyte), time(most));
 }
 
-// With h heads and 16 channels, NVLSTree's loops double at h MiB (1 loop of 64 KiB) and at 8h (4 of 128):
-// what fills the pipeline grows by h/2 MiB there and by h here.
+// With h heads and 16 channels, NVLSTree's loops double at h MiB (1 loop of 64 KiB) and at 8h (4 of
+// 128): what fills the pipeline grows by h/2 MiB there and by h here.
 TEST(PaceTest, LoopsOfNvlsTreesDoubleTwice) {
   NcclGroup group = Hoppers(16);
   group.nodes = 2;

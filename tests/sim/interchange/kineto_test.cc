@@ -332,7 +332,7 @@ TEST_F(KinetoTest, ClocksAreAlignedFromRankToRank) {
   }
 }
 
-// NCCL chooses how all-reduces, all-gathers and reduce-scatters run; for a broadcast it has one way.
+// NCCL chooses how all-reduces, all-gathers and reduce-scatters run; a broadcast has one way.
 TEST_F(KinetoTest, WhatNcclChoosesIsLeftToItsModel) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     KinetoText trace(rank, 2);
