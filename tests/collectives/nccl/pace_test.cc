@@ -142,8 +142,8 @@ TEST(PaceTest, NvlsTakesSmallerLoopsOfLessBytes) {
 }
 
 // Blackwell's largest chunks are of 128 KiB, on 32 channels of 8 heads: 64 loops of them are 2 GiB.
-// From there on, 64 loops have the overhead that 128 had a byte before, 8·1.03 us each; and the pipeline
-// takes 16 MiB more to fill, 9/8 of which move in 57.3 us at 329.4 GB/s.
+// From there on, 64 loops have the overhead that 128 had a byte before, 8·1.03 us each; and the
+// pipeline takes 16 MiB more to fill, 9/8 of which move in 57.3 us at 329.4 GB/s.
 TEST(PaceTest, TheLargestLoopsBeginAtSixtyFour) {
   NcclGroup group = Hoppers(8);
   group.generation = NcclGeneration::kBlackwell;
