@@ -7,8 +7,8 @@
 namespace rehearse {
 namespace group_shapes_test {
 
-// Leaves of 4 machines below two levels: 0 and 1 share a leaf like 2 and 3 and like 4 and 5; 0 and
-// 4 do not.
+// Leaves of 4 machines below two levels: 0 and 1 share a leaf like 2 and 3 and like 4 and 5;
+// 0 and 4 do not.
 TEST(GroupShapesTest, GroupsAtTheSamePlacesOfAFabricThatSpraysAreAlike) {
   const auto cluster = Single(ClosOf(8, 2), 16);
   const Router router(*cluster);

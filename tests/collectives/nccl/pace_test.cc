@@ -128,8 +128,8 @@ TEST(NvSwitchSearchTest, FindsWhatNcclLogs) {
   EXPECT_NEAR(rack.head.value() / 1e9, 20, 1e-6);
 }
 
-// Loops of 64 KiB a head from 64 MiB on (8 loops), of 32 below, of 16 below 8 MiB (2 loops of
-// those): W of 8, 4 and 2 MiB take 23.44, 11.72 and 5.86 us and 8.24 more each.
+// Loops of 64 KiB a head from 64 MiB on (8 loops), of 32 below, of 16 below 8 MiB (2 of those):
+// W of 8, 4 and 2 MiB take 23.44, 11.72 and 5.86 us and 8.24 more each.
 TEST(PaceTest, NvlsTakesSmallerLoopsOfLessBytes) {
   const auto time = [](double megabytes) {
     return Microseconds(Hoppers(8), kAllReduce, megabytes * kMegabyte, NcclAlgorithm::kNvls,

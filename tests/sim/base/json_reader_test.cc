@@ -687,5 +687,12 @@ TEST(JsonSetTest, WhatAFileMayNotHaveSetMayNotEither) {
   EXPECT_EQ(document.value(), nlohmann::json::object());
 }
 
+// A value that is too long is shown from its beginning.
+TEST(JsonReaderTest, LongValuesAreShownFromTheirBeginning) {
+  const std::string shown = QuotedJson("first" + std::string(100, 'x'));
+  EXPECT_THAT(shown, StartsWith("\"firstxxx"));
+  EXPECT_THAT(shown, EndsWith("xxx..."));
+}
+
 }  // namespace json_reader_test
 }  // namespace rehearse

@@ -332,8 +332,7 @@ TEST_F(KinetoTest, ClocksAreAlignedFromRankToRank) {
   }
 }
 
-// NCCL chooses how all-reduces, all-gathers and reduce-scatters run; for a broadcast it has one
-// way.
+// NCCL chooses how all-reduces, all-gathers and reduce-scatters run; a broadcast has one way.
 TEST_F(KinetoTest, WhatNcclChoosesIsLeftToItsModel) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     KinetoText trace(rank, 2);
@@ -366,9 +365,9 @@ TEST_F(KinetoTest, OnlyArgumentsAreArguments) {
   KinetoText trace(0, 1);
   trace.Kernel("gemm", 7, 0, 10, 100);
   std::string text = trace.text();
-  const size_t at = text.find(R"("name": "gemm", )");
+  const size_t at = text.find(R"("grid": [1, 1, 1]})");
   ASSERT_NE(at, std::string::npos);
-  text.insert(at, R"("more": {"stream": 99, "device": 5}, )");
+  text.insert(at + 18, R"(, "more": {"stream": 99, "device": 5})");
   fs::remove(folder_ / "rank1.json");
   Write("rank0.json", text);
   const Schedule schedule = ImportedSchedule();
