@@ -141,6 +141,8 @@ class PartRun {
         if (chunk != 0) return std::nullopt;
         return Piece({0, problem_.elements}, 0, 1);
       case CollectiveKind::kBarrier:
+      case CollectiveKind::kToHost:  // no message
+      case CollectiveKind::kFromHost:
         return std::nullopt;
     }
     internal::FailCheck(__FILE__, __LINE__, "unknown kind");
@@ -167,6 +169,8 @@ class PartRun {
         if (chunk != 1) return std::nullopt;
         return Piece({0, problem_.elements}, 0, 1);
       case CollectiveKind::kBarrier:
+      case CollectiveKind::kToHost:  // no message
+      case CollectiveKind::kFromHost:
         return std::nullopt;
     }
     internal::FailCheck(__FILE__, __LINE__, "unknown kind");
