@@ -35,7 +35,8 @@ Result Sample() {
   result.peak_dtype = "bf16";
   result.tokens_per_second = 16384;
   const double gib = 1024.0 * 1024 * 1024;
-  result.memory = {Bytes(5 * gib), Bytes(5 * gib), Bytes(15 * gib), Bytes(4 * gib), Bytes(1 * gib)};
+  result.memory = {Bytes(5 * gib), Bytes(5 * gib), Bytes(15 * gib),
+                   Bytes(4 * gib), Bytes(1 * gib), Bytes(0)};
   result.memory_capacity = Bytes(40 * gib);
   for (int i = 0; i < 7; ++i) {
     result.links.push_back({"node" + std::to_string(i) + "/nic0 -> switch", "network", Bytes(1e9),
