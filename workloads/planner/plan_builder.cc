@@ -273,14 +273,14 @@ OpId PlanBuilder::AddReceive(std::string name, BufferId number, CommunicatorId c
 
 std::vector<BufferId> PlanBuilder::CopyToHost(const std::string& name,
                                               const std::vector<BufferId>& buffers, OpId since) {
-  const std::vector<BufferId> copies = MakeCopies(buffers, /*on_host=*/true);
+  std::vector<BufferId> copies = MakeCopies(buffers, /*on_host=*/true);
   AddHostCopy(CollectiveKind::kToHost, name, buffers, copies, since);
   return copies;
 }
 
 std::vector<BufferId> PlanBuilder::CopyFromHost(const std::string& name,
                                                 const std::vector<BufferId>& buffers, OpId since) {
-  const std::vector<BufferId> copies = MakeCopies(buffers, /*on_host=*/false);
+  std::vector<BufferId> copies = MakeCopies(buffers, /*on_host=*/false);
   AddHostCopy(CollectiveKind::kFromHost, name, buffers, copies, since);
   return copies;
 }
