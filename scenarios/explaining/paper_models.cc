@@ -152,7 +152,7 @@ SbpNetwork MeasuredNetwork(const Scenario& scenario) {
   const uint32_t nodes = cluster.device_count() / own;
   constexpr uint32_t kMostNodes = 16;
   if (nodes > 1) {
-    std::vector<uint32_t> ranks(own * std::min(nodes, kMostNodes));
+    std::vector<uint32_t> ranks(size_t{own} * std::min(nodes, kMostNodes));
     std::iota(ranks.begin(), ranks.end(), 0u);
     network.between = FitAllReduce(scenario, std::move(ranks));
   }
