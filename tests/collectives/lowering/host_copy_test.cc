@@ -60,9 +60,8 @@ TEST(HostCopyTest, FoldedIsUnfolded) {
   EXPECT_EQ(Simulate(folded.program, 32).timeline.step, Simulate(whole.program, 32).timeline.step);
 }
 
-// One rank's copy beside its machine's traffic to another: both cross the switch, but no link.
+// Copies to the host cross the links that a gather on PCIe alone takes.
 TEST(HostCopyTest, SharesItsLinksWithMessagesOverTheSameSwitch) {
-  // On PCIe alone, messages between two halves of a machine go over the sockets.
   const auto cluster = Preset("rtx4090-pcie", "nodes", 1);
   const uint32_t ranks = cluster->device_count();
   Schedule schedule = Copies(CollectiveKind::kToHost, ranks);
