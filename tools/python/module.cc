@@ -43,7 +43,8 @@ std::vector<std::string> ChangesOf(const py::args& assignments, const py::dict& 
   return changes;
 }
 
-// Whether Python wants the work to stop; asked only a few times a second, since it takes the GIL.
+// Whether Python wants the work to stop; asked only when other work begins and a few times a second,
+// since it takes the GIL.
 class Watch {
  public:
   explicit Watch(std::optional<py::function> progress) : progress_(std::move(progress)) {}
@@ -51,8 +52,9 @@ class Watch {
   bool operator()(std::string_view what, double fraction) {
     constexpr auto kPause = std::chrono::milliseconds(100);
     const auto now = std::chrono::steady_clock::now();
-    if (now < next_) return true;
+    if (now < next_ && what == what_) return true;
     next_ = now + kPause;
+    what_ = what;
     const py::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) {
       error_ = py::error_already_set();
@@ -77,6 +79,7 @@ class Watch {
   std::optional<py::function> progress_;
   std::optional<py::error_already_set> error_;
   std::chrono::steady_clock::time_point next_;
+  std::string what_;
 };
 
 // Does the work without the GIL; an exception of the watch takes precedence over the library's.
