@@ -16,6 +16,7 @@
 
 #include "collectives/algorithms/algorithm_rows.h"
 #include "collectives/algorithms/binary_tree.h"
+#include "collectives/algorithms/linked_ring.h"
 
 namespace rehearse {
 namespace {
@@ -71,7 +72,8 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
 }
 
 // Each channel (one for each member of a machine, as many as the machine with the fewest has) has
-// both trees, with its own heads: the order inside the machines is rotated, as that of rings.
+// both trees, with its own heads: the order inside the machines is rotated, as that of rings, and
+// follows the same links.
 // Inside one machine a channel is a ring cut open. Machines of different sizes: every rank is a
 // machine of its own.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
@@ -106,13 +108,15 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     }
     machines = std::move(single);
   }
-  if (has_root) {  // its machine first, and itself the first there
-    const auto home = std::find_if(machines.begin(), machines.end(), [&](const auto& machine) {
-      return std::find(machine.begin(), machine.end(), group.root) != machine.end();
-    });
-    std::rotate(machines.begin(), home, machines.end());
+  const auto is_root = [&](uint32_t member) { return member == group.root; };
+  const auto home = std::find_if(machines.begin(), machines.end(), [&](const auto& machine) {
+    return std::any_of(machine.begin(), machine.end(), is_root);
+  });
+  if (has_root) std::rotate(machines.begin(), home, machines.end());
+  const std::vector<bool> are_linked = SortAlongLinks(group.router, group.ranks, &machines);
+  if (has_root) {  // itself the first in its machine
     std::vector<uint32_t>& first = machines.front();
-    std::rotate(first.begin(), std::find(first.begin(), first.end(), group.root), first.end());
+    std::rotate(first.begin(), std::find_if(first.begin(), first.end(), is_root), first.end());
   }
   const uint32_t g = static_cast<uint32_t>(machines.front().size());
   const uint32_t channels = group.channels > 0 ? std::min(group.channels, g) : g;
@@ -123,7 +127,9 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     for (size_t node = 0; node < machines.size(); ++node) {
       // The root's own machine cannot be entered anywhere else.
       const uint32_t turn = has_root && node == 0 ? 0 : channel;
-      for (uint32_t i = 0; i < g; ++i) part.order.push_back(machines[node][(turn + i) % g]);
+      const bool is_back = channel % 2 == 1 && are_linked[node];
+      for (uint32_t i = 0; i < g; ++i)
+        part.order.push_back(machines[node][(turn + (is_back ? g - i : i)) % g]);
     }
     for (part.input.variant = 0; part.input.variant < 2; ++part.input.variant) {
       parts.push_back(part);

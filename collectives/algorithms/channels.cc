@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 
+#include "collectives/algorithms/linked_ring.h"
 #include "collectives/algorithms/ring_cover.h"
 #include "collectives/algorithms/ring_order.h"
 #include "sim/base/error.h"
@@ -310,15 +311,22 @@ Packing PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
   return best;
 }
 
-std::vector<Ring> RingsAcrossNodes(const std::vector<std::vector<uint32_t>>& members) {
+// Along a ring over links every second channel goes the other way round, so that both directions
+// of the links are used.
+std::vector<Ring> RingsAcrossNodes(Router& router, const std::vector<uint32_t>& ranks,
+                                   std::vector<std::vector<uint32_t>> members) {
   size_t channels = members.front().size();
   for (const auto& node : members) channels = std::min(channels, node.size());
   channels = std::min<size_t>(channels, kMostChannels);
+  const std::vector<bool> are_linked = SortAlongLinks(router, ranks, &members);
   std::vector<Ring> rings;
   for (size_t channel = 0; channel < channels; ++channel) {
     Ring ring;
-    for (const auto& node : members) {
-      for (size_t i = 0; i < node.size(); ++i) ring.push_back(node[(channel + i) % node.size()]);
+    for (size_t at = 0; at < members.size(); ++at) {
+      const std::vector<uint32_t>& node = members[at];
+      const bool is_back = are_linked[at] && channel % 2 == 1;
+      for (size_t i = 0; i < node.size(); ++i)
+        ring.push_back(node[(channel + (is_back ? node.size() - i : i)) % node.size()]);
     }
     rings.push_back(std::move(ring));
   }
@@ -444,6 +452,13 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
   const GroupLinks links(router_, ranks, /*relays=*/false);
   std::vector<WeightedRing>& result = found_[links.Signature()];
   if (!result.empty()) return result;
+  const LinkedRing linked = WidestLinkedRing(router_, ranks);
+  if (linked.is_xgmi && !linked.ring.empty()) {
+    Ring back = linked.ring;
+    std::reverse(back.begin() + 1, back.end());
+    result = {{linked.ring, 1}, {std::move(back), 1}};
+    return result;
+  }
   const std::vector<Ring> rings = AllRings(size);
   Packing packing = PackRings(links, rings);
   bool relays = false;
@@ -485,7 +500,8 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
   } else if (members.size() == 1) {
     rings = RingsInsideNode(ranks);
   } else {
-    for (Ring& ring : RingsAcrossNodes(members)) rings.push_back({std::move(ring), 1});
+    for (Ring& ring : RingsAcrossNodes(router_, ranks, std::move(members)))
+      rings.push_back({std::move(ring), 1});
   }
   if (limit > 0 && rings.size() > limit) rings.resize(limit);
   uint32_t weights = 0;

@@ -9,10 +9,14 @@
 // On a full NVLink mesh of four this finds all six directed cycles at half a link each; on an
 // NVSwitch one ring already fills every port. Larger groups inside a node, and groups with one
 // member per node (a torus), take one ring in the order of the group or a shorter one
-// (collectives/algorithms/ring_order.h).
+// (collectives/algorithms/ring_order.h). On xGMI links that do not join all pairs RCCL goes along
+// one ring, both ways: eight dies of MI250X reach 135 GB/s that way (rccl-tests on Frontier,
+// ggracelii/mpich-rccl 4376c4fa), though other rings have room.
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
-// within every node by c, so that every NIC has a channel. Where machines are cabled rail by rail,
+// within every node by c, so that every NIC has a channel. The order is that of the group; where
+// some members have links of their own and others none, as on cube meshes, it is the widest ring
+// over these links, and odd channels go round it the other way. Where machines are cabled rail by rail,
 // a channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
 // different NICs.
 //

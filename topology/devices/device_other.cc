@@ -30,6 +30,28 @@ DeviceSpec Cdna3(const RooflineFigures& figures, uint32_t compute_units, double 
       "assumed");
 }
 
+// As rocm's PyTorch multiplies on it: products of 16 bits by torch.matmul (hipBLASLt, ROCm 7.0), fp16,
+// NN, one die on LUMI (huizhg/gpu-perf-mi250x 4dcebf5d and its author's notes). The rate is that of
+// the best of these shapes, 115.3 TFLOP/s at 3,840³; the tiles are CDNA 3's. A copy reaches 1.249
+// TB/s.
+DeviceSpec Mi250xDie() {
+  constexpr double kShare = 115.3 / 191.5;
+  constexpr const char* kShapes =
+      "huizhg/gpu-perf-mi250x 4dcebf5d, torch.matmul on LUMI: the best of 19 shapes in fp16, 115.3 "
+      "of 191.5 TFLOP/s";
+  DeviceSpec device =
+      WithTiles(Roofline({"mi250x-gcd", "AMD MI250X, one die", 191.5, 0, 23.9, 23.9, 64, 1638,
+                          kShare, "AMD Instinct MI250X data sheet, half of it", kShapes, 0, 0x90a}),
+                CdnaTiles(110, kShare), "the MI300X's tiles, the rate by gemm_efficiency's source");
+  device = WithMemory(
+      std::move(device),
+      {1.249 / 1.638, 0, 0, "huizhg/gpu-perf-mi250x 4dcebf5d, copy of 512 MiB: 1.249 TB/s", ""});
+  return WithAttention(
+      std::move(device), CdnaAttention(110, kShare),
+      "FlashAttention-2 as large a part of the best product's rate as on the A100: "
+      "assumed");
+}
+
 }  // namespace
 
 // A CPU core with two 256-bit FMA units at 3 GHz: 2 · 8 · 2 · 3e9 = 96 GFLOP/s in fp32, half of it
@@ -41,11 +63,7 @@ std::vector<DeviceSpec> OtherDevices() {
                               "assumed, to be calibrated"});
   core.launch_overhead = Seconds(0);
   return {
-      Roofline({"mi250x-gcd", "AMD MI250X, one die", 191.5, 0, 23.9, 23.9, 64, 1638, 0.767,
-                "AMD Instinct MI250X data sheet, half of it",
-                "stas00/ml-engineering, maximum achievable matmul FLOPS in bf16: 147.0 of 191.5 "
-                "TFLOP/s, 1 GCD",
-                0, 0x90a}),
+      Mi250xDie(),
       // 192e9, 256e9 and 288e9 bytes.
       Cdna3({"mi300x", "AMD Instinct MI300X", 1307.4, 653.7, 163.4, 81.7, 178.8, 5300, 0.511,
              "AMD Instinct MI300X data sheet, dense",

@@ -81,5 +81,11 @@ inline constexpr double kInfiniBandEfficiency = 0.955;
 // GiB/s of 25 GB/s.
 inline constexpr double kGib = 1024.0 * 1024 * 1024;
 inline constexpr double kSlingshotEfficiency = 20 * kGib / 25e9;
+// 40 GiB/s from the four NICs of a node in March 2024 (Megatron-AxoNN 885d2e75,
+// examples/comm_model.py).
+inline constexpr double kFrontierSlingshot2024 = 10 * kGib / 25e9;
+// 80.3 GB/s busbw in all-reduces of 4 GiB on 16 nodes, RCCL 2.20.5 of ROCm 6.2.4 with aws-ofi-nccl
+// 1.19 (ggracelii/mpich-rccl 790b7e90, frontier/results/sweep).
+inline constexpr double kFrontierSlingshotRocm6 = 80.3 / 100;
 
 }  // namespace rehearse

@@ -56,9 +56,9 @@ NodeSpec AlpsNode() {
   return node;
 }
 
-// Two dies of a package reach 129 GiB/s of 200 GB/s, groups that cross nodes 40 GiB/s from four
-// NICs of 25 GB/s (Megatron-AxoNN 885d2e75, examples/comm_model.py).
-NodeSpec FrontierNode() {
+// Two dies of a package reach 129 GiB/s of 200 GB/s (Megatron-AxoNN 885d2e75,
+// examples/comm_model.py).
+NodeSpec FrontierNode(double slingshot) {
   Host host;
   host.sockets = 1;
   host.switches = 4;
@@ -75,7 +75,7 @@ NodeSpec FrontierNode() {
   node.lanes = {{0, 1, 4}, {2, 3, 4}, {4, 5, 4}, {6, 7, 4}, {0, 6, 2}, {1, 3, 2},
                 {2, 4, 2}, {5, 7, 2}, {0, 2, 1}, {1, 5, 1}, {3, 7, 1}, {4, 6, 1}};
   node.host = host;
-  node.cable = Network(200, 10 * kGib / 25e9);
+  node.cable = Network(200, slingshot);
   return node;
 }
 

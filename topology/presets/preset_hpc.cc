@@ -41,15 +41,23 @@ MachineSpec Perlmutter(const Parameters& parameters) {
 }
 
 // 4 cables between every two of 74 groups.
-MachineSpec Frontier(const Parameters& parameters) {
+MachineSpec FrontierWith(const char* name, double slingshot, const Parameters& parameters) {
   return {
-      "frontier",
-      FrontierNode(),
+      name,
+      FrontierNode(slingshot),
       parameters.at("nodes"),
-      Slingshot(4 * 73, 10 * kGib / 25e9),
+      Slingshot(4 * 73, slingshot),
       {kAdaptive, kGlobals,
        "Both dies of a package reach its NIC equally well; dies without a common link meet at the "
        "CPU."}};
+}
+
+MachineSpec Frontier(const Parameters& parameters) {
+  return FrontierWith("frontier", kFrontierSlingshot2024, parameters);
+}
+
+MachineSpec FrontierRocm6(const Parameters& parameters) {
+  return FrontierWith("frontier-rocm6", kFrontierSlingshotRocm6, parameters);
 }
 
 MachineSpec Alps(const Parameters& parameters) {
@@ -109,13 +117,22 @@ std::vector<ClusterPreset> SupercomputerPresets() {
        {Nodes("nodes of 4 GPUs")},
        Perlmutter},
       {"frontier",
-       "OLCF Frontier: 4 MI250X (8 dies) on Infinity Fabric, 4 Slingshot NICs; dragonfly",
+       "OLCF Frontier with the libraries of early 2024: 4 MI250X (8 dies) on Infinity Fabric, "
+       "4 Slingshot NICs; dragonfly",
        "docs.olcf.ornl.gov Frontier user guide; ROCm/rccl topo_8p_90a.xml; "
        "glennklockwood.com/garden/systems/frontier; "
        "efficiencies: axonn-ai/Megatron-AxoNN 885d2e75",
        "mi250x-gcd",
        {Nodes("nodes of 8 dies")},
        Frontier},
+      {"frontier-rocm6",
+       "The same with RCCL 2.20 of ROCm 6.2, which gets twice as much from the NICs",
+       "docs.olcf.ornl.gov Frontier user guide; ROCm/rccl topo_8p_90a.xml; "
+       "glennklockwood.com/garden/systems/frontier; "
+       "efficiencies: axonn-ai/Megatron-AxoNN 885d2e75, ggracelii/mpich-rccl 790b7e90",
+       "mi250x-gcd",
+       {Nodes("nodes of 8 dies")},
+       FrontierRocm6},
       {"alps",
        "CSCS Alps: 4 GH200 with 6 NVLinks a pair, 4 Slingshot NICs; dragonfly",
        "arXiv 2408.11556; docs.cscs.ch/alps/hardware; efficiencies as perlmutter",

@@ -1,0 +1,97 @@
+#include "collectives/algorithms/linked_ring.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "topology/fabrics/structure.h"
+
+namespace rehearse {
+namespace {
+
+using Ring = std::vector<uint32_t>;
+
+// What each pair's own link carries; 0 if it has none.
+struct Links {
+  std::vector<double> capacity;  // from · size + to
+  size_t size = 0;
+  bool is_xgmi = true;
+  bool are_all = true;
+
+  Links(Router& router, const std::vector<uint32_t>& devices) : size(devices.size()) {
+    capacity.assign(size * size, 0);
+    const Cluster& cluster = router.cluster();
+    for (size_t a = 0; a < size; ++a) {
+      for (size_t b = 0; b < size; ++b) {
+        if (a == b) continue;
+        const Route& route = router.Between(devices[a], devices[b]);
+        const LinkKind kind = cluster.KindOf(route.links.front());
+        const bool is_own =
+            route.links.size() == 1 && (kind == LinkKind::kNvLink || kind == LinkKind::kXgmi);
+        are_all = are_all && is_own;
+        if (!is_own) continue;
+        is_xgmi = is_xgmi && kind == LinkKind::kXgmi;
+        capacity[a * size + b] = cluster.Link(route.links.front()).Capacity().value();
+      }
+    }
+  }
+
+  // The narrowest link of the ring and the sum of all; 0 if some pair has no link.
+  std::pair<double, double> Around(const Ring& ring) const {
+    double narrowest = std::numeric_limits<double>::infinity();
+    double sum = 0;
+    for (size_t i = 0; i < size; ++i) {
+      const double one = capacity[ring[i] * size + ring[(i + 1) % size]];
+      narrowest = std::min(narrowest, one);
+      sum += one;
+    }
+    return {narrowest, sum};
+  }
+};
+
+}  // namespace
+
+LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices) {
+  if (devices.size() < 3 || devices.size() > kMostLinked) return {};
+  const Links links(router, devices);
+  LinkedRing found;
+  found.is_xgmi = links.is_xgmi;
+  if (links.are_all) return found;
+  std::pair<double, double> best = {0, 0};
+  Ring ring(devices.size());
+  std::iota(ring.begin(), ring.end(), 0u);
+  do {
+    const std::pair<double, double> around = links.Around(ring);
+    if (!(around.first > 0) || around <= best) continue;
+    best = around;
+    found.ring = ring;
+  } while (std::next_permutation(ring.begin() + 1, ring.end()));
+  return found;
+}
+
+std::vector<bool> SortAlongLinks(Router& router, const std::vector<uint32_t>& ranks,
+                                 std::vector<std::vector<uint32_t>>* machines) {
+  const ClusterStructure* structure = router.cluster().structure().get();
+  const bool are_alike = structure != nullptr && router.MachinesAreAlike();
+  const uint32_t places = are_alike ? structure->devices_per_machine : 0;
+  std::map<std::vector<uint32_t>, Ring> known;  // by places in the machine, or by rank
+  std::vector<bool> are_linked;
+  for (std::vector<uint32_t>& members : *machines) {
+    std::vector<uint32_t> devices;
+    std::vector<uint32_t> key;
+    for (const uint32_t member : members) {
+      devices.push_back(ranks[member]);
+      key.push_back(are_alike ? ranks[member] % places : ranks[member]);
+    }
+    const auto [it, is_new] = known.emplace(std::move(key), Ring());
+    if (is_new) it->second = WidestLinkedRing(router, devices).ring;
+    const Ring& ring = it->second;
+    are_linked.push_back(!ring.empty());
+    const std::vector<uint32_t> given = members;
+    for (size_t i = 0; i < ring.size(); ++i) members[i] = given[ring[i]];
+  }
+  return are_linked;
+}
+
+}  // namespace rehearse
