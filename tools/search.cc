@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/searching/search_picture.h"
 #include "scenarios/searching/search_report.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
@@ -77,6 +78,16 @@ void WriteScenarios(const Search& search, const FoundPoints& found, size_t top,
   }
 }
 
+// Before minutes of work.
+void CheckPicture(const std::string& svg, const Search& search, bool has_formulas) {
+  if (search.decide == Decision::kFormula ||
+      (search.objectives.size() == 1 && search.decide == Decision::kSimulation && !has_formulas))
+    throw Error(
+        "--svg draws simulations beside the formula's numbers; expected --decide both, or "
+        "--quality");
+  CheckWritable(svg);
+}
+
 std::string PrintSearch(const Search& search, const FoundPoints& found, const SearchWords& words,
                         OutputFormat format) {
   if (IsTable(format)) return Print(TableOf(search, found), format);
@@ -103,6 +114,7 @@ CommandSyntax SearchSyntax() {
   syntax.takes["scenario"] = TakenFile({".json"});
   syntax.takes["objective"] = TakenName({std::begin(kObjectiveNames), std::end(kObjectiveNames)});
   syntax.takes["objective"].only_names = false;
+  syntax.takes["svg"] = TakenOutput({".svg"});
   auto add = syntax.options.add_options();
   add("objective", po::value<std::string>()->value_name("NAME[,NAME]"),
       "what to optimise: time, tokens, gpu-hours, money (search.price), energy, memory or a number "
@@ -127,6 +139,8 @@ CommandSyntax SearchSyntax() {
       "tau, regret)");
   add("out", po::value<std::string>()->value_name("DIR"),
       "write the K best as scenarios for rehearse run: 001.json and so on");
+  add("svg", po::value<std::string>()->value_name("FILE"),
+      "draw what was simulated beside the formula's numbers, or two objectives with their front");
   AddResultsOptions(&syntax);
   AddThreadsOption(&syntax.options, "points");
   add("allow-oom", "treat configurations as possible that do not fit the devices' memory");
@@ -145,6 +159,7 @@ int SearchCommand(const std::vector<std::string>& arguments) {
                 "\ntry: rehearse search scenarios/axonn-gpt20b-perlmutter.json");
   const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string folder = FolderOption(values, "out");
+  const std::string picture = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
   SearchWords words;
   words.top = values["top"].as<uint32_t>();
   words.explain = values.count("explain") > 0;
@@ -161,6 +176,7 @@ int SearchCommand(const std::vector<std::string>& arguments) {
     document.Set("search.decide=\"simulation\"", {"--quality", 0, ""});
   }
   const Search search = ReadSearch(document);
+  if (!picture.empty()) CheckPicture(picture, search, words.quality);
 
   ResultsOptions results = ReadResultsOptions(values, "");
   if (words.quality && !results.shard.IsWhole())
@@ -180,7 +196,13 @@ int SearchCommand(const std::vector<std::string>& arguments) {
     const FoundPoints found = RunSearch(search, run);
     progress.Clear();
     if (!folder.empty()) WriteScenarios(search, found, words.top, folder);
-    std::fputs(PrintSearch(search, found, words, format).c_str(), stdout);
+    const std::string text = PrintSearch(search, found, words, format);
+    if (picture.empty()) {
+      std::fputs(text.c_str(), stdout);
+    } else {
+      WriteFileAtomically(picture, SearchSvg(search, found));
+      PrintBeside(picture, text);
+    }
     if (found.was_stopped) {
       std::fflush(stdout);
       Say(fmt::format("{}: the best of the {} points that were looked at, of {:.0f}; {}",

@@ -15,10 +15,10 @@
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
 // within every node by c, so that every NIC has a channel. The order is that of the group; where
-// some members have links of their own and others none, as on cube meshes, it is the widest ring
-// over these links, and odd channels go round it the other way. Where machines are cabled rail by rail,
-// a channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
-// different NICs.
+// only some pairs have links of their own, it is the widest ring over these
+// (collectives/algorithms/linked_ring.h), and odd channels go round it the other way. Where
+// machines are cabled rail by rail, a channel keeps to one rail (Router::AlongRail); elsewhere a
+// node is entered and left through different NICs.
 //
 // A cluster may say which rings its machines use (topology/files/given_rings.h); groups of whole
 // machines then use these.

@@ -1,7 +1,7 @@
 // In which order the devices of one machine follow each other, where only some pairs of them have a
 // link of their own: dies of MI250X, V100s on a cube mesh. NCCL and RCCL keep to such links inside
-// a machine, so rings and chains of several machines need paths along them; an NVSwitch, a full mesh
-// and a host join all pairs alike.
+// a machine, so rings and chains of several machines need paths along them; an NVSwitch, a full
+// mesh and a host join all pairs alike.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/report/chart_scale.h"
 #include "sim/report/svg.h"
 
 namespace rehearse {
@@ -21,58 +22,12 @@ constexpr double kPanelTop = 28;
 constexpr double kPanelBottom = 44;
 constexpr double kLegendRow = 20;
 constexpr size_t kMostPanelsBeside = 3;
-constexpr double kLeastWidthOfNumber = 24;  // a narrower bar has no number above it
+constexpr double kNumberSize = 10;  // of the font; a bar too narrow for its number has none
 
-std::string TextAt(double x, double y, const std::string& text, const std::string& style = "") {
-  return fmt::format("<text x=\"{}\" y=\"{}\"{}{}>{}</text>\n", svg::Pixels(x), svg::Pixels(y),
-                     style.empty() ? "" : " ", style, svg::Escape(text));
-}
+using svg::TextAt;
 
-std::string Short(double value) { return fmt::format("{:.3g}", value); }
-
-// Where a value is along an axis that is `length` long, and which values have a mark.
-struct Scale {
-  bool is_log = false;
-  double low = 0;
-  double high = 1;
-  std::vector<double> marks;
-
-  double At(double value) const {
-    if (!is_log) return (value - low) / (high - low);
-    return std::log10(value / low) / std::log10(high / low);
-  }
-};
-
-// The largest of 1, 2, 5 times a power of ten that is at most `value`.
-double NiceBelow(double value) {
-  const double power = std::pow(10, std::floor(std::log10(value)));
-  for (const double digit : {5.0, 2.0})
-    if (digit * power <= value * (1 + 1e-9)) return digit * power;
-  return power;
-}
-
-Scale LinearScale(double most) {
-  constexpr double kMarks = 5;
-  Scale scale;
-  const double step = NiceBelow(std::max(most, 1e-300) / kMarks * 2);
-  const auto steps = static_cast<int>(std::ceil(most * 1.04 / step));
-  scale.high = steps * step;
-  for (int mark = 0; mark <= steps; ++mark) scale.marks.push_back(mark * step);
-  return scale;
-}
-
-Scale LogScale(double least, double most) {
-  Scale scale;
-  scale.is_log = true;
-  scale.low = NiceBelow(least * 0.98);
-  double mark = scale.low;
-  while (true) {
-    scale.marks.push_back(mark);
-    if (mark >= most * 1.02) break;
-    mark = NiceBelow(mark * 2.6);
-  }
-  scale.high = mark;
-  return scale;
+std::string Short(double value) {
+  return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
 // A panel at the origin.
@@ -124,7 +79,7 @@ class PanelDrawing {
       if (value > 0) least = std::min(least, value);
       most = std::max(most, value);
     });
-    scale_ = panel_.log_y && most > 0 ? LogScale(least, most) : LinearScale(most);
+    scale_ = panel_.log_y && most > 0 ? LogChartScale(least, most) : LinearChartScale(most);
   }
 
   double Y(double value) const {
@@ -184,9 +139,11 @@ class PanelDrawing {
               "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\">{}</rect>\n",
               svg::Pixels(left), svg::Pixels(Y(*ours)), svg::Pixels(width * 0.92),
               svg::Pixels(Bottom() - Y(*ours)), ColorOf(series), Said(series, i));
-          if (width >= kLeastWidthOfNumber)
-            out_ += TextAt(left + width * 0.46, Bottom() - 4, Short(*ours),
-                           "text-anchor=\"middle\" font-size=\"10\" fill=\"#fff\"");
+          const std::string number = Short(*ours);
+          if (svg::TextWidth(number, kNumberSize) <= width * 0.92)
+            out_ += TextAt(
+                left + width * 0.46, Bottom() - 4, number,
+                fmt::format("text-anchor=\"middle\" font-size=\"{}\" fill=\"#fff\"", kNumberSize));
         }
         DrawFigure(series, i, left + width * 0.46);
       }
@@ -251,7 +208,7 @@ class PanelDrawing {
   const Sweep& sweep_;
   const StudyPanel& panel_;
   const std::map<std::string, const char*>& colors_;
-  Scale scale_;
+  ChartScale scale_;
   std::string out_;
 };
 

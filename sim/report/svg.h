@@ -59,6 +59,11 @@ inline double TextWidth(std::string_view text, double font_size) {
 inline constexpr std::array<const char*, 8> kColors = {"#2f6fb0", "#d1622b", "#3b8f4a", "#8a4fa3",
                                                        "#b08a1e", "#1d8f94", "#b23a5e", "#5b6470"};
 
+inline std::string TextAt(double x, double y, std::string_view text, std::string_view style = "") {
+  return fmt::format("<text x=\"{}\" y=\"{}\"{}{}>{}</text>\n", Pixels(x), Pixels(y),
+                     style.empty() ? "" : " ", style, Escape(text));
+}
+
 inline std::string Line(double x1, double y1, double x2, double y2, std::string_view style) {
   return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", Pixels(x1), Pixels(y1),
                      Pixels(x2), Pixels(y2), style);

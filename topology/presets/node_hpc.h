@@ -22,8 +22,8 @@ NodeSpec AlpsNode();
 // Frontier (OLCF): 4 MI250X of two dies (GCDs) each, 1 EPYC 7A53, 4 Slingshot-11 NICs that hang on
 // the GPU packages. Infinity Fabric of 50 GB/s per link: 4 inside a package, 1 or 2 between dies of
 // different packages (OLCF Frontier user guide: 200 and 50 to 100 GB/s; which dies as in ROCm/rccl
-// topo_8p_90a.xml), 36 GB/s from each die to the CPU. `slingshot`: the share of a NIC's 25 GB/s that
-// RCCL reaches, which depends on its plugin for the network.
+// topo_8p_90a.xml), 36 GB/s from each die to the CPU. `slingshot`: the share of a NIC's 25 GB/s
+// that RCCL reaches, which depends on its plugin for the network.
 NodeSpec FrontierNode(double slingshot);
 
 // Piz Daint, XC50 (CSCS): 1 Xeon E5-2690 v3, 1 P100 on PCIe 3, 1 Aries NIC (AutoDDL, section 5).

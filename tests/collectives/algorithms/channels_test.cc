@@ -68,6 +68,50 @@ TEST(ChannelsTest, AHybridCubeMeshIsPackedFull) {
               1e-6 * link);
 }
 
+// RCCL goes along one ring, both ways: 2 links of 69.3 GB/s each way carry 138.5 GB/s, where 8 dies
+// reach 135 (AxoNN: 145). Of four dies one pair has a single link: 69; AxoNN measured 56.
+TEST(ChannelsTest, DiesOfFrontierGoAlongOneRingBothWays) {
+  const auto cluster = Preset("frontier", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(8));
+  ASSERT_EQ(channels.size(), 2u);
+  EXPECT_EQ(channels[0].ranks, std::vector<uint32_t>({0, 1, 3, 2, 4, 5, 7, 6}));
+  EXPECT_EQ(channels[1].ranks, std::vector<uint32_t>({0, 6, 7, 5, 4, 2, 3, 1}));
+  const double link = 129 * 1073741824.0 / 4;
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 4 * link, 1e3);
+  EXPECT_NEAR(TotalRate(*cluster, ChannelFinder(router).Find(Range(4))).value(), 2 * link, 1e3);
+}
+
+// Inside nodes, channels keep to links between dies, every die is once the first and once the last
+// of its node, and all NICs are as busy: 40 GiB/s.
+TEST(ChannelsTest, DiesOfSeveralNodesKeepToTheirLinks) {
+  const auto cluster = Preset("frontier", "nodes", 3);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(24));
+  ASSERT_EQ(channels.size(), 8u);
+  std::set<uint32_t> first;
+  std::set<uint32_t> last;
+  for (const Channel& channel : channels) {
+    EXPECT_EQ(EdgesAcrossNodes(channel), 3u);
+    for (const Route* edge : channel.edges)
+      if (!edge->crosses_nodes) EXPECT_EQ(edge->links.size(), 1u);
+    first.insert(channel.ranks[0]);
+    last.insert(channel.ranks[7]);
+  }
+  EXPECT_EQ(first.size(), 8u);
+  EXPECT_EQ(last.size(), 8u);
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 40 * 1073741824.0, 1e6);
+}
+
+// NCCL's path inside a cube mesh is over NVLinks, too.
+TEST(ChannelsTest, CubeMeshesOfSeveralNodesKeepToTheirNvLinks) {
+  const auto cluster = Preset("dgx-1-v100", "nodes", 2);
+  Router router(*cluster);
+  for (const Channel& channel : ChannelFinder(router).Find(Range(16)))
+    for (const Route* edge : channel.edges)
+      if (!edge->crosses_nodes) EXPECT_TRUE(IsOverNvLinks(*cluster, *edge));
+}
+
 // Of GPUs 0 to 4 of a DGX-1, 4 has NVLinks to 0 only, two of 22.6 GB/s: rings come to it from 0 and
 // leave it through 0 to another, as NCCL's path NVB does: two at most, of which the search finds
 // 1.6. Without it, every ring crosses PCIe.
