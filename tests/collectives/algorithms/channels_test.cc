@@ -93,8 +93,11 @@ TEST(ChannelsTest, DiesOfSeveralNodesKeepToTheirLinks) {
   std::set<uint32_t> last;
   for (const Channel& channel : channels) {
     EXPECT_EQ(EdgesAcrossNodes(channel), 3u);
-    for (const Route* edge : channel.edges)
-      if (!edge->crosses_nodes) EXPECT_EQ(edge->links.size(), 1u);
+    for (const Route* edge : channel.edges) {
+      if (!edge->crosses_nodes) {
+        EXPECT_EQ(edge->links.size(), 1u);
+      }
+    }
     first.insert(channel.ranks[0]);
     last.insert(channel.ranks[7]);
   }
@@ -107,9 +110,13 @@ TEST(ChannelsTest, DiesOfSeveralNodesKeepToTheirLinks) {
 TEST(ChannelsTest, CubeMeshesOfSeveralNodesKeepToTheirNvLinks) {
   const auto cluster = Preset("dgx-1-v100", "nodes", 2);
   Router router(*cluster);
-  for (const Channel& channel : ChannelFinder(router).Find(Range(16)))
-    for (const Route* edge : channel.edges)
-      if (!edge->crosses_nodes) EXPECT_TRUE(IsOverNvLinks(*cluster, *edge));
+  for (const Channel& channel : ChannelFinder(router).Find(Range(16))) {
+    for (const Route* edge : channel.edges) {
+      if (!edge->crosses_nodes) {
+        EXPECT_TRUE(IsOverNvLinks(*cluster, *edge));
+      }
+    }
+  }
 }
 
 // Of GPUs 0 to 4 of a DGX-1, 4 has NVLinks to 0 only, two of 22.6 GB/s: rings come to it from 0 and

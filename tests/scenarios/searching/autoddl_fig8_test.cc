@@ -53,7 +53,7 @@ class Mlp {
   }
 
  private:
-  static constexpr SbpNetwork kPizDaint = {.between = {Seconds(12e-6), 1 / 8.5e9}};
+  static constexpr SbpNetwork kPizDaint = {.inside = {}, .between = {Seconds(12e-6), 1 / 8.5e9}};
 
   double Own(size_t product, size_t choice) const {
     SbpProduct one = chain_[product];
