@@ -128,6 +128,10 @@ bool SumsGradients(const Role& role, const Stretch& stretch) {
 // the one before it, since its own gradients come before those of the layers behind it.
 void Lengthen(Role* role, std::vector<Stretch>* stretches, uint32_t missing) {
   std::vector<Op> ops;
+  size_t size = role->ops.size();
+  for (const Stretch& stretch : *stretches)
+    if (SumsGradients(*role, stretch)) size += size_t{missing} * stretch.size;
+  ops.reserve(size);
   std::vector<uint32_t> place(role->ops.size());  // of an op, afterwards
   std::vector<Stretch> left;
   uint32_t next = 0;

@@ -1,6 +1,7 @@
 #include "workloads/planner/planner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -70,9 +71,10 @@ std::vector<uint32_t> ModelAxes(const Strategy& strategy) {
 }
 
 // The network for one of so many equal parts of a micro-batch.
-Network Divided(Network network, uint32_t parts) {
-  for (NetworkNode& node : network.nodes) node.rows /= parts;
-  return network;
+Network Divided(const Network& network, uint32_t parts) {
+  Network part = network;
+  for (NetworkNode& node : part.nodes) node.rows /= parts;
+  return part;
 }
 
 // How many blocks the ops of one may refer back to.
@@ -250,7 +252,9 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
                       ProgressObserver& observer) {
   const std::vector<Action>& actions = pipeline.actions;
   const StagePlaces& places = pipeline.places;
-  StepSetup step{Divided(network, strategy.chunks),
+  std::optional<Network> divided;
+  if (strategy.chunks > 1) divided = Divided(network, strategy.chunks);
+  StepSetup step{divided ? *divided : network,
                  Normalized(strategy),
                  training,
                  {},
