@@ -357,9 +357,15 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
   const LeftOutLayers left_out = fewer->network.left_out;
   const Scenario few = With(scenario, std::move(*fewer));
 
+  const Cluster& cluster = *scenario.cluster;
+  KeptCheck check_kept;
+  if (options.bounds_memory && !scenario.allow_out_of_memory)
+    check_kept = [&](const Role& role) { CheckKept(role, cluster, few.jobs.front().place); };
   std::vector<Job> jobs;
   try {
-    jobs = Prepare(few, observer);
+    jobs = Prepare(few, observer, check_kept);
+  } catch (const KeepsTooMuch&) {
+    throw;
   } catch (const Error&) {  // the whole step has the same mistake, and says where
     return std::nullopt;
   }
@@ -374,7 +380,6 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
     stretches.push_back(std::move(*found));
     uses.push_back(*use);
   }
-  const Cluster& cluster = *scenario.cluster;
   const MemoryFit fit = TightestFit(job.schedule, uses, job.placement, cluster);
   if (!scenario.allow_out_of_memory) CheckFit(fit, cluster, few.jobs.front().place);
   for (size_t role = 0; role < stretches.size(); ++role)
