@@ -330,13 +330,17 @@ class Refinement {
     for (uint32_t i = 0; i < switches_.size(); ++i) {
       switches_[i] = Join(switches_[i], edges[ranks_.size() + i]);
     }
+    // Ranks have many sites, so these are mixed once, and put in order by a polynomial.
+    constexpr Colour kFactor = 0x9e3779b97f4a7c15u;
+    std::vector<Colour> sites(sites_.size());
+    for (uint32_t i = 0; i < sites_.size(); ++i) sites[i] = Mix(sites_[i]);
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       Colour colour = Join(ranks_[i], edges[i]);
       if (shares_hosts_) colour = Join(colour, nodes_[node_of_rank_[i]]);
-      for (uint32_t j = table_.rank_begin[i]; j < table_.rank_begin[i + 1]; ++j) {
-        colour = Join(colour, sites_[table_.sites_of_rank[j]]);
-      }
-      ranks_[i] = colour;
+      Colour in_order = 0;
+      for (uint32_t j = table_.rank_begin[i]; j < table_.rank_begin[i + 1]; ++j)
+        in_order = in_order * kFactor + sites[table_.sites_of_rank[j]];
+      ranks_[i] = Join(colour, in_order);
     }
   }
 
