@@ -141,7 +141,7 @@ class Refinement {
   }
 
   Folding Run() {
-    FindCrossedLinks();
+    BundleLinks();
     size_t classes = Count();
     while (true) {
       RefineTransfers();
@@ -153,6 +153,8 @@ class Refinement {
       if (now == classes) break;
       classes = now;
     }
+    for (uint32_t link = 0; link < links_.size(); ++link)
+      if (bundle_of_link_[link] != kNone) links_[link] = bundles_[bundle_of_link_[link]];
     return {Number(ranks_), Number(sites_), Number(transfers_),
             Number(links_), Number(nodes_), Number(switches_)};
   }
@@ -185,19 +187,46 @@ class Refinement {
   }
 
   size_t Count() const {
-    ColourNumbers links;
-    for (const uint32_t link : crossed_) links.Of(links_[link]);
     return CountDistinct(ranks_) + CountDistinct(switches_) + CountDistinct(sites_) +
-           CountDistinct(transfers_) + links.count() + CountDistinct(nodes_);
+           CountDistinct(transfers_) + CountDistinct(bundles_) + CountDistinct(nodes_);
   }
 
-  // Finds the links that are crossed; the others keep their first colours.
-  void FindCrossedLinks() {
-    sums_.assign(links_.size(), 0);
-    for (const LinkUse& use : table_.uses) sums_[use.link.index()] = 1;
-    for (uint32_t link = 0; link < links_.size(); ++link) {
-      if (sums_[link] != 0) crossed_.push_back(link);
+  // Links of one colour that are crossed by the same transfers in the same way, as the hops of a
+  // way are, stay alike: they are refined as one. Links that nothing crosses keep their first
+  // colours.
+  void BundleLinks() {
+    std::vector<Colour> crossed_by(links_.size(), 0);
+    for (uint32_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      const Colour own = Join(Mix(3), i);
+      for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use)
+        crossed_by[table_.uses[use].link.index()] += own * Crossing(transfer, use);
     }
+    bundle_of_link_.assign(links_.size(), kNone);
+    ColourNumbers numbers;
+    std::vector<uint32_t> first;  // link, by bundle
+    for (uint32_t link = 0; link < links_.size(); ++link) {
+      if (crossed_by[link] == 0) continue;
+      const uint32_t bundle = numbers.Of(Join(links_[link], crossed_by[link]));
+      bundle_of_link_[link] = bundle;
+      if (bundle == bundles_.size()) {
+        first.push_back(link);
+        bundles_.push_back(links_[link]);
+        links_of_bundle_.push_back(0);
+      }
+      ++links_of_bundle_[bundle];
+    }
+    crossings_begin_.reserve(transfers_.size() + 1);
+    for (uint32_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& transfer = table_.transfers[i];
+      crossings_begin_.push_back(static_cast<uint32_t>(bundle_crossings_.size()));
+      for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
+        const uint32_t link = table_.uses[use].link.index();
+        const uint32_t bundle = bundle_of_link_[link];
+        if (first[bundle] == link) bundle_crossings_.push_back({bundle, Crossing(transfer, use)});
+      }
+    }
+    crossings_begin_.push_back(static_cast<uint32_t>(bundle_crossings_.size()));
   }
 
   // How a transfer crosses a link: how often, and whether on its way or on its detour. Returns an
@@ -214,26 +243,37 @@ class Refinement {
   }
 
   void RefineTransfers() {
-    std::vector<Colour> sites(transfers_.size());  // of all sites that share it
+    // Of all sites that share it: added where a site's transfers begin, and taken off at their end.
+    std::vector<Colour> sites(transfers_.size() + 1);
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = table_.sites[i];
       const Colour colour = Mix(sites_[i]);
-      for (uint32_t j = site.transfer_begin; j < site.transfer_end; ++j) sites[j] += colour;
+      sites[site.transfer_begin] += colour;
+      sites[site.transfer_end] -= colour;
     }
+    for (uint32_t i = 1; i < transfers_.size(); ++i) sites[i] += sites[i - 1];
     std::vector<Colour> next(transfers_.size());
-    for (const uint32_t link : crossed_) sums_[link] = Mix(links_[link]);
+    std::vector<Colour> links(bundles_.size());  // of a bundle, together
+    for (uint32_t i = 0; i < links.size(); ++i) links[i] = Mix(bundles_[i]) * links_of_bundle_[i];
+    std::pair<uint32_t, uint32_t> after;  // of the last transfer: what it comes after
+    Colour colour_of_after = 0;
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = table_.transfers[i];
       Colour sum = 0;
-      for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
-        sum += sums_[table_.uses[use].link.index()] * Crossing(transfer, use);
-      }
+      for (uint32_t k = crossings_begin_[i]; k < crossings_begin_[i + 1]; ++k)
+        sum += links[bundle_crossings_[k].bundle] * bundle_crossings_[k].way;
       Colour colour = Join(Join(transfers_[i], sites[i]), sum);
       if (transfer.upstream != kNoTransfer) {
         colour = Join(Join(colour, transfers_[transfer.upstream]), transfers_[transfer.downstream]);
       }
-      for (uint32_t j = transfer.after_begin; j < transfer.after_end; ++j) {
-        colour = Join(colour, transfers_[j]);
+      if (transfer.after_begin < transfer.after_end) {
+        if (after != std::pair(transfer.after_begin, transfer.after_end)) {
+          after = {transfer.after_begin, transfer.after_end};
+          colour_of_after = 0;
+          for (uint32_t j = after.first; j < after.second; ++j)
+            colour_of_after = Join(colour_of_after, transfers_[j]);
+        }
+        colour = Join(colour, colour_of_after);
       }
       if (HasEnds(transfer)) {
         colour = Join(Join(colour, EndAt(transfer.from)), EndAt(transfer.to));
@@ -244,31 +284,33 @@ class Refinement {
   }
 
   void RefineSites() {
+    std::vector<Colour> ranks(ranks_.size());
+    for (uint32_t i = 0; i < ranks_.size(); ++i) ranks[i] = Join(ranks_[i], Colour{0});
+    std::vector<Colour> members(sites_.size());         // sums
+    std::vector<Colour> before(transfers_.size() + 1);  // of all before a transfer
+    for (uint32_t i = 0; i < transfers_.size(); ++i) before[i + 1] = before[i] + Mix(transfers_[i]);
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = table_.sites[i];
-      Colour members = 0;
-      for (size_t j = 0; j < site.ranks.size(); ++j) {
-        // A sender is not a receiver; the members of a group are a multiset.
-        members += Join(ranks_[site.ranks[j]], site.is_pair ? j : 0);
+      if (site.is_pair) {  // a sender is not a receiver; the members of a group are a multiset
+        members[i] = ranks[site.ranks[0]] + Join(ranks_[site.ranks[1]], Colour{1});
+      } else if (site.group != i) {
+        members[i] = members[site.group];
+      } else {
+        for (const uint32_t rank : site.ranks) members[i] += ranks[rank];
       }
-      Colour transfers = 0;
-      for (uint32_t j = site.transfer_begin; j < site.transfer_end; ++j) {
-        transfers += Mix(transfers_[j]);
-      }
-      sites_[i] = Join(Join(sites_[i], members), transfers);
+      const Colour transfers = before[site.transfer_end] - before[site.transfer_begin];
+      sites_[i] = Join(Join(sites_[i], members[i]), transfers);
     }
   }
 
   void RefineLinks() {
-    for (const uint32_t link : crossed_) sums_[link] = 0;
+    std::vector<Colour> sums(bundles_.size(), 0);
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
-      const Transfer& transfer = table_.transfers[i];
       const Colour colour = Mix(transfers_[i]);
-      for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
-        sums_[table_.uses[use].link.index()] += colour * Crossing(transfer, use);
-      }
+      for (uint32_t k = crossings_begin_[i]; k < crossings_begin_[i + 1]; ++k)
+        sums[bundle_crossings_[k].bundle] += colour * bundle_crossings_[k].way;
     }
-    for (const uint32_t link : crossed_) links_[link] = Join(links_[link], sums_[link]);
+    for (uint32_t i = 0; i < bundles_.size(); ++i) bundles_[i] = Join(bundles_[i], sums[i]);
   }
 
   void RefineNodes() {
@@ -288,13 +330,17 @@ class Refinement {
     for (uint32_t i = 0; i < switches_.size(); ++i) {
       switches_[i] = Join(switches_[i], edges[ranks_.size() + i]);
     }
+    // Ranks have many sites, so these are mixed once, and put in order by a polynomial.
+    constexpr Colour kFactor = 0x9e3779b97f4a7c15u;
+    std::vector<Colour> sites(sites_.size());
+    for (uint32_t i = 0; i < sites_.size(); ++i) sites[i] = Mix(sites_[i]);
     for (uint32_t i = 0; i < ranks_.size(); ++i) {
       Colour colour = Join(ranks_[i], edges[i]);
       if (shares_hosts_) colour = Join(colour, nodes_[node_of_rank_[i]]);
-      for (uint32_t j = table_.rank_begin[i]; j < table_.rank_begin[i + 1]; ++j) {
-        colour = Join(colour, sites_[table_.sites_of_rank[j]]);
-      }
-      ranks_[i] = colour;
+      Colour in_order = 0;
+      for (uint32_t j = table_.rank_begin[i]; j < table_.rank_begin[i + 1]; ++j)
+        in_order = in_order * kFactor + sites[table_.sites_of_rank[j]];
+      ranks_[i] = Join(colour, in_order);
     }
   }
 
@@ -304,8 +350,16 @@ class Refinement {
   std::vector<Colour> transfers_;
   std::vector<Colour> links_;
   std::vector<Colour> switches_;
-  std::vector<uint32_t> crossed_;  // links, by some transfer
-  std::vector<Colour> sums_;       // by link, of the crossed ones: its mixed colour, then its sum
+  static constexpr uint32_t kNone = 0xffffffffu;
+  struct BundleCrossing {
+    uint32_t bundle;
+    Colour way;  // Crossing() of each of its links
+  };
+  std::vector<uint32_t> bundle_of_link_;  // kNone if nothing crosses it
+  std::vector<Colour> bundles_;
+  std::vector<uint32_t> links_of_bundle_;  // how many
+  std::vector<BundleCrossing> bundle_crossings_;
+  std::vector<uint32_t> crossings_begin_;  // by transfer, in bundle_crossings_
   static constexpr uint32_t kUsual = 64;
   std::array<std::array<Colour, kUsual>, 2> crossings_ = {};  // CrossingOf(is_detour, multiplicity)
   bool shares_hosts_ = false;

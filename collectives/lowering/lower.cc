@@ -184,7 +184,9 @@ class Lowering {
         use_sets_(uses_.size(), kUnset),
         is_noted_(table_.sites.size(), false),
         meetings_(folding_.sites.size()),
-        is_one_class_(folding_.sites.size()) {
+        is_one_class_(folding_.sites.size()),
+        classes_at_(folding_.sites.size()),
+        parties_at_(folding_.sites.size(), kUnset) {
     const Perturbation& perturbation = options_.perturbation;
     for (const LinkEvent& event : perturbation.events) may_detour_ |= event.factor == 0;
     if (may_detour_) {
@@ -305,8 +307,9 @@ class Lowering {
             ::rehearse::SlowdownOf(SlowdownOf(rank), compute)};
   }
 
-  void SetParties(TaskId flow, const std::vector<uint32_t>& ranks) {
-    if (processors_.empty() || !interferes_) return;
+  // Which processors its flows slow down: kUnset for none.
+  uint32_t PartiesOf(const std::vector<uint32_t>& ranks) {
+    if (processors_.empty() || !interferes_) return kUnset;
     std::vector<uint32_t> parties;
     for (const uint32_t rank : ranks) {  // mostly of one class
       const uint32_t party = processors_[folding_.ranks.of[rank]];
@@ -316,7 +319,23 @@ class Lowering {
     parties.erase(std::unique(parties.begin(), parties.end()), parties.end());
     const auto [set, is_new] = party_sets_.emplace(parties, 0);
     if (is_new) set->second = builder_.AddPartySet(parties);
-    builder_.SetParties(flow, set->second);
+    return set->second;
+  }
+
+  uint32_t SiteClassOf(const Site& site) const {
+    return folding_.sites.of[static_cast<size_t>(&site - table_.sites.data())];
+  }
+  // The same for all meetings there.
+  uint32_t PartiesAt(const Site& site) {
+    if (processors_.empty() || !interferes_) return kUnset;
+    uint32_t& known = parties_at_[SiteClassOf(site)];
+    if (known == kUnset) known = PartiesOf(site.ranks);
+    return known;
+  }
+  const std::vector<uint32_t>& ClassesAtSite(const Site& site) {
+    std::vector<uint32_t>& known = classes_at_[SiteClassOf(site)];
+    if (known.empty()) known = ClassesAt(site, folding_);
+    return known;
   }
 
   void LowerRank(uint32_t rank) {
@@ -348,10 +367,12 @@ class Lowering {
       TaskId& previous = last_on_stream[op.stream.index()];
       if (previous.IsSet()) builder_.AddEdge(previous, own.first);
       if (runs.waits[place]) {
-        const std::vector<uint32_t> after = role.AfterAt(position);
-        for (size_t i = 0; i < after.size(); ++i) {
-          if (role.ops[op.after[i].index()].stream == op.stream) continue;
-          builder_.AddEdge(last[after[i]], own.first);
+        std::vector<uint32_t> after;  // positions, where they are not places
+        if (!role.repeats.empty()) after = role.AfterAt(position);
+        for (size_t i = 0; i < op.after.size(); ++i) {
+          const uint32_t waits_for = op.after[i].index();
+          if (role.ops[waits_for].stream == op.stream) continue;
+          builder_.AddEdge(last[after.empty() ? waits_for : after[i]], own.first);
         }
       }
       builder_.AddSpan({rank, position, own.meets ? own.first : TaskId(), own.begin, own.last});
@@ -478,7 +499,7 @@ class Lowering {
     } else if (options_.fidelity == Fidelity::kFormula) {
       AddDelay(plan->time, meeting);
     } else if (options_.fidelity == Fidelity::kFluid) {
-      AddRoundFlows(site, *plan, bytes, sink_, &meeting);
+      AddRoundFlows(site, ClassesAtSite(site), *plan, bytes, sink_, &meeting);
     } else {
       AddMessageFlows(site, *plan, bytes, sink_, &meeting);
     }
@@ -545,17 +566,18 @@ class Lowering {
     builder_.AddEdge(meeting.move, meeting.end);
   }
 
-  TaskId AddTransfer(uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
+  TaskId AddTransfer(uint32_t transfer_class, Flow flow, uint32_t parties) {
     flow.use_set = UseSet(transfer_class);
     const TaskId task = builder_.AddFlow(flow);
     SetDetour(task, transfer_class);
-    SetParties(task, ranks);
+    if (parties != kUnset) builder_.SetParties(task, parties);
     return task;
   }
 
   // One coupled flow for each class of the site's transfers.
   void AddRings(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
-    const std::vector<uint32_t> classes = ClassesAt(site, folding_);
+    const std::vector<uint32_t>& classes = ClassesAtSite(site);
+    const uint32_t parties = PartiesAt(site);
     if (classes.size() > 1) meeting.end = builder_.AddJoin();
     for (const uint32_t transfer_class : classes) {
       const Transfer& transfer =
@@ -563,7 +585,7 @@ class Lowering {
       Flow flow;
       flow.bytes = steps * step_bytes * transfer.share;
       flow.latency = ToTime(steps * transfer.step_latency);
-      const TaskId task = AddTransfer(transfer_class, flow, site.ranks);
+      const TaskId task = AddTransfer(transfer_class, flow, parties);
       builder_.AddEdge(meeting.move, task);
       if (classes.size() > 1) {
         builder_.AddEdge(task, meeting.end);
@@ -575,14 +597,15 @@ class Lowering {
 
   void AddSteps(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     std::map<uint32_t, TaskId> edges;  // by class
-    for (const uint32_t transfer_class : ClassesAt(site, folding_)) {
+    for (const uint32_t transfer_class : ClassesAtSite(site)) {
       const Transfer& transfer =
           table_.transfers[folding_.transfers.representative[transfer_class]];
       Flow flow;
       flow.bytes = step_bytes * transfer.share;
       flow.latency = ToTime(transfer.step_latency);
       flow.steps = steps;
-      const TaskId task = AddTransfer(transfer_class, flow, {transfer.from, transfer.to});
+      const TaskId task =
+          AddTransfer(transfer_class, flow, PartiesOf({transfer.from, transfer.to}));
       builder_.AddEdge(meeting.move, task);
       edges.emplace(transfer_class, task);
     }
@@ -629,10 +652,13 @@ class Lowering {
   bool may_detour_ = false;
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
-  std::vector<bool> is_noted_;                     // by site, in chosen_
-  std::vector<std::vector<Meeting>> meetings_;     // [class of sites][k]
-  std::vector<std::optional<bool>> is_one_class_;  // [class of sites], once known
-  std::vector<size_t> first_op_;                   // by role: its first op, counted over all roles
+  std::vector<bool> is_noted_;                  // by site, in chosen_
+  std::vector<std::vector<Meeting>> meetings_;  // [class of sites][k]
+  // By class of sites, once known:
+  std::vector<std::optional<bool>> is_one_class_;
+  std::vector<std::vector<uint32_t>> classes_at_;  // of transfers
+  std::vector<uint32_t> parties_at_;
+  std::vector<size_t> first_op_;  // by role: its first op, counted over all roles
   size_t op_count_ = 0;
   std::vector<Runs> runs_;       // by role, once known
   std::vector<Time> durations_;  // [device spec][op]
@@ -647,8 +673,11 @@ class Lowering {
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,
-      [this](uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks) {
-        return AddTransfer(transfer_class, flow, ranks);
+      [this](uint32_t transfer_class, const Flow& flow, const Site& site) {
+        return AddTransfer(transfer_class, flow, PartiesAt(site));
+      },
+      [this](uint32_t transfer_class, const Flow& flow, const std::vector<uint32_t>& ranks) {
+        return AddTransfer(transfer_class, flow, PartiesOf(ranks));
       }};
 };
 

@@ -68,7 +68,8 @@ class MessageFlows {
         if (end < sink_.folding.ranks.of.size()) ranks.push_back(end);
       }
       std::vector<TaskId>& flows = flows_[transfer_class];
-      for (uint32_t i = 0; i < steps; ++i) flows.push_back(sink_.add(transfer_class, flow, ranks));
+      for (uint32_t i = 0; i < steps; ++i)
+        flows.push_back(sink_.add_between(transfer_class, flow, ranks));
     }
   }
 
@@ -171,12 +172,12 @@ std::vector<uint32_t> ClassesAt(const Site& site, const Folding& folding) {
   return classes;
 }
 
-void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
-                   Meeting* meeting) {
+void AddRoundFlows(const Site& site, const std::vector<uint32_t>& classes, const GroupPlan& plan,
+                   Bytes bytes, const FlowSink& sink, Meeting* meeting) {
   const Bytes wire = bytes / plan.choice.bandwidth_share;
   meeting->end = sink.builder.AddJoin();
   std::map<uint32_t, TaskId> tasks;  // by class
-  for (const uint32_t transfer_class : ClassesAt(site, sink.folding)) {
+  for (const uint32_t transfer_class : classes) {
     const Transfer& transfer =
         sink.table.transfers[sink.folding.transfers.representative[transfer_class]];
     Flow flow;
@@ -187,7 +188,7 @@ void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const F
           ToTime(std::max(Seconds(0), plan.time - Bytes(plan.ways * flow.bytes) /
                                                       plan.paces[transfer.part][0].rate));
     }
-    tasks.emplace(transfer_class, sink.add(transfer_class, flow, site.ranks));
+    tasks.emplace(transfer_class, sink.add(transfer_class, flow, site));
   }
   if (tasks.empty()) sink.builder.AddEdge(meeting->move, meeting->end);
   std::map<std::vector<uint32_t>, TaskId> rounds;  // classes of a round -> when all of it is done

@@ -31,16 +31,21 @@ struct FlowSink {
   const TransferTable& table;
   const Folding& folding;
   ProgramBuilder& builder;
-  // Adds the flow of a class of transfers: fills in its links, detour and parties.
-  std::function<TaskId(uint32_t transfer_class, Flow flow, const std::vector<uint32_t>& ranks)> add;
+  // Adds the flow of a class of transfers: fills in its links, detour and parties, which are the
+  // ranks of a site or these.
+  std::function<TaskId(uint32_t transfer_class, const Flow& flow, const Site& site)> add;
+  std::function<TaskId(uint32_t transfer_class, const Flow& flow,
+                       const std::vector<uint32_t>& ranks)>
+      add_between;
 };
 
 // The classes of the site's transfers, each once, in order.
 std::vector<uint32_t> ClassesAt(const Site& site, const Folding& folding);
 
-// Fills in `end` and `ends` of a meeting whose `begin` and `move` are set.
-void AddRoundFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
-                   Meeting* meeting);
+// Fills in `end` and `ends` of a meeting whose `begin` and `move` are set. `classes` are those at
+// the site.
+void AddRoundFlows(const Site& site, const std::vector<uint32_t>& classes, const GroupPlan& plan,
+                   Bytes bytes, const FlowSink& sink, Meeting* meeting);
 void AddMessageFlows(const Site& site, const GroupPlan& plan, Bytes bytes, const FlowSink& sink,
                      Meeting* meeting);
 

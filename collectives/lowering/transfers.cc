@@ -55,7 +55,9 @@ class Maker {
   TransferTable Run() {
     for (const Role& role : schedule_.roles) AddRole(role);
     table_.rank_begin.push_back(0);
+    groups_.resize(schedule_.communicators.size());
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+      group_of_rank_.assign(schedule_.communicators.size(), kNoTransfer);
       for (const Slot& slot : slots_[schedule_.role_of_rank[rank]]) {
         table_.sites_of_rank.push_back(slot.is_host_copy ? HostSite(rank, slot)
                                        : slot.is_pair    ? PairSite(rank, slot)
@@ -159,18 +161,39 @@ class Maker {
     return *position;
   }
 
+  // The group of the rank that is being gone through.
+  uint32_t GroupOf(uint32_t rank, uint32_t communicator) {
+    uint32_t& group = group_of_rank_[communicator];
+    if (group == kNoTransfer) group = PositionOf(rank, communicator).group;
+    return group;
+  }
+
+  // A site of the group, with what all of them have in common.
+  Site SiteOfGroup(uint32_t communicator_index, uint32_t group) {
+    const Communicator& communicator = schedule_.communicators[communicator_index];
+    std::vector<uint32_t>& first = groups_[communicator_index];
+    first.resize(communicator.group_count(), kNoTransfer);
+    Site site;
+    site.communicator = communicator_index;
+    if (first[group] != kNoTransfer) {
+      site.group = first[group];
+      site.ranks = table_.sites[site.group].ranks;
+      return site;
+    }
+    site.group = first[group] = static_cast<uint32_t>(table_.sites.size());
+    site.ranks.resize(communicator.size());
+    for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
+    return site;
+  }
+
   uint32_t GroupSite(uint32_t rank, const Slot& slot) {
-    const Communicator& communicator = schedule_.communicators[slot.communicator];
     Request& request = requests_[slot.request];
-    const uint32_t group = PositionOf(rank, slot.communicator).group;
+    const uint32_t group = GroupOf(rank, slot.communicator);
     uint32_t& index = request.sites[group];
     if (index != kNoTransfer) return index;
 
-    Site site;
-    site.communicator = slot.communicator;
+    Site site = SiteOfGroup(slot.communicator, group);
     site.request = slot.request;
-    site.ranks.resize(communicator.size());
-    for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
     uint32_t* const alike = AlikeInAMachine(site);
     if (alike != nullptr && *alike != kNoTransfer) {
       const Site& like = table_.sites[*alike];
@@ -566,6 +589,7 @@ class Maker {
   uint32_t HostSite(uint32_t rank, const Slot& slot) {
     Site site;
     site.communicator = slot.communicator;
+    site.group = static_cast<uint32_t>(table_.sites.size());
     site.request = slot.sends ? 0 : 1;
     site.ranks = {rank};
     site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
@@ -597,6 +621,7 @@ class Maker {
     if (is_new) {
       Site site;
       site.communicator = slot.communicator;
+      site.group = static_cast<uint32_t>(table_.sites.size());
       site.is_pair = true;
       site.ranks = {from, to};
       site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
@@ -622,8 +647,10 @@ class Maker {
   const Fidelity fidelity_;
   const uint32_t channels_;
   TransferTable table_;
-  Choice plain_;                          // of sends and receives
-  std::vector<std::vector<Slot>> slots_;  // by role
+  Choice plain_;                               // of sends and receives
+  std::vector<std::vector<Slot>> slots_;       // by role
+  std::vector<std::vector<uint32_t>> groups_;  // by communicator and group: its first site
+  std::vector<uint32_t> group_of_rank_;        // by communicator, of one rank, once known
   std::vector<Request> requests_;
   std::map<std::tuple<uint32_t, CollectiveKind, double, std::string, std::string, uint32_t,
                       std::vector<double>, double, double>,

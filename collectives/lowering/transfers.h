@@ -64,6 +64,7 @@ struct Site {
   bool is_pair = false;
   uint32_t plan = kNoTransfer;  // plans[plan]; none for pairs and host copies
   uint32_t request = 0;         // tells sites of one group apart
+  uint32_t group = 0;  // the first site of the same ranks on this communicator; of pairs itself
   uint32_t transfer_begin = 0;  // transfers[transfer_begin .. transfer_end)
   uint32_t transfer_end = 0;
 };

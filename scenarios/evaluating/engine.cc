@@ -52,8 +52,11 @@ Scenario Engine::Read(const JsonDocument& document) {
 Result Engine::Play(const Scenario& scenario, const std::function<void(double)>& tell) {
   PlayObserver observer(options_.is_stopped, tell);
   const GroupMemories::Taken memory(memories_, scenario);
-  std::optional<Result> result = RehearseFewLayers(
-      scenario, {.observer = &observer, .memory = memory.get(), .hash = options_.hash});
+  std::optional<Result> result =
+      RehearseFewLayers(scenario, {.observer = &observer,
+                                   .memory = memory.get(),
+                                   .hash = options_.hash,
+                                   .bounds_memory = options_.bounds_memory});
   if (result) return *std::move(result);
   return Rehearse(scenario, {.observer = &observer, .threads = 1, .hash = options_.hash}).result;
 }
@@ -68,6 +71,18 @@ Evaluation Engine::Evaluate(const EvaluationKey& key, const std::vector<JsonDocu
 
 Evaluation Engine::EvaluateApart(const std::vector<JsonDocument>& documents) {
   return ReadAndPlay(nullptr, documents, {});
+}
+
+std::string Engine::ErrorOf(const JsonDocument& document) {
+  try {
+    const Scenario scenario = Read(document);
+    const GroupMemories::Taken memory(memories_, scenario);
+    if (!RehearseFewLayers(scenario, {.memory = memory.get(), .hash = false}))
+      Rehearse(scenario, {.threads = 1, .hash = false});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonDocument>& documents,

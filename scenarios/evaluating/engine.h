@@ -63,6 +63,9 @@ struct EngineOptions {
   bool again = false;                    // kept points are not used
   bool allow_out_of_memory = false;
   bool hash = true;  // points and timelines; otherwise their hashes are "", and stores not asked
+  // A point that keeps too much memory is not planned to the end, and its error is a short one.
+  // ErrorOf() has the full one.
+  bool bounds_memory = false;
   std::string build = ThisBuild();
   std::function<bool()> is_stopped = [] { return false; };
 };
@@ -71,6 +74,7 @@ class Engine {
  public:
   explicit Engine(EngineOptions options) : options_(std::move(options)) {
     CHECK(options_.hash || options_.stores.empty());
+    CHECK(!options_.bounds_memory || options_.stores.empty());
   }
 
   // Throws Error if the scenario is impossible.
@@ -83,6 +87,8 @@ class Engine {
                       const std::function<void(double)>& tell = {});
   // The same without stores.
   Evaluation EvaluateApart(const std::vector<JsonDocument>& documents);
+  // Why the document is impossible; "" if it is not. Is not stopped.
+  std::string ErrorOf(const JsonDocument& document);
 
  private:
   Evaluation ReadAndPlay(const EvaluationKey* key, const std::vector<JsonDocument>& documents,

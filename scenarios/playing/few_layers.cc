@@ -128,6 +128,10 @@ bool SumsGradients(const Role& role, const Stretch& stretch) {
 // the one before it, since its own gradients come before those of the layers behind it.
 void Lengthen(Role* role, std::vector<Stretch>* stretches, uint32_t missing) {
   std::vector<Op> ops;
+  size_t size = role->ops.size();
+  for (const Stretch& stretch : *stretches)
+    if (SumsGradients(*role, stretch)) size += size_t{missing} * stretch.size;
+  ops.reserve(size);
   std::vector<uint32_t> place(role->ops.size());  // of an op, afterwards
   std::vector<Stretch> left;
   uint32_t next = 0;
@@ -353,9 +357,15 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
   const LeftOutLayers left_out = fewer->network.left_out;
   const Scenario few = With(scenario, std::move(*fewer));
 
+  const Cluster& cluster = *scenario.cluster;
+  KeptCheck check_kept;
+  if (options.bounds_memory && !scenario.allow_out_of_memory)
+    check_kept = [&](const Role& role) { CheckKept(role, cluster, few.jobs.front().place); };
   std::vector<Job> jobs;
   try {
-    jobs = Prepare(few, observer);
+    jobs = Prepare(few, observer, check_kept);
+  } catch (const KeepsTooMuch&) {
+    throw;
   } catch (const Error&) {  // the whole step has the same mistake, and says where
     return std::nullopt;
   }
@@ -370,7 +380,6 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
     stretches.push_back(std::move(*found));
     uses.push_back(*use);
   }
-  const Cluster& cluster = *scenario.cluster;
   const MemoryFit fit = TightestFit(job.schedule, uses, job.placement, cluster);
   if (!scenario.allow_out_of_memory) CheckFit(fit, cluster, few.jobs.front().place);
   for (size_t role = 0; role < stretches.size(); ++role)

@@ -31,6 +31,9 @@ struct FewLayersOptions {
   ProgressObserver* observer = &NoObserver();
   GroupMemory* memory = nullptr;  // as for PlayJobs()
   bool hash = true;               // Result::timeline_hash
+  // What keeps too much for any device is not planned to the end: KeepsTooMuch is thrown
+  // (scenarios/playing/memory_fit.h).
+  bool bounds_memory = false;
 };
 
 // Throws Error if the step does not fit into the devices' memory, as Prepare() does, and whatever

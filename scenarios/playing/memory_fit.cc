@@ -1,5 +1,6 @@
 #include "scenarios/playing/memory_fit.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -77,6 +78,21 @@ void CheckFit(const MemoryFit& fit, const Cluster& cluster, const Place& place) 
                   Print(use.parameters), Print(use.gradients), Print(use.optimizer),
                   Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
                   Print(fit.capacity)));
+}
+
+void CheckKept(const Role& role, const Cluster& cluster, const Place& place) {
+  Bytes most;
+  for (const DeviceSpec& spec : cluster.device_specs()) most = std::max(most, spec.memory);
+  Bytes kept;
+  for (const Buffer& buffer : role.buffers) {
+    const bool is_kept = buffer.kind == BufferKind::kParameter ||
+                         buffer.kind == BufferKind::kGradient ||
+                         buffer.kind == BufferKind::kOptimizer;
+    if (is_kept && !buffer.on_host) kept += buffer.bytes;
+  }
+  if (kept <= most) return;
+  throw KeepsTooMuch(place, fmt::format("out of memory: a rank keeps {}, devices have up to {}",
+                                        Print(kept), Print(most)));
 }
 
 std::string NameOf(const MemoryFit& fit, const Cluster& cluster) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule.h"
 #include "topology/cluster/cluster.h"
@@ -44,6 +45,14 @@ MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of
 
 // Throws Error if it does not fit.
 void CheckFit(const MemoryFit& fit, const Cluster& cluster, const Place& place);
+
+// Parameters, gradients and optimizer state alone are more than any device has. Says less than
+// CheckFit() would, which has to know the whole step.
+class KeepsTooMuch : public Error {
+ public:
+  using Error::Error;
+};
+void CheckKept(const Role& role, const Cluster& cluster, const Place& place);
 
 // "rank 8 (node2/gpu0, a100-40g)"
 std::string NameOf(const MemoryFit& fit, const Cluster& cluster);

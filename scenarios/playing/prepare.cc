@@ -10,7 +10,6 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
 #include "workloads/planner/kernel_tuning.h"
-#include "workloads/planner/planner.h"
 
 namespace rehearse {
 namespace {
@@ -64,17 +63,18 @@ bool StandsForMoreLayers(const JobRequest& request) {
   return workload != nullptr && workload->network->left_out.count > 0;
 }
 
-Job PrepareJob(const Scenario& scenario, const JobRequest& request, ProgressObserver& observer) {
+Job PrepareJob(const Scenario& scenario, const JobRequest& request, ProgressObserver& observer,
+               const KeptCheck& check_kept) {
   const Cluster& cluster = *scenario.cluster;
   Job job{request.name, {}, request.placement, request.start, request.repeat};
   if (const auto* workload = std::get_if<Workload>(&request.work)) {
     CheckAttention(cluster, request, workload->training.attention);
     CheckProducts(cluster, request, workload->training.products);
-    job.schedule =
-        workload->pipeline
-            ? PlanPipeline(*workload->network, workload->training, workload->strategy,
-                           *workload->pipeline, request.place, kFewMicroBatches, observer)
-            : PlanStep(*workload->network, workload->training, workload->strategy, request.place);
+    job.schedule = workload->pipeline ? PlanPipeline(*workload->network, workload->training,
+                                                     workload->strategy, *workload->pipeline,
+                                                     request.place, kFewMicroBatches, observer)
+                                      : PlanStep(*workload->network, workload->training,
+                                                 workload->strategy, request.place, check_kept);
     if (workload->training.tuned_kernels) {
       TuneKernels(cluster.DeviceOf(job.placement.front()), &job.schedule);
     }
@@ -104,11 +104,12 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request, ProgressObse
 
 }  // namespace
 
-std::vector<Job> Prepare(const Scenario& scenario, ProgressObserver& observer) {
+std::vector<Job> Prepare(const Scenario& scenario, ProgressObserver& observer,
+                         const KeptCheck& check_kept) {
   observer.Begin("planning", "", 0);
   std::vector<Job> jobs;
   for (const JobRequest& request : scenario.jobs)
-    jobs.push_back(PrepareJob(scenario, request, observer));
+    jobs.push_back(PrepareJob(scenario, request, observer, check_kept));
   return jobs;
 }
 

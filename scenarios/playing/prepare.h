@@ -11,13 +11,15 @@
 #include "scenarios/readers/scenario.h"
 #include "sim/base/progress.h"
 #include "sim/schedule/jobs.h"
+#include "workloads/planner/planner.h"
 
 namespace rehearse {
 
 // In the order of the scenario's jobs. Throws Error for what cannot be planned, for pins that fit
 // nothing, for schedules that cannot be played and, unless the scenario allows it, for what does
-// not fit the devices' memory.
-std::vector<Job> Prepare(const Scenario& scenario, ProgressObserver& observer = NoObserver());
+// not fit the devices' memory. Steps without a pipeline are shown to `check_kept`.
+std::vector<Job> Prepare(const Scenario& scenario, ProgressObserver& observer = NoObserver(),
+                         const KeptCheck& check_kept = {});
 
 // The job of a scenario with only one, for commands that cannot handle several: throws Error that
 // names `command`.

@@ -60,10 +60,12 @@ std::string WithoutPlace(std::string text) {
   }
 }
 
+constexpr const char* kOutOfMemory = "out of memory";
+
 // Errors that differ only in numbers have the same reason.
 std::string ReasonOf(const std::string& error) {
   const std::string words = WithoutPlace(error);
-  if (words.rfind("out of memory", 0) == 0) return "out of memory";
+  if (words.rfind(kOutOfMemory, 0) == 0) return kOutOfMemory;
   std::string reason;
   for (size_t i = 0; i < words.size();) {
     const auto is_digit = [&](size_t at) {
@@ -92,6 +94,7 @@ class Evaluator {
         engine_({.stores = run.stores,
                  .allow_out_of_memory = run.allow_out_of_memory,
                  .hash = !run.stores.empty(),
+                 .bounds_memory = run.stores.empty(),
                  .is_stopped = is_over_}) {
     if (search.formula == FormulaKind::kClosedForms) return;
     paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario,
@@ -192,7 +195,10 @@ class Evaluator {
       ++found.looked_at;
       if (!entry.error.empty()) {
         ExcludedPoints& excluded = found.excluded[entry.reason];
-        if (++excluded.points == 1) excluded.example = entry.error;
+        if (++excluded.points == 1) {
+          const bool may_be_short = entry.reason == kOutOfMemory && run_.stores.empty();
+          excluded.example = may_be_short ? engine_.ErrorOf(DocumentOf(point)) : entry.error;
+        }
       } else if (entry.formula || entry.simulated) {
         if (entry.simulated) ++found.simulated;
         found.points.push_back({point, entry.formula, std::move(entry.simulated)});

@@ -1,5 +1,6 @@
 #include "sim/schedule/stretches.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -54,11 +55,11 @@ std::optional<std::vector<Stretch>> FindStretches(const Role& role, int32_t laye
   using Key = std::tuple<Phase, int32_t, std::string_view>;
   std::map<Key, std::pair<uint32_t, int32_t>> met;
   std::vector<Stretch> stretches;
-  uint32_t ops_of_layer = 0;
+  const auto ops_of_layer = static_cast<uint32_t>(std::count_if(
+      role.ops.begin(), role.ops.end(), [&](const Op& op) { return op.tag.layer == layer; }));
   uint32_t after = 0;  // the last stretch
   for (uint32_t i = 0; i < count; ++i) {
     const Op& op = role.ops[i];
-    if (op.tag.layer == layer) ++ops_of_layer;
     const auto [last, is_new] =
         met.try_emplace({op.tag.phase, op.tag.micro_batch, op.name}, std::pair(i, op.tag.layer));
     if (is_new) continue;
@@ -72,6 +73,7 @@ std::optional<std::vector<Stretch>> FindStretches(const Role& role, int32_t laye
     if (bodies < 3) continue;
     stretches.push_back({place, size, bodies});
     after = place + bodies * size;
+    i = after - size - 1;  // the last body has the same ops as those before it
   }
   uint32_t ops = 0;
   for (const Stretch& stretch : stretches) ops += stretch.size;

@@ -7,10 +7,16 @@
 // `level` counts from the outside. All functions are pure.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "sim/base/error.h"
 
 namespace rehearse {
 
@@ -29,9 +35,41 @@ inline constexpr Placement S(uint8_t dimension, uint8_t level = 0) {
 inline constexpr Placement B() { return {Placement::Kind::kBroadcast, 0, 0}; }
 inline constexpr Placement P() { return {Placement::Kind::kPartial, 0, 0}; }
 
-using Layout = std::vector<Placement>;  // one placement per axis
-
 inline constexpr size_t kMostAxes = 10;
+
+// One placement per axis. Planning copies layouts with every value, so they lie in place.
+class Layout {
+ public:
+  Layout() = default;
+  explicit Layout(size_t axes, Placement placement = B()) {
+    for (size_t axis = 0; axis < axes; ++axis) push_back(placement);
+  }
+  Layout(std::initializer_list<Placement> placements) {
+    for (const Placement& placement : placements) push_back(placement);
+  }
+
+  void push_back(const Placement& placement) {
+    CHECK_LT(size_, kMostAxes);
+    placements_[size_++] = placement;
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Placement& operator[](size_t axis) const { return placements_[axis]; }
+  Placement& operator[](size_t axis) { return placements_[axis]; }
+  const Placement* begin() const { return placements_.data(); }
+  const Placement* end() const { return placements_.data() + size_; }
+  Placement* begin() { return placements_.data(); }
+  Placement* end() { return placements_.data() + size_; }
+
+  friend bool operator==(const Layout& a, const Layout& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  std::array<Placement, kMostAxes> placements_ = {};
+  uint8_t size_ = 0;
+};
 
 bool IsSplit(const Placement& placement);
 bool IsSplit(const Placement& placement, uint8_t dimension);

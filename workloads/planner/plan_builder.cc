@@ -1,5 +1,7 @@
 #include "workloads/planner/plan_builder.h"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "workloads/planner/casts.h"
@@ -56,7 +58,12 @@ CommunicatorId PlanBuilder::WithStream(CommunicatorId communicator) {
 }
 
 std::string PlanBuilder::Label(const std::string& name) const {
-  return tag().layer < 0 ? name : name + " of layer " + std::to_string(tag().layer);
+  if (tag().layer < 0) return name;
+  constexpr std::string_view kOfLayer = " of layer ";
+  const std::string layer = std::to_string(tag().layer);
+  std::string label;
+  label.reserve(name.size() + kOfLayer.size() + layer.size());
+  return label.append(name).append(kOfLayer).append(layer);
 }
 
 uint64_t PlanBuilder::LocalRows(const Tensor& tensor) const {

@@ -1,6 +1,7 @@
 #include "workloads/planner/planner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -70,9 +71,10 @@ std::vector<uint32_t> ModelAxes(const Strategy& strategy) {
 }
 
 // The network for one of so many equal parts of a micro-batch.
-Network Divided(Network network, uint32_t parts) {
-  for (NetworkNode& node : network.nodes) node.rows /= parts;
-  return network;
+Network Divided(const Network& network, uint32_t parts) {
+  Network part = network;
+  for (NetworkNode& node : part.nodes) node.rows /= parts;
+  return part;
 }
 
 // How many blocks the ops of one may refer back to.
@@ -171,11 +173,13 @@ void CheckSize(const StepSetup& step, uint32_t passes, const Place& place) {
 
 Role PlanRole(const StepSetup& step, const std::vector<const Stage*>& stages,
               const std::vector<Action>& own, uint32_t of_block, uint32_t copies,
-              StepCommunicators* communicators, const Place& place) {
+              StepCommunicators* communicators, const Place& place, const KeptCheck& check_kept) {
   std::optional<PeriodicActions> period;
   if (of_block > 0) period = FindPeriod(own, of_block, copies);
   if (period) period->blocks_back = BlocksBack(own, of_block);
-  std::optional<Role> role = RolePlanner(step, stages, communicators, place).Run(own, period);
+  RolePlanner planner(step, stages, communicators, place);
+  if (check_kept) check_kept(planner.role());
+  std::optional<Role> role = planner.Run(own, period);
   if (!role) {
     CheckSize(step, step.network.micro_batches, place);
     role = RolePlanner(step, stages, communicators, place).Run(own);
@@ -247,10 +251,12 @@ std::vector<bool> LayersAgain(const Training& training, const std::vector<Stage>
 
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
                       const StagePipeline& pipeline, const Place& place, uint32_t few_micro_batches,
-                      ProgressObserver& observer) {
+                      ProgressObserver& observer, const KeptCheck& check_kept) {
   const std::vector<Action>& actions = pipeline.actions;
   const StagePlaces& places = pipeline.places;
-  StepSetup step{Divided(network, strategy.chunks),
+  std::optional<Network> divided;
+  if (strategy.chunks > 1) divided = Divided(network, strategy.chunks);
+  StepSetup step{divided ? *divided : network,
                  Normalized(strategy),
                  training,
                  {},
@@ -297,7 +303,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
     for (step.expert_rank = 0; step.expert_rank < kinds; ++step.expert_rank) {
       if (training.offloaded_layers > 0) step.offloaded = KeptBy(step, own, communicators, place);
       schedule.roles.push_back(PlanRole(step, own, actions_of_rank[rank], of_block, places.copies,
-                                        &communicators, place));
+                                        &communicators, place, check_kept));
       if (differ) schedule.roles.back().name += fmt::format(", experts {}", step.expert_rank);
       observer.Done(rank + (step.expert_rank + 1.0) / kinds);
     }
@@ -324,10 +330,11 @@ Schedule PlanStages(const Network& network, const Training& training, const Stra
 }
 
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
-                  const Place& place) {
+                  const Place& place, const KeptCheck& check_kept) {
   const auto units = static_cast<uint32_t>(UnitsOf(network).size());
-  return PlanStages(network, training, strategy, {units}, OneAfterAnother(1, network.micro_batches),
-                    place);
+  return PlanPipeline(network, training, strategy,
+                      {OneStageARank(1), {units}, OneAfterAnother(1, network.micro_batches)}, place,
+                      kFewMicroBatches, NoObserver(), check_kept);
 }
 
 Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/base/error.h"
@@ -30,11 +31,15 @@ namespace rehearse {
 // sim/schedule/schedule.h).
 inline constexpr uint32_t kFewMicroBatches = 8;
 
+// Sees a role that has the buffers that live as long as the step, and no ops yet. What it throws
+// ends the planning.
+using KeptCheck = std::function<void(const Role&)>;
+
 // The schedule has one role and mesh.size() ranks. Throws Error (at `place`) when a dimension
 // cannot be split as the layouts ask, when two layouts cannot meet, or when a product's operands do
 // not match, naming the tensor, the axis and the sizes.
 Schedule PlanStep(const Network& network, const Training& training, const Strategy& strategy,
-                  const Place& place = {});
+                  const Place& place = {}, const KeptCheck& check_kept = {});
 
 // A pipeline (workloads/planner/pipeline.h): the network is cut into stages of so many units each,
 // and every rank of the pipeline is a whole mesh of the strategy, rank r of the p-th being rank
@@ -45,7 +50,7 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 Schedule PlanPipeline(const Network& network, const Training& training, const Strategy& strategy,
                       const StagePipeline& pipeline, const Place& place = {},
                       uint32_t few_micro_batches = kFewMicroBatches,
-                      ProgressObserver& observer = NoObserver());
+                      ProgressObserver& observer = NoObserver(), const KeptCheck& check_kept = {});
 // One stage per rank.
 Schedule PlanStages(const Network& network, const Training& training, const Strategy& strategy,
                     const std::vector<uint32_t>& units_of_stage, const std::vector<Action>& actions,

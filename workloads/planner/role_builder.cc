@@ -16,6 +16,8 @@ RoleBuilder::RoleBuilder(std::string name, const std::vector<Communicator>& comm
   role_.name = std::move(name);
   role_.ops.reserve(kUsualOps);
   role_.buffers.reserve(kUsualOps);
+  accesses_.reserve(kUsualOps);
+  clock_begin_.reserve(kUsualOps);
   role_.streams.push_back({"compute", StreamKind::kCompute});
   last_.resize(1);
   for (const Communicator& communicator : communicators) {
@@ -133,7 +135,7 @@ OpId RoleBuilder::LastCompute() const {
   return last_[kComputeStream] ? OpId(*last_[kComputeStream]) : OpId();
 }
 
-OpId RoleBuilder::AddCommunication(Op op, const std::vector<BufferId>& reads,
+OpId RoleBuilder::AddCommunication(Op&& op, const std::vector<BufferId>& reads,
                                    const std::vector<BufferId>& writes) {
   op.reads = reads;
   op.writes = writes;
@@ -170,13 +172,14 @@ RoleBuilder::Access& RoleBuilder::Touch(BufferId buffer, bool writes, uint32_t o
   return accesses[own];
 }
 
-OpId RoleBuilder::Add(Op op, const std::vector<uint32_t>& extra) {
+OpId RoleBuilder::Add(Op&& op, const std::vector<uint32_t>& extra) {
   const uint32_t index = static_cast<uint32_t>(role_.ops.size());
   const uint32_t stream = op.stream.index();
   CHECK_LT(stream, role_.streams.size());
   op.tag = tag_;
 
-  std::vector<uint32_t> before = extra;
+  std::vector<uint32_t>& before = before_;
+  before = extra;
   for (const BufferId buffer : op.reads) {
     Touch(buffer, /*writes=*/false, index, &before).readers.push_back(index);
   }

@@ -90,8 +90,8 @@ class RoleBuilder {
     boost::container::small_vector<uint32_t, 4> readers;  // since the last write
   };
 
-  OpId Add(Op op, const std::vector<uint32_t>& extra);
-  OpId AddCommunication(Op op, const std::vector<BufferId>& reads,
+  OpId Add(Op&& op, const std::vector<uint32_t>& extra);
+  OpId AddCommunication(Op&& op, const std::vector<BufferId>& reads,
                         const std::vector<BufferId>& writes);
   Access& Touch(BufferId buffer, bool writes, uint32_t op, std::vector<uint32_t>* before);
 
@@ -106,6 +106,7 @@ class RoleBuilder {
   std::vector<std::optional<uint32_t>> last_;  // by stream
   std::vector<StreamId> stream_of_;            // by communicator; not set if it has none (yet)
   std::vector<uint32_t> pending_;              // blocking ops that the next compute op waits for
+  std::vector<uint32_t> before_;               // while an op is added: those before it
 };
 
 }  // namespace rehearse

@@ -28,6 +28,8 @@ class RolePlanner {
   // once.
   std::optional<Role> Run(const std::vector<Action>& actions,
                           const std::optional<PeriodicActions>& period = std::nullopt);
+  // So far.
+  const Role& role() const { return builder_.role(); }
   // What slots named after each forward pass.
   const std::vector<std::pair<StateSlot, BufferId>>& noted() const { return noted_; }
   void set_notes_slots() { notes_slots_ = true; }

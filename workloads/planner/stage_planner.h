@@ -30,8 +30,8 @@ namespace rehearse {
 
 // What all stages of a step have in common.
 struct StepSetup {
-  Network network;    // for one chunk of a micro-batch
-  Strategy strategy;  // axes of size 1 say nothing in its layouts
+  const Network& network;  // for one chunk of a micro-batch
+  Strategy strategy;       // axes of size 1 say nothing in its layouts
   Training training;
   std::vector<Layout> rests;      // by node: how its value lies between producer and consumers
   std::vector<Layout> crossings;  // and how it travels to another rank of the pipeline

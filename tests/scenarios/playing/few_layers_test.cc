@@ -169,6 +169,9 @@ TEST(FewLayersTest, SaysThatTheStepDoesNotFit) {
   const std::string of_few = message_of([&] { RehearseFewLayers(ReadSmall(changes)); });
   EXPECT_EQ(of_few, message_of([&] { Rehearse(ReadSmall(changes)); }));
   EXPECT_NE(of_few.find("out of memory: a rank needs"), std::string::npos) << of_few;
+  const std::string at_once =
+      message_of([&] { RehearseFewLayers(ReadSmall(changes), {.bounds_memory = true}); });
+  EXPECT_NE(at_once.find("out of memory: a rank keeps"), std::string::npos) << at_once;
 }
 
 }  // namespace few_layers_test

@@ -38,6 +38,35 @@ std::string NameOfBest(const Search& search, const FoundPoints& found) {
   return search.space.NameOf(found.points.front().point);
 }
 
+class NoStore : public PointStore {
+ public:
+  std::optional<Evaluation> Find(const EvaluationKey& /*key*/,
+                                 const std::string& /*hash*/) override {
+    return std::nullopt;
+  }
+  void Keep(const EvaluationKey& /*key*/, const Evaluation& /*evaluation*/) override {}
+};
+
+// Without a store they are not planned to the end. 4.9 G parameters of 18 B are 88 GB on one of
+// these devices, and 11 GB on each of eight.
+TEST(SearchTest, SaysTheSameOfPointsThatKeepTooMuchMemory) {
+  const Search search =
+      SearchOf({R"(model={"layers": 24, "hidden": 4096, "heads": 32, "vocabulary": 4096})",
+                "strategy.cached_layers=0", "search.decide=\"simulation\"",
+                R"(search.axes=[{"path": "training.micro_batches", "values": [1]}])"});
+  NoStore store;
+  const FoundPoints found = RunSearch(search, {.threads = 1});
+  const FoundPoints stored = RunSearch(search, {.threads = 1, .stores = {&store}});
+  EXPECT_GT(found.simulated, 0u);
+  EXPECT_EQ(found.simulated, stored.simulated);
+  ASSERT_EQ(found.excluded.count("out of memory"), 1u);
+  ASSERT_EQ(stored.excluded.count("out of memory"), 1u);
+  EXPECT_EQ(found.excluded.at("out of memory").points, stored.excluded.at("out of memory").points);
+  EXPECT_EQ(found.excluded.at("out of memory").example,
+            stored.excluded.at("out of memory").example);
+  EXPECT_THAT(found.excluded.at("out of memory").example, HasSubstr("activations"));
+}
+
 // Independent of the search: every grid by hand, played one by one.
 TEST(SearchTest, FindsTheGridThatIsBestWhenEachIsPlayed) {
   const Search search = SearchOf({"search.decide=\"simulation\""});
