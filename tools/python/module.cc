@@ -43,8 +43,8 @@ std::vector<std::string> ChangesOf(const py::args& assignments, const py::dict& 
   return changes;
 }
 
-// Whether Python wants the work to stop; asked only when other work begins and a few times a second,
-// since it takes the GIL.
+// Whether Python wants the work to stop; asked only when other work begins and a few times a
+// second, since it takes the GIL.
 class Watch {
  public:
   explicit Watch(std::optional<py::function> progress) : progress_(std::move(progress)) {}
