@@ -8,11 +8,12 @@
 #include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 #include "tests/support/reference_engine.h"
+#include "tests/support/sanitizers.h"
 
 namespace rehearse {
 namespace engine_test {
 
-constexpr uint64_t kPrograms = 4000;
+constexpr uint64_t kPrograms = kIsSanitized ? 1000 : 4000;
 
 bool SameSpans(const std::vector<Span>& a, const std::vector<Span>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Span& x, const Span& y) {
@@ -49,7 +50,7 @@ class ExtendedEngineTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReference) {
-  const uint64_t programs = extras().long_chains ? 200 : 600;
+  const uint64_t programs = (extras().long_chains ? 200 : 600) / (kIsSanitized ? 4 : 1);
   const uint32_t max_tasks = extras().long_chains ? 12 : 40;
   for (uint64_t i = 0; i < programs; ++i) {
     const uint64_t seed = 10'000 * (1 + static_cast<uint64_t>(GetParam())) + i;
@@ -71,7 +72,7 @@ TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReference) {
 // Dozens of transfers are under way all the time, and each that starts or ends moves the ends of a
 // few others: rates are hardly ever solved as a whole.
 TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReferenceWhereMuchIsUnderWay) {
-  const uint64_t programs = extras().long_chains ? 10 : 50;
+  const uint64_t programs = extras().long_chains ? 10 : kIsSanitized ? 25 : 50;
   for (uint64_t i = 0; i < programs; ++i) {
     const uint64_t seed = 10'000 * (1 + static_cast<uint64_t>(GetParam())) + i;
     const uint32_t lanes = 4 + static_cast<uint32_t>(i);
@@ -92,7 +93,7 @@ TEST_P(ExtendedEngineTest, AgreesWithTheNaiveReferenceWhereMuchIsUnderWay) {
 
 TEST_P(ExtendedEngineTest, JumpingAndRecordingChangeNothing) {
   uint64_t jumped = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < (kIsSanitized ? 60 : 300); ++seed) {
     const Program program = Assemble({ExtendedRecipe(seed, 20, extras())});
     const Simulation plain = Simulate(program, 1, {.jump = false});
     const Simulation jumping = Simulate(program, 1);

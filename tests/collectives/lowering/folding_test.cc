@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "tests/collectives/schedules.h"
 #include "tests/support/random_program.h"
+#include "tests/support/sanitizers.h"
 #include "topology/cluster/builder.h"
 
 namespace rehearse {
@@ -167,8 +168,9 @@ Schedule RandomSchedule(Random& random, uint32_t columns, uint32_t rows) {
 }
 
 TEST(FoldingTest, FoldedEqualsUnfoldedOnHundredsOfRandomMachinesAndSchedules) {
+  constexpr uint64_t kSeeds = kIsSanitized ? 100 : 400;
   uint32_t folded_somewhere = 0;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Random random(seed);
     const uint32_t columns = 1 + random.Below(6);
     const uint32_t rows = 1 + random.Below(4);
@@ -183,7 +185,8 @@ TEST(FoldingTest, FoldedEqualsUnfoldedOnHundredsOfRandomMachinesAndSchedules) {
       if (classes < columns * rows) ++folded_somewhere;
     }
   }
-  EXPECT_GT(folded_somewhere, 300u);  // of 1200: the test must have had something to fold
+  EXPECT_GT(folded_somewhere,
+            3 * kSeeds / 4);  // of 3 for each: the test must have had something to fold
 }
 
 TEST(FoldingTest, FoldedEqualsUnfoldedWhenComputeAndCommunicationInterfereAndShareHosts) {

@@ -11,6 +11,7 @@
 #include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/sanitizers.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/pipeline_orders.h"
 #include "workloads/planner/planner.h"
@@ -84,6 +85,7 @@ TEST(OffloadExecutionTest, EveryStrategyGivesTheSerialNumbers) {
       for (const Recomputation recomputation :
            {Recomputation::kNone, Recomputation::kSelective, Recomputation::kFull}) {
         for (const uint32_t layers : {1u, 3u, kLayers - 1}) {
+          if (kIsSanitized && layers != 3) continue;  // that one moves everything
           SCOPED_TRACE(fmt::format("{}, {} layers, recomputation {}", strategy.name, layers,
                                    static_cast<int>(recomputation)));
           Training own = training;

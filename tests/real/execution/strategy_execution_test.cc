@@ -14,6 +14,7 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/sanitizers.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/mlp_network.h"
 #include "workloads/networks/unet_network.h"
@@ -466,7 +467,7 @@ Step DrawLongStep(Dice& dice) {
 }
 
 TEST(ContextExecutionTest, RanksThatShareSequencesGiveTheSerialNumbers) {
-  constexpr int kCases = 90;
+  constexpr int kCases = kIsSanitized ? 30 : 90;
   std::map<std::string, int> forms;
   int cases = 0;
   for (uint32_t draw = 0; cases < kCases && draw < 40 * kCases; ++draw) {

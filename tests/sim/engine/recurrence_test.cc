@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/random_program.h"
+#include "tests/support/sanitizers.h"
 
 namespace rehearse {
 namespace recurrence_test {
@@ -196,7 +197,7 @@ void ExpectTheSame(const Timeline& few, const Timeline& whole) {
 
 TEST(RecurrenceTest, FewCopiesTellHowAllGo) {
   uint32_t found = 0;
-  constexpr uint32_t kSeeds = 1000;
+  constexpr uint32_t kSeeds = kIsSanitized ? 200 : 1000;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     const Pipeline pipeline = DrawPipeline(seed);
