@@ -99,7 +99,7 @@ std::string TitleOf(const Objective& objective) {
 
 class Picture {
  public:
-  Picture(const std::vector<Dot>& dots)
+  explicit Picture(const std::vector<Dot>& dots)
       : dots_(dots), x_(ScaleOf(dots, &Dot::x)), y_(ScaleOf(dots, &Dot::y)) {}
 
   void Axes(const std::string& x_title, const std::string& y_title) {

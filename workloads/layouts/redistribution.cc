@@ -132,7 +132,7 @@ class Search {
         for (std::vector<uint32_t>& run : Runs(layout, state, dimension)) {
           Layout after = layout;
           Push(&after, dimension, run);
-          Try(at, {move, std::move(run), dimension, dimension, std::move(after)});
+          Try(at, {move, std::move(run), dimension, dimension, after});
         }
       }
       Pop(at, layout, dimension);
