@@ -96,7 +96,7 @@ TEST_F(InterruptedProgramTest, ATrainingThatIsCutIsShownWithOneStepTimed) {
 }
 
 TEST_F(InterruptedProgramTest, ACalibrationThatKnowsNoWorldWritesNothing) {
-  EXPECT_EQ(InterruptAfter(1.5, "calibrate --ranks 2 -o mine.json"), 130);
+  EXPECT_EQ(InterruptAfter(kIsSanitized ? 4 : 1.5, "calibrate --ranks 2 -o mine.json"), 130);
   EXPECT_EQ(Out(), "");
   EXPECT_THAT(Err(), AllOf(StartsWith("rehearse: interrupted: nothing is written to mine.json"),
                            HasSubstr("--networks")));
