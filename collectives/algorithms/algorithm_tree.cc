@@ -109,12 +109,14 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     machines = std::move(single);
   }
   const auto is_root = [&](uint32_t member) { return member == group.root; };
-  const auto home = std::find_if(machines.begin(), machines.end(), [&](const auto& machine) {
-    return std::any_of(machine.begin(), machine.end(), is_root);
-  });
-  if (has_root) std::rotate(machines.begin(), home, machines.end());
+  if (has_root) {  // its machine first
+    const auto home = std::find_if(machines.begin(), machines.end(), [&](const auto& machine) {
+      return std::any_of(machine.begin(), machine.end(), is_root);
+    });
+    std::rotate(machines.begin(), home, machines.end());
+  }
   const std::vector<bool> are_linked = SortAlongLinks(group.router, group.ranks, &machines);
-  if (has_root) {  // itself the first in its machine
+  if (has_root) {  // and itself the first there
     std::vector<uint32_t>& first = machines.front();
     std::rotate(first.begin(), std::find_if(first.begin(), first.end(), is_root), first.end());
   }
@@ -127,9 +129,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     for (size_t node = 0; node < machines.size(); ++node) {
       // The root's own machine cannot be entered anywhere else.
       const uint32_t turn = has_root && node == 0 ? 0 : channel;
-      const bool is_back = channel % 2 == 1 && are_linked[node];
-      for (uint32_t i = 0; i < g; ++i)
-        part.order.push_back(machines[node][(turn + (is_back ? g - i : i)) % g]);
+      AppendInTurn(machines[node], turn, are_linked[node], channel, &part.order);
     }
     for (part.input.variant = 0; part.input.variant < 2; ++part.input.variant) {
       parts.push_back(part);

@@ -311,8 +311,6 @@ Packing PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
   return best;
 }
 
-// Along a ring over links every second channel goes the other way round, so that both directions
-// of the links are used.
 std::vector<Ring> RingsAcrossNodes(Router& router, const std::vector<uint32_t>& ranks,
                                    std::vector<std::vector<uint32_t>> members) {
   size_t channels = members.front().size();
@@ -322,12 +320,8 @@ std::vector<Ring> RingsAcrossNodes(Router& router, const std::vector<uint32_t>& 
   std::vector<Ring> rings;
   for (size_t channel = 0; channel < channels; ++channel) {
     Ring ring;
-    for (size_t at = 0; at < members.size(); ++at) {
-      const std::vector<uint32_t>& node = members[at];
-      const bool is_back = are_linked[at] && channel % 2 == 1;
-      for (size_t i = 0; i < node.size(); ++i)
-        ring.push_back(node[(channel + (is_back ? node.size() - i : i)) % node.size()]);
-    }
+    for (size_t at = 0; at < members.size(); ++at)
+      AppendInTurn(members[at], channel, are_linked[at], channel, &ring);
     rings.push_back(std::move(ring));
   }
   return rings;

@@ -9,9 +9,9 @@
 // On a full NVLink mesh of four this finds all six directed cycles at half a link each; on an
 // NVSwitch one ring already fills every port. Larger groups inside a node, and groups with one
 // member per node (a torus), take one ring in the order of the group or a shorter one
-// (collectives/algorithms/ring_order.h). On xGMI links that do not join all pairs RCCL goes along
-// one ring, both ways: eight dies of MI250X reach 135 GB/s that way (rccl-tests on Frontier,
-// ggracelii/mpich-rccl 4376c4fa), though other rings have room.
+// (collectives/algorithms/ring_order.h). On xGMI links that do not join all pairs there is
+// one ring, both ways, though others have room: eight dies of MI250X reach 135 GB/s (rccl-tests on
+// Frontier, ggracelii/mpich-rccl 4376c4fa), which is as much as these two carry.
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
 // within every node by c, so that every NIC has a channel. The order is that of the group; where

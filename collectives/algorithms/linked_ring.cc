@@ -94,4 +94,12 @@ std::vector<bool> SortAlongLinks(Router& router, const std::vector<uint32_t>& ra
   return are_linked;
 }
 
+void AppendInTurn(const std::vector<uint32_t>& members, size_t first, bool are_linked,
+                  size_t channel, std::vector<uint32_t>* order) {
+  const size_t size = members.size();
+  const bool is_back = are_linked && channel % 2 == 1;
+  for (size_t i = 0; i < size; ++i)
+    order->push_back(members[(first + (is_back ? size - i : i)) % size]);
+}
+
 }  // namespace rehearse

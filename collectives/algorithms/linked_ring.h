@@ -27,4 +27,9 @@ LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices
 std::vector<bool> SortAlongLinks(Router& router, const std::vector<uint32_t>& ranks,
                                  std::vector<std::vector<uint32_t>>* machines);
 
+// Appends a machine's members for a channel, from the `first` on. Along links every second channel
+// goes the other way round, so that both directions of the links are used.
+void AppendInTurn(const std::vector<uint32_t>& members, size_t first, bool are_linked,
+                  size_t channel, std::vector<uint32_t>* order);
+
 }  // namespace rehearse

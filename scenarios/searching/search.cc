@@ -600,6 +600,13 @@ JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
   return document;
 }
 
+double MostEfficientCost(const std::vector<double>& costs) {
+  CHECK(!costs.empty());
+  constexpr size_t kBest = 5;
+  const double best = costs.front();
+  return std::max(best + 0.1 * std::abs(best), costs[std::min(kBest, costs.size()) - 1]);
+}
+
 SearchQuality ComputeQuality(const Search& search, const FoundPoints& found) {
   struct Pair {
     double formula;
@@ -617,18 +624,17 @@ SearchQuality ComputeQuality(const Search& search, const FoundPoints& found) {
   if (pairs.empty()) return quality;
   // Points were sorted by cost, best first.
   const double best = pairs.front().cost;
-  const double within = best + 0.1 * std::abs(best);
-  constexpr size_t kFirst = 5;
-  const double fifth = pairs[std::min(kFirst, pairs.size()) - 1].cost;
+  std::vector<double> costs;
+  for (const Pair& pair : pairs) costs.push_back(pair.cost);
+  const double most = MostEfficientCost(costs);
   std::vector<size_t> order(pairs.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return pairs[a].formula < pairs[b].formula; });
   double efficient = 0;
   double precision = 0;
-  for (size_t i = 0; i < std::min(kFirst, order.size()); ++i) {
-    const double cost = pairs[order[i]].cost;
-    if (cost > within && cost > fifth) continue;
+  for (size_t i = 0; i < std::min(kFirstOfFormula, order.size()); ++i) {
+    if (pairs[order[i]].cost > most) continue;
     ++efficient;
     precision += efficient / static_cast<double>(i + 1);
   }

@@ -122,4 +122,8 @@ struct SearchQuality {
 };
 SearchQuality ComputeQuality(const Search& search, const FoundPoints& found);
 
+inline constexpr size_t kFirstOfFormula = 5;
+// The highest cost of an efficient point; there is one cost at least, and the best come first.
+double MostEfficientCost(const std::vector<double>& costs);
+
 }  // namespace rehearse

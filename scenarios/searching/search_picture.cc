@@ -62,22 +62,25 @@ std::string Said(const Search& search, const FoundPoint& point) {
 // Simulated points come first, the best of all first.
 std::vector<Dot> BesideTheFormula(const Search& search, const FoundPoints& found) {
   std::vector<Dot> dots;
+  std::vector<double> costs;
   std::vector<double> formulas;
-  double best = 0;
   for (const FoundPoint& point : found.points) {
     if (!point.simulated || !point.formula) continue;
     const double value = point.simulated->values.front();
-    const double cost = search.objectives.front().CostOf(value);
-    if (dots.empty()) best = cost;
-    const bool is_efficient = dots.size() < kFirst || cost <= best + 0.1 * std::abs(best);
     dots.push_back({std::abs(*point.formula), DrawnOf(search.objectives.front(), value),
-                    Said(search, point), is_efficient, false});
+                    Said(search, point), false, false});
+    costs.push_back(search.objectives.front().CostOf(value));
     formulas.push_back(*point.formula);
   }
+  if (dots.empty()) return dots;
+  const double most = MostEfficientCost(costs);
   std::vector<double> order = formulas;
   std::stable_sort(order.begin(), order.end());
-  for (size_t i = 0; i < dots.size(); ++i)
-    dots[i].has_ring = formulas[i] <= order[std::min(kFirst, order.size()) - 1];
+  const double last = order[std::min(kFirstOfFormula, order.size()) - 1];
+  for (size_t i = 0; i < dots.size(); ++i) {
+    dots[i].is_filled = costs[i] <= most;
+    dots[i].has_ring = formulas[i] <= last;
+  }
   return dots;
 }
 
@@ -155,12 +158,8 @@ class Picture {
   }
 
   std::string Done(const std::string& title) const {
-    return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-               "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect "
-               "width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
-               svg::Pixels(kWidth), svg::Pixels(kHeight)) +
-           svg::TextAt(kLeft, 18, title, "font-weight=\"bold\"") + out_ + "</svg>\n";
+    return svg::Begin(kWidth, kHeight) + svg::TextAt(kLeft, 18, title, "font-weight=\"bold\"") +
+           out_ + "</svg>\n";
   }
 
  private:

@@ -289,11 +289,7 @@ std::string StudySvg(const Study& study, const Sweep& sweep) {
   const double top = names.empty() ? 0 : y + 10;
 
   const double height = top + kPanelHeight * static_cast<double>(rows);
-  std::string picture = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect "
-      "width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
-      svg::Pixels(width), svg::Pixels(height));
+  std::string picture = svg::Begin(width, height);
   picture += legend;
   for (size_t i = 0; i < count; ++i) {
     const size_t row = i / beside;

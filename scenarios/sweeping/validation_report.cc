@@ -260,11 +260,7 @@ std::string ValidationSvg(const ValidationTable& table, const Validation& valida
   const auto y = [&](double mfu) { return kTop + kSide - kSide * mfu / most; };
   const double width = kLeft + kSide + kLegend;
   const double height = kTop + kSide + kBottom;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect "
-      "width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
-      svg::Pixels(width), svg::Pixels(height));
+  std::string svg = svg::Begin(width, height);
   for (int tenth = 0; tenth <= static_cast<int>(std::lround(10 * most)); ++tenth) {
     const double mfu = tenth / 10.0;
     svg += svg::Line(x(mfu), y(0), x(mfu), y(most), "stroke=\"#e6e6e6\"");

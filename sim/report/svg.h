@@ -64,6 +64,15 @@ inline std::string TextAt(double x, double y, std::string_view text, std::string
                      style.empty() ? "" : " ", style, Escape(text));
 }
 
+// The beginning of a picture on white; "</svg>" ends it.
+inline std::string Begin(double width, double height) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n<rect "
+      "width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
+      Pixels(width), Pixels(height));
+}
+
 inline std::string Line(double x1, double y1, double x2, double y2, std::string_view style) {
   return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", Pixels(x1), Pixels(y1),
                      Pixels(x2), Pixels(y2), style);
