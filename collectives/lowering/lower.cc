@@ -103,7 +103,8 @@ class KernelTimes {
       const Gemm& gemm = compute.gemm;
       return std::tie(compute.kind, compute.kernel, compute.dtype, gemm.m, gemm.n, gemm.k,
                       gemm.mode, gemm.batch, compute.tuned, compute.attention, compute.duration,
-                      compute.flops, compute.bytes, compute.kernels, compute.attributes);
+                      compute.flops, compute.bytes, compute.kernels, compute.strided,
+                      compute.strided_bytes, compute.attributes);
     };
     return facts(a) == facts(b);
   }

@@ -104,7 +104,11 @@ struct Compute {
   Flops flops;                                          // all kinds; for kGemm FlopsOf(gemm)
   Bytes bytes;                                          // memory traffic, read and written
   uint32_t kernels = 1;                                 // launches
-  std::vector<double> attributes;                       // of `kernel`; sim/schedule/kernel.h
+  // kMemory only: elements of kernels that compute where each of theirs lies, because an operand is
+  // broadcast or strided, and the part of `bytes` that is theirs.
+  double strided = 0;
+  Bytes strided_bytes;
+  std::vector<double> attributes;  // of `kernel`; sim/schedule/kernel.h
 };
 
 enum class CollectiveKind : uint8_t {

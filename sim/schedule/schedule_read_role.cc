@@ -268,12 +268,22 @@ class RoleReader {
     compute.flops = reader.Has("flops") ? reader.At("flops").FlopCount() : UsualFlops(compute);
     compute.bytes = reader.Has("bytes") ? SizeOrNone(reader.At("bytes")) : UsualBytes(compute);
     if (reader.Has("kernels")) compute.kernels = CountAt(reader.At("kernels"), 0);
+    ReadStrided(reader, &compute);
     if (reader.Has("attributes")) {
       constexpr double kMost = std::numeric_limits<double>::max();
       for (const JsonReader& attribute : reader.At("attributes").Elements())
         compute.attributes.push_back(attribute.Number(-kMost, kMost));
     }
     return compute;
+  }
+
+  static void ReadStrided(const JsonReader& reader, Compute* compute) {
+    if (!reader.Has("strided")) return;
+    if (compute->kind != ComputeKind::kMemory)
+      reader.At("strided").Fail("only where \"compute\" is \"memory\"");
+    compute->strided = reader.At("strided").Number(0, 1e30);
+    if (reader.Has("strided_bytes"))
+      compute->strided_bytes = SizeOrNone(reader.At("strided_bytes"));
   }
 
   static Gemm ReadGemm(const JsonReader& reader) {

@@ -344,6 +344,10 @@ class RoleWriter {
     if (compute.bytes != UsualBytes(compute) || compute.kind == ComputeKind::kMemory)
       object->AddText("bytes", PrintExactly(compute.bytes));
     object->AddUnless("kernels", compute.kernels, usual.kernels);
+    if (compute.strided > 0) {
+      object->Add("strided", fmt::format("{}", compute.strided));
+      object->AddText("strided_bytes", PrintExactly(compute.strided_bytes));
+    }
     if (!compute.attributes.empty()) {
       object->Add("attributes", ListOf(compute.attributes, [](double attribute) {
                     return fmt::format("{}", attribute);

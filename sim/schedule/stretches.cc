@@ -16,7 +16,7 @@ bool IsSameWork(const Compute& a, const Compute& b) {
          a.gemm.n == b.gemm.n && a.gemm.k == b.gemm.k && a.gemm.mode == b.gemm.mode &&
          a.gemm.batch == b.gemm.batch && a.tuned == b.tuned && a.attention == b.attention &&
          a.duration == b.duration && a.flops == b.flops && a.bytes == b.bytes &&
-         a.kernels == b.kernels;
+         a.kernels == b.kernels && a.strided == b.strided && a.strided_bytes == b.strided_bytes;
 }
 
 bool IsSameWork(const Collective& a, const Collective& b) {

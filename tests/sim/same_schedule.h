@@ -73,6 +73,8 @@ inline void ExpectSameCompute(const Compute& a, const Compute& b) {
   EXPECT_EQ(a.flops.value(), b.flops.value());
   EXPECT_EQ(a.bytes.value(), b.bytes.value());
   EXPECT_EQ(a.kernels, b.kernels);
+  EXPECT_EQ(a.strided, b.strided);
+  EXPECT_EQ(a.strided_bytes, b.strided_bytes);
   EXPECT_EQ(a.attributes, b.attributes);
 }
 

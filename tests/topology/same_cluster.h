@@ -28,6 +28,7 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
   if (a.cache > Bytes(0)) {
     EXPECT_EQ(a.cache_bandwidth, b.cache_bandwidth);
   }
+  EXPECT_EQ(a.strided_element, b.strided_element);
   EXPECT_EQ(a.gemm_efficiency, b.gemm_efficiency);
   EXPECT_EQ(a.gemm_scale, b.gemm_scale);
   EXPECT_EQ(a.attention_forward_efficiency, b.attention_forward_efficiency);

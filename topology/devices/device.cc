@@ -28,7 +28,15 @@ Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
   return bytes / (device.memory_bandwidth * device.memory_efficiency);
 }
 
-// The time of element-wise kernels.
+// By how much kernels with broadcast or strided operands are slower than memory.
+Seconds StridedTime(const DeviceSpec& device, const Compute& compute) {
+  if (compute.strided == 0) return Seconds(0);
+  return std::max(
+      device.strided_element * compute.strided - MemoryTime(device, compute.strided_bytes),
+      Seconds(0));
+}
+
+// The time of element-wise kernels that memory bounds.
 Seconds StreamingTime(const DeviceSpec& device, const Compute& compute) {
   const Seconds time = MemoryTime(device, compute.bytes);
   if (!(device.cache > Bytes(0)) || compute.kernels == 0) return time;
@@ -255,8 +263,9 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
         break;
     }
   }
-  const Seconds memory = compute.kind == ComputeKind::kMemory ? StreamingTime(device, compute)
-                                                              : MemoryTime(device, compute.bytes);
+  const Seconds memory = compute.kind == ComputeKind::kMemory
+                             ? StreamingTime(device, compute) + StridedTime(device, compute)
+                             : MemoryTime(device, compute.bytes);
   const Seconds duration =
       std::max(arithmetic, memory) + device.launch_overhead * static_cast<double>(compute.kernels);
   CHECK(std::isfinite(duration.value()));

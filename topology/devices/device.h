@@ -24,6 +24,10 @@
 //              where the device gives one, plus launches. Half of the bytes of a launch, what it
 //              reads, come at cache_bandwidth where they are at most 0.7 of the cache, none from
 //              1.05 of it on, in between a share: its operands are there from the kernel before.
+//              Kernels with broadcast or strided operands (Compute::strided) take strided_element
+//              for each of their elements where that is longer than for their bytes: PyTorch's
+//              compute its place (aten/src/ATen/native/cuda/CUDALoops.cuh), which multiprocessors
+//              bound;
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
 // peak, except for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8
 // bits were measured; where there are points only, a batch of b GEMMs fills the device as one with
@@ -107,6 +111,7 @@ struct DeviceSpec {
   double memory_efficiency = 1;     // share of it that streaming kernels reach
   Bytes cache;                      // L2; 0: not given
   BytesPerSecond cache_bandwidth;   // what streaming kernels reach there
+  Seconds strided_element;          // what a kernel that computes where each lies takes for one
   double gemm_efficiency = 1;       // used if there are neither points nor a model
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.

@@ -60,7 +60,9 @@ DeviceSpec A100Sxm() {
 }
 
 DeviceSpec WithItsTiles(DeviceSpec device, uint32_t multiprocessors, const char* source) {
-  DeviceSpec with_attention = WithAttention(std::move(device), AmpereAttention(multiprocessors));
+  DeviceSpec with_attention =
+      WithStrided(WithAttention(std::move(device), AmpereAttention(multiprocessors)),
+                  Generation::kAmpere, multiprocessors);
   return WithTiles(std::move(with_attention),
                    {.library = GemmLibrary::kAmpere,
                     .multiprocessors = multiprocessors,

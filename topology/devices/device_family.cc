@@ -62,4 +62,24 @@ DeviceSpec WithMemory(DeviceSpec device, const MemoryFigures& figures) {
   return device;
 }
 
+DeviceSpec WithStrided(DeviceSpec device, Generation generation, uint32_t multiprocessors) {
+  struct Measured {
+    Seconds element;
+    double multiprocessors;
+    const char* source;
+  };
+  static constexpr Measured kMeasured[] = {
+      {Seconds(5.3e-12), 108,
+       "linkedin/Liger-Kernel, rope_speed, total_dim_8192, A100 SXM 80 GB: Hugging Face"},
+      {Seconds(3.5e-12), 132,
+       "linkedin/Liger-Kernel, rope_speed, total_dim_8192, H100 80 GB HBM3: Hugging Face"},
+      {Seconds(3.7e-12), 148,
+       "linkedin/Liger-Kernel, all_benchmark_data_rope_models.csv, qwen3_30b_a3b, B200: "
+       "huggingface"}};
+  const Measured& measured = kMeasured[static_cast<size_t>(generation)];
+  device.strided_element = measured.element * (measured.multiprocessors / multiprocessors);
+  device.sources.emplace_back("strided_element", measured.source);
+  return device;
+}
+
 }  // namespace rehearse

@@ -40,6 +40,14 @@ struct MemoryFigures {
 };
 DeviceSpec WithMemory(DeviceSpec device, const MemoryFigures& figures);
 
+// The device with what its generation's multiprocessors take for an element of PyTorch's kernels
+// with broadcast or strided operands. Measured, in linkedin/Liger-Kernel (benchmark/rope_speed,
+// benchmark/data/all_benchmark_data_rope_models.csv), as rotary embeddings of Hugging Face's Llama:
+// forward 3.5 such elements and 6 bytes for each of Q and K, backward 3.5 and 16 bytes, which
+// leaves 5.3 ps on an A100, 3.5 on an H100, 3.7 on a B200 (mean of both).
+enum class Generation : uint8_t { kAmpere, kHopper, kBlackwell };
+DeviceSpec WithStrided(DeviceSpec device, Generation generation, uint32_t multiprocessors);
+
 // The device with that model of its products.
 DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source);
 // The device with that model of attention; without a source, the one for which its implementations

@@ -45,7 +45,9 @@ DeviceSpec RooflineOf(const MemoryFigures& memory, const RooflineFigures& figure
 }
 
 DeviceSpec Hopper(const RooflineFigures& figures, const GemmModel& tiles, const char* source) {
-  DeviceSpec device = WithMemory(WithTiles(Roofline(figures), tiles, source), kHopperMemory);
+  DeviceSpec device =
+      WithStrided(WithMemory(WithTiles(Roofline(figures), tiles, source), kHopperMemory),
+                  Generation::kHopper, tiles.multiprocessors);
   return WithAttention(std::move(device), HopperAttention(tiles.multiprocessors),
                        figures.name == std::string("h100") ? "" : "the H100's rates: assumed");
 }
@@ -53,7 +55,9 @@ DeviceSpec Hopper(const RooflineFigures& figures, const GemmModel& tiles, const 
 // Rates of cuDNN's forward pass with heads of 64 and 128.
 DeviceSpec Blackwell(const RooflineFigures& figures, const GemmModel& tiles, const char* source,
                      double forward_64, double forward_128) {
-  DeviceSpec device = WithMemory(WithTiles(Roofline(figures), tiles, source), kBlackwellMemory);
+  DeviceSpec device =
+      WithStrided(WithMemory(WithTiles(Roofline(figures), tiles, source), kBlackwellMemory),
+                  Generation::kBlackwell, tiles.multiprocessors);
   return WithAttention(std::move(device),
                        BlackwellAttention(tiles.multiprocessors, forward_64, forward_128));
 }

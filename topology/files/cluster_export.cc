@@ -137,6 +137,7 @@ Json DeviceObject(const DeviceSpec& device) {
   if (device.cache_bandwidth > BytesPerSecond(0) &&
       device.cache_bandwidth != device.memory_bandwidth)
     json["cache_bandwidth"] = Text(device.cache_bandwidth);
+  if (device.strided_element > Seconds(0)) json["strided_element"] = Text(device.strided_element);
   json["gemm_efficiency"] = device.gemm_efficiency;
   if (device.gemm_scale != 1) json["gemm_scale"] = device.gemm_scale;
   if (device.gemm_model) json["gemm_model"] = ToJson(*device.gemm_model);

@@ -43,6 +43,10 @@ const ObjectShape& DeviceShape() {
         "L2 cache, in which element-wise kernels find what was just written", "\"50MB\""},
        {"cache_bandwidth", ABandwidth(), Optional("memory_bandwidth"),
         "bandwidth reached in the cache", "\"6TBps\""},
+       {"strided_element", ADuration(), Default("\"0s\""),
+        "what kernels with broadcast or strided operands take for an element, if that is longer "
+        "than for its bytes",
+        "\"3.5ps\""},
        Efficiency("gemm_efficiency", "share of the peak that large products reach"),
        {"gemm_scale", ANumberAbove(0, 1000), Default("1"), "factor on all efficiencies of products",
         "0.95"},

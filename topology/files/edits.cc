@@ -219,6 +219,7 @@ class Editor {
           throw Error(edit.place,
                       fmt::format("would give device {} a peak of {}", spec.name, Print(*peak)));
       }
+      changed.strided_element = changed.strided_element / edit.compute->factor;
       what = fmt::format("compute {}x", edit.compute->factor);
     }
     if (edit.memory_bandwidth) {

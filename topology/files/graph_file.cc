@@ -144,6 +144,7 @@ DeviceSpec ReadDeviceObject(const JsonReader& object) {
   if (reader.Has("cache")) device.cache = reader.At("cache").Size();
   device.cache_bandwidth = reader.Has("cache_bandwidth") ? reader.At("cache_bandwidth").Bandwidth()
                                                          : device.memory_bandwidth;
+  device.strided_element = reader.At("strided_element").Duration();
   device.gemm_efficiency = reader.At("gemm_efficiency").Number();
   device.gemm_scale = reader.At("gemm_scale").Number();
   for (const JsonReader& point : reader.At("gemm_points").Elements())

@@ -116,6 +116,7 @@ class Decoder {
       Last().attributes.push_back(static_cast<double>(window));
     Last().whole_samples = true;
     if (model_.llama) Last().rotary = (model_.heads + groups) * size;
+    Last().scaled_rotary = model_.scaled_rotary;
     Last().has_extra = model_.llama && model_.head_norms;
     SetHeads(groups);
     return AttentionOutput(y, x);

@@ -425,6 +425,23 @@ std::string NameOf(const Config& config, const char* model_type, const OrderedJs
                      keys["hidden"].get<int64_t>());
 }
 
+// YaRN scales sines and cosines, unless its factor is given as 1 or cancels (DeepSeek). gpt-oss has
+// it whether its config says so or not.
+bool ScalesRotary(const Config& config) {
+  const auto& values = config.root().value();
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto scaling = values.find(key);
+    if (scaling == values.end() || !scaling->is_object()) continue;
+    const auto kind =
+        scaling->contains("rope_type") ? scaling->find("rope_type") : scaling->find("type");
+    if (kind == scaling->end() || *kind != "yarn") continue;
+    const auto factor = scaling->find("attention_factor");
+    if (factor != scaling->end() && *factor == 1) return false;
+    return !scaling->contains("mscale_all_dim");
+  }
+  return values.value("model_type", "") == "gpt_oss";
+}
+
 }  // namespace
 
 HfModel ReadHfConfig(const JsonReader& config) {
@@ -439,6 +456,7 @@ HfModel ReadHfConfig(const JsonReader& config) {
   const OrderedJson numbers = family.read(keys);
   result.keys["name"] = NameOf(keys, family.model_type, numbers);
   for (const auto& [key, value] : numbers.items()) result.keys[key] = value;
+  if (ScalesRotary(keys) && !numbers.contains("latent")) result.keys["scaled_rotary"] = true;
   result.remarks = keys.Remarks();
   const JsonDocument own =
       JsonDocument::FromValue(nlohmann::json::parse(result.keys.dump()), config.place());

@@ -245,6 +245,9 @@ const ObjectShape& DecoderShape() {
         "RMS norms of each head's queries and keys (llama style); they only take time, backends "
         "do not compute them",
         "true"},
+       {"scaled_rotary", TrueFalse(), Optional("the preset's, or false"),
+        "rotary embeddings also scale queries and keys (YaRN; llama style); it only takes time",
+        "true"},
        {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
         "experts instead of MLPs (llama style)",
         R"({"count": 8, "per_token": 2, "hidden": 14336})"},
@@ -301,6 +304,7 @@ GptModel ReadModel(const JsonReader& object) {
   }
   if (reader.Has("head_size")) model.head_size = reader.At("head_size").Whole<uint64_t>();
   if (reader.Has("head_norms")) model.head_norms = reader.At("head_norms").Bool();
+  if (reader.Has("scaled_rotary")) model.scaled_rotary = reader.At("scaled_rotary").Bool();
   if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
   if (model.experts && !model.llama)
     reader.Fail("\"experts\" are SwiGLUs without biases; expected \"style\": \"llama\"");

@@ -54,8 +54,9 @@ struct GptModel {
   uint64_t window = 0;        // tokens that a token sees, the last being itself; 0: all before it
   uint32_t global_every =
       0;  // the last of every so many layers sees all tokens before it; 0: none does
-  uint64_t head_size = 0;   // 0: hidden / heads
-  bool head_norms = false;  // RMS norms of each head's queries and keys, which only take time
+  uint64_t head_size = 0;      // 0: hidden / heads
+  bool head_norms = false;     // RMS norms of each head's queries and keys, which only take time
+  bool scaled_rotary = false;  // rotary embeddings scale what they turn (YaRN); it only takes time
   std::optional<ExpertModel> experts = std::nullopt;
 
   // Tokens after the next one that are predicted too, by a layer after the others (multi-token

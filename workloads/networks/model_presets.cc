@@ -38,6 +38,11 @@ GptModel WithWindows(GptModel model, uint64_t window, uint32_t every) {
   return model;
 }
 
+GptModel WithScaledRotary(GptModel model) {
+  model.scaled_rotary = true;
+  return model;
+}
+
 GptModel WithHeadNorms(GptModel model) {
   model.head_norms = true;
   return model;
@@ -113,11 +118,13 @@ std::vector<GptModel> WithExpertsOnly() {
                                 {.count = 128, .per_token = 8, .hidden = 768})),
       WithHeadNorms(WithExperts(Llama("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, qwen3),
                                 128, {.count = 128, .per_token = 8, .hidden = 1536})),
-      WithWindows(WithExperts(Llama("gpt-oss-20b", 24, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
-                              {.count = 32, .per_token = 4, .hidden = 2880, .biased = true}),
+      WithWindows(WithScaledRotary(
+                      WithExperts(Llama("gpt-oss-20b", 24, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
+                                  {.count = 32, .per_token = 4, .hidden = 2880, .biased = true})),
                   128, 2),
-      WithWindows(WithExperts(Llama("gpt-oss-120b", 36, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
-                              {.count = 128, .per_token = 4, .hidden = 2880, .biased = true}),
+      WithWindows(WithScaledRotary(
+                      WithExperts(Llama("gpt-oss-120b", 36, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
+                                  {.count = 128, .per_token = 4, .hidden = 2880, .biased = true})),
                   128, 2),
       // Eight times 6,144, of which a gated MLP has two thirds.
       Tied(WithExperts(Llama("grok-1", 64, 6144, 48, 8, 32768, 131072, grok), 128,

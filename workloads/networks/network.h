@@ -131,6 +131,7 @@ struct NetworkNode {
   // kAttention: elements of a row that are first rotated by their positions (rotary embedding; it
   // only takes time, backends do not compute it).
   uint64_t rotary = 0;
+  bool scaled_rotary = false;  // with scaled sines and cosines
   // kAttention: these elements are normalised by head before. kSwiGlu: its operand is clamped.
   // kGroupedProduct: a bias is added to each expert's result. All three only take time.
   bool has_extra = false;

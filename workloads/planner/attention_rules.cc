@@ -42,9 +42,15 @@ void TurnHeads(Plan& plan, uint32_t node, const Tensor& x, bool back) {
     plan.builder.AddMemoryOp(name, Kernel::kCopy, cost, {x.buffer}, {x.buffer});
   };
   // One kernel for Q and one for K.
-  const auto both = [](KernelCost cost) { return KernelCost{cost.bytes, 2 * cost.kernels}; };
+  const auto both = [](KernelCost cost) {
+    cost.kernels *= 2;
+    return cost;
+  };
   if (shape.has_extra && !back) add("norms of heads", both(costs.Norm(elements, true, false)));
-  add(back ? "rotary backward" : "rotary", costs.Rotary(elements));
+  if (back)
+    add("rotary backward", costs.RotaryBackward(elements, shape.scaled_rotary));
+  else
+    add("rotary", costs.Rotary(elements, shape.scaled_rotary));
   if (shape.has_extra && back)
     add("norms of heads backward", both(costs.NormBackward(elements, true, false)));
 }

@@ -328,6 +328,9 @@ void MultiplyGrouped(Plan& plan, uint32_t node, GemmMode mode, BufferId a, Buffe
   if (adds) reads.push_back(c);
   const char* const what = makes_weights ? " dW" : mode == GemmMode::kNN ? " dX" : "";
   builder.AddCompute(shape.op + what, compute, reads, {c});
+  // The host launches a product for each expert, and for each what casts its rows.
+  if (!plan.training.fused_experts)
+    builder.CountLaunches((IsNarrow(operands) && !makes_weights ? 2 : 1) * (count - 1));
 }
 
 // To each expert's results, or its gradient from theirs.

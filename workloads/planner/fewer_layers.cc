@@ -93,10 +93,11 @@ class LayerComparison {
     if (a.kind != b.kind || a.name != b.name || a.op != b.op || a.backward_op != b.backward_op ||
         a.rows != b.rows || a.columns != b.columns ||
         a.matrix.has_value() != b.matrix.has_value() || !AreEqual(a.window, b.window) ||
-        a.kernels != b.kernels || a.rotary != b.rotary || a.has_extra != b.has_extra ||
-        a.attributes != b.attributes || a.units != b.units || a.unit_name != b.unit_name ||
-        a.whole_samples != b.whole_samples || a.part != b.part || a.of_choices != b.of_choices ||
-        a.inputs.size() != b.inputs.size() || a.vectors.size() != b.vectors.size())
+        a.kernels != b.kernels || a.rotary != b.rotary || a.scaled_rotary != b.scaled_rotary ||
+        a.has_extra != b.has_extra || a.attributes != b.attributes || a.units != b.units ||
+        a.unit_name != b.unit_name || a.whole_samples != b.whole_samples || a.part != b.part ||
+        a.of_choices != b.of_choices || a.inputs.size() != b.inputs.size() ||
+        a.vectors.size() != b.vectors.size())
       return false;
     // From this layer or the one before it.
     for (size_t k = 0; k < a.inputs.size(); ++k)

@@ -47,29 +47,33 @@ KernelCost ElementwiseCosts::SwiGluBackward(double results, bool weighs) const {
   return {};
 }
 
-// Each operand is read and written; both are joined.
+// Each operand, one half of the columns, is read and written; both are joined.
 KernelCost ElementwiseCosts::Clamp(double results) const {
   if (style == KernelStyle::kCompiled) return {0, 0};
-  return {8 * results * element, 3};
+  return {8 * results * element, 3, 2 * results, 4 * results * element};
 }
 
 // Of one operand a comparison (a byte of mask) and a choice, of the other two comparisons, their
-// conjunction and a choice; both gradients are joined.
+// conjunction and a choice; both gradients are joined. All but the conjunction and the join work on
+// halves of the columns.
 KernelCost ElementwiseCosts::ClampBackward(double results) const {
   if (style == KernelStyle::kCompiled) return {0, 0};
-  return {results * (11 * element + 8), 7};
+  return {results * (11 * element + 8), 7, 5 * results, results * (7 * element + 5)};
 }
 
-// The product with the weights (4), the sum (8), the join (8), and the cast back.
+// The product of the bias with the weights (4), both broadcast, the sum (8), the join (8), and the
+// cast back.
 KernelCost ElementwiseCosts::ExpertBias(double elements, uint32_t experts) const {
   if (style == KernelStyle::kCompiled) return {2 * elements * element, 1};
-  return {elements * (20 + element + CastBytes(element)), 2 * experts + 2};
+  return {elements * (20 + element + CastBytes(element)), 2 * experts + 2, elements, 4 * elements};
 }
 
-// Cast, cast back, join; products with the weights and the bias (8 each) and their sums (4 each).
+// Cast, cast back, join; products with the weights and the bias, which are broadcast (8 each), and
+// their sums (4 each).
 KernelCost ElementwiseCosts::ExpertBiasBackward(double elements, uint32_t experts) const {
   if (style == KernelStyle::kCompiled) return {elements * element, 1};
-  return {elements * (24 + 2 * element + 2 * CastBytes(element)), 6 * experts + 2};
+  return {elements * (24 + 2 * element + 2 * CastBytes(element)), 6 * experts + 2, 2 * elements,
+          16 * elements};
 }
 
 // A byte of mask per element.
@@ -100,8 +104,9 @@ KernelCost ElementwiseCosts::ResidualBackward(double elements) const {
 KernelCost ElementwiseCosts::Norm(double elements, bool is_rms, bool follows_sum) const {
   if (style == KernelStyle::kCompiled && follows_sum) return {elements * element, 0};
   if (style == KernelStyle::kEager && is_rms) {
-    // Cast, square (8), mean (4), times 1/rms (8), cast, times gain.
-    return {elements * (2 * CastBytes(element) + 20 + 2 * element), 6};
+    // Cast, square (8), mean (4), times 1/rms (8), cast, times gain; both factors are broadcast.
+    return {elements * (2 * CastBytes(element) + 20 + 2 * element), 6, 2 * elements,
+            elements * (8 + 2 * element)};
   }
   return {2 * elements * element, 1};
 }
@@ -110,20 +115,38 @@ KernelCost ElementwiseCosts::Norm(double elements, bool is_rms, bool follows_sum
 KernelCost ElementwiseCosts::NormBackward(double elements, bool is_rms, bool adds) const {
   if (style == KernelStyle::kEager && is_rms) {
     // Of the gain: both products (5 accesses) and the sum (1). Of the scale: dX (8), the product
-    // with X (12) and its sum (4). Of mean and square: 12. Both ways added (12), two casts.
+    // with X (12) and its sum (4). Of mean and square: 12. Both ways added (12), two casts. Both
+    // factors are broadcast.
     const double bytes = elements * (6 * element + 48 + 2 * CastBytes(element));
-    return {bytes + (adds ? 3 * elements * element : 0), adds ? 11u : 10u};
+    return {bytes + (adds ? 3 * elements * element : 0), adds ? 11u : 10u, 2 * elements,
+            elements * (8 + 2 * element)};
   }
   if (!adds) return {5 * elements * element, 2};
   return style == KernelStyle::kCompiled ? KernelCost{6 * elements * element, 2}
                                          : KernelCost{8 * elements * element, 3};
 }
 
-// Eager, for Q and K each: times the cosine (2), half rotated and joined (3), times the sine (2),
-// sum (3).
-KernelCost ElementwiseCosts::Rotary(double elements) const {
-  if (style == KernelStyle::kEager) return {10 * elements * element, 10};
+// PyTorch's kernels, for Q and K each: times the cosine (2), half turned round (1), joined (2),
+// times the sine (2), sum (3). All but the sum work on halves of heads or with factors that are
+// broadcast. Scaled, Megatron-LM joins what is turned and what is not, which is nothing (2;
+// megatron/core/models/common/embeddings/rope_utils.py).
+KernelCost ElementwiseCosts::Rotary(double elements, bool scaled) const {
+  const bool is_scaled = scaled && style == KernelStyle::kFused;
+  if (style == KernelStyle::kEager || is_scaled)
+    return {(is_scaled ? 12 : 10) * elements * element, is_scaled ? 12u : 10u, 3.5 * elements,
+            7 * elements * element};
   return {2 * elements * element, style == KernelStyle::kFused ? 2u : 1u};
+}
+
+// For Q and K each: times the cosine (2) and the sine (2), half turned round (1), both halves
+// copied (2) into zeros (2) and added to the rest (6). Scaled, the whole is copied (2) into zeros
+// (2) and added to nothing's zeros (3).
+KernelCost ElementwiseCosts::RotaryBackward(double elements, bool scaled) const {
+  const bool is_scaled = scaled && style == KernelStyle::kFused;
+  if (style == KernelStyle::kEager || is_scaled)
+    return {(is_scaled ? 22 : 15) * elements * element, is_scaled ? 26u : 18u, 3.5 * elements,
+            7 * elements * element};
+  return Rotary(elements, scaled);
 }
 
 LossCosts CostsOfCrossEntropy(const Training& training, double elements, double element) {
@@ -145,9 +168,10 @@ LossCosts CostsOfCrossEntropy(const Training& training, double elements, double 
   }
   // Megatron-LM (megatron/core/tensor_parallel/cross_entropy.py): convert and maximum (4); subtract
   // (8), exponentiate (8), sum (4); then normalise (8), scale (8) and convert the gradient back.
+  // Maxima, sums and scales are broadcast.
   costs.maximum = {elements * (cast + 4), 2};
-  costs.exponentials = {elements * 20, 3};
-  costs.backward = {elements * (16 + cast), 3};
+  costs.exponentials = {elements * 20, 3, elements, elements * 8};
+  costs.backward = {elements * (16 + cast), 3, 2 * elements, elements * 16};
   return costs;
 }
 

@@ -14,6 +14,9 @@
 //   compiled  what torch.compile (Inductor) makes of a layer: chains of element-wise work and the
 //             reductions after them are one kernel, masks are made again from their seed.
 //
+// PyTorch's kernels whose operands are broadcast or strided compute where each element lies, which
+// takes longer than to move it (`strided`; DeviceSpec::strided_element, topology/devices/device.h).
+//
 // Backends run the same kernels whatever is said here.
 #pragma once
 
@@ -26,6 +29,8 @@ namespace rehearse {
 struct KernelCost {
   double bytes = 0;
   uint32_t kernels = 1;
+  double strided = 0;  // elements and bytes of kernels with broadcast or strided operands
+  double strided_bytes = 0;
 };
 
 // Counts are of elements on this rank; `element` is the size of one.
@@ -59,8 +64,10 @@ struct ElementwiseCosts {
   KernelCost Norm(double elements, bool is_rms, bool follows_sum) const;
   // `adds`: adds to the gradient that went round the norm.
   KernelCost NormBackward(double elements, bool is_rms, bool adds) const;
-  // Rotary position embedding of so many elements of Q and K, and backward.
-  KernelCost Rotary(double elements) const;
+  // Rotary position embedding of so many elements of Q and K. `scaled`: sines and cosines are, too
+  // (YaRN), which Transformer Engine's kernel does not, so that Megatron-LM runs PyTorch's instead.
+  KernelCost Rotary(double elements, bool scaled) const;
+  KernelCost RotaryBackward(double elements, bool scaled) const;
 };
 
 // The loss from logits: finding the maxima, exponentiating and summing, and backward.

@@ -148,7 +148,7 @@ void Parameters::Accumulate(uint32_t index) {
   const std::string name = "accumulate " + network_.matrices[index].name;
   const double elements = Shares(matrix, 2) ? matrix.share_elements : matrix.elements;
   // A product that adds to the sum itself leaves nothing to do (its own traffic is counted there).
-  const bool is_fused = training_.fused_accumulation && !Shares(matrix, 2);
+  const bool is_fused = training_.fused_accumulation && !Shares(matrix, 2) && !matrix.is_looked_up;
   const double read = Shares(matrix, 2) ? SizeOf(ReduceType()).value() : plan_.element();
   const KernelCost cost = {is_fused ? 0 : elements * (read + 2 * gradient_element()),
                            is_fused ? 0u : 1u};

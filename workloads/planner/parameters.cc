@@ -74,7 +74,9 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
     for (uint32_t i = stage->node_begin(); i < stage->node_end(); ++i) {
       const NetworkNode& node = network.nodes[i];
       if (!node.matrix) continue;
-      matrices_[matrices_[*node.matrix].owner].uses += strategy.chunks;
+      Matrix& owner = matrices_[matrices_[*node.matrix].owner];
+      owner.uses += strategy.chunks;
+      owner.is_looked_up = owner.is_looked_up || node.kind == NodeKind::kEmbedding;
       matrices_[*node.matrix].is_read_backward =
           (node.kind == NodeKind::kProduct || node.kind == NodeKind::kGroupedProduct) &&
           network.nodes[node.inputs.front()].kind != NodeKind::kInput;

@@ -59,6 +59,7 @@ class Parameters {
   BufferId Vector(uint32_t vector) const { return vectors_[vector].value; }
   BufferId VectorGradient(uint32_t vector) const { return vectors_[vector].gradient; }
 
+  double BlockElements(uint32_t index) const { return matrices_[index].elements; }
   // The gradient of a block, to be written, or added to if `*adds` comes back true; then
   // EndGradient.
   BufferId BeginGradient(uint32_t index, bool* adds);
@@ -116,6 +117,7 @@ class Parameters {
     uint32_t group_begin = 0;  // matrices that are gathered together with this one
     uint32_t group_end = 0;
     bool is_read_backward = false;  // for the gradient of its product's input
+    bool is_looked_up = false;      // by an embedding, which cannot add to the sum of gradients
     uint32_t uses = 0;              // by products and lookups of a micro-batch; the owner's
     uint32_t uses_left = 0;
     std::vector<uint32_t> share_axes;  // empty if it is not sharded

@@ -184,17 +184,19 @@ OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
                               const std::vector<BufferId>& reads,
                               const std::vector<BufferId>& writes, uint32_t kernels,
                               std::vector<double> attributes) {
-  Compute compute = MemoryWork(kernel, bytes);
-  compute.kernels = kernels;
-  compute.attributes = std::move(attributes);
-  return AddCompute(std::move(name), compute, reads, writes);
+  return AddMemoryOp(std::move(name), kernel, KernelCost{bytes, kernels}, reads, writes,
+                     std::move(attributes));
 }
 
 OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, const KernelCost& cost,
                               const std::vector<BufferId>& reads,
                               const std::vector<BufferId>& writes, std::vector<double> attributes) {
-  return AddMemoryOp(std::move(name), kernel, cost.bytes, reads, writes, cost.kernels,
-                     std::move(attributes));
+  Compute compute = MemoryWork(kernel, cost.bytes);
+  compute.kernels = cost.kernels;
+  compute.strided = cost.strided;
+  compute.strided_bytes = Bytes(cost.strided_bytes);
+  compute.attributes = std::move(attributes);
+  return AddCompute(std::move(name), compute, reads, writes);
 }
 
 OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,

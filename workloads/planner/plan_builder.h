@@ -109,6 +109,8 @@ class PlanBuilder {
   // (or of what comes between layers) begin when everything before them has been launched; 0: they
   // do not wait for that.
   void set_host_launch(Seconds time) { host_launch_ = time; }
+  // So many more than ops say, before the next one.
+  void CountLaunches(uint32_t launches);
   OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,
                      double bytes, DType dtype, Issue issue, const std::vector<BufferId>& reads,
                      const std::vector<BufferId>& writes);
@@ -153,7 +155,6 @@ class PlanBuilder {
   Role Build() { return builder_.Build(); }
 
  private:
-  void CountLaunches(uint32_t launches);
   SequenceOrder OrderOf(uint64_t rows, const Layout& layout) const;
   Tensor Slice(const RedistributionStep& step, Tensor tensor);
   std::vector<BufferId> MakeCopies(const std::vector<BufferId>& buffers, bool on_host);

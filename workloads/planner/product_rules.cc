@@ -123,16 +123,21 @@ void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient)
   plan.PassToWeight(node, {{}, plan.builder.Redistribute(gradient, Resolved(y))});
 }
 
-// Scatter-adds into the gradient, which a tied output layer may have begun.
+// Scatter-adds into the gradient, which a tied output layer may have begun. Frameworks fill a whole
+// table with zeros first, and then add it to one that was begun.
 void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;
   const BufferId table = plan.parameters.BeginGradient(matrix, &adds);
   std::vector<BufferId> reads = {operands.dy.buffer};
   if (adds) reads.push_back(table);
+  // The product of an output layer that adds to the sum of gradients has not begun another.
+  const bool joins = adds && !plan.training.fused_accumulation;
+  const double elements = 3 * plan.builder.LocalElements(operands.dy) +
+                          (joins ? 4 : 1) * plan.parameters.BlockElements(matrix);
   plan.builder.AddMemoryOp(plan.Node(node).op + " backward", Kernel::kEmbeddingBackward,
-                           plan.builder.LocalElements(operands.dy) * 3 * plan.element(), reads,
-                           {table}, 1, plan.Node(node).attributes);
+                           elements * plan.element(), reads, {table}, joins ? 3 : 2,
+                           plan.Node(node).attributes);
   plan.parameters.EndGradient(matrix);
 }
 

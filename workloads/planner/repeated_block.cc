@@ -26,7 +26,7 @@ bool IsSame(const Compute& a, const Compute& b) {
   const auto facts = [](const Compute& compute) {
     return std::tie(compute.kind, compute.kernel, compute.dtype, compute.duration, compute.flops,
                     compute.bytes, compute.kernels, compute.attributes, compute.tuned,
-                    compute.attention);
+                    compute.attention, compute.strided, compute.strided_bytes);
   };
   return facts(a) == facts(b) && IsSame(a.gemm, b.gemm);
 }

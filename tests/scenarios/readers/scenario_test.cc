@@ -55,12 +55,12 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
     changes.emplace_back("simulator.slowdown={}");  // figures of families come and go
     return Play(changes).result.timeline_hash;
   };
-  EXPECT_EQ(hash("formula", "none"), "87b607c273582030");
-  EXPECT_EQ(hash("fluid", "none"), "d4cf915f150b5256");
-  EXPECT_EQ(hash("step", "none"), "c036c78bdc508665");
-  EXPECT_EQ(hash("formula", "auto"), "7af610b027a53813");
-  EXPECT_EQ(hash("fluid", "auto"), "91add6259191f60c");
-  EXPECT_EQ(hash("step", "auto"), "87e7408fb3b63237");
+  EXPECT_EQ(hash("formula", "none"), "849dd84cae473085");
+  EXPECT_EQ(hash("fluid", "none"), "dbad7e3c13719284");
+  EXPECT_EQ(hash("step", "none"), "2b0dfa3f13453f51");
+  EXPECT_EQ(hash("formula", "auto"), "660e5e891e5098f1");
+  EXPECT_EQ(hash("fluid", "auto"), "1276eaca13861aec");
+  EXPECT_EQ(hash("step", "auto"), "5f5bce0263d88d4d");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {

@@ -132,6 +132,8 @@ Schedule Everything() {
   memory.bytes = Bytes(1e15 + 0.125);
   memory.flops = Flops(12);
   memory.kernels = 3;
+  memory.strided = 1e9 / 3;
+  memory.strided_bytes = Bytes(2e9 / 3);
   first.ops = {OpOf("gemm", 0, gemm),
                OpOf("gemm", 0, odd_gemm),
                OpOf("attention", 0, attention, {OpId(0)}),

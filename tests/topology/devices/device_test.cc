@@ -101,6 +101,19 @@ TEST(ComputeTimeTest, MemoryWorkWithManyFlopsIsBoundByTheVectorPeak) {
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), compute, false).value(), 510e-6);
 }
 
+TEST(ComputeTimeTest, StridedElementsTakeLongerThanTheirBytes) {
+  DeviceSpec device = RoundDevice();
+  Compute compute;
+  compute.bytes = Bytes(80e6);  // 100 us
+  compute.strided = 10e6;
+  compute.strided_bytes = Bytes(40e6);
+  EXPECT_DOUBLE_EQ(ComputeTime(device, compute, false).value(), 110e-6);
+  device.strided_element = Seconds(4e-12);  // 40 us, but their bytes take 50
+  EXPECT_DOUBLE_EQ(ComputeTime(device, compute, false).value(), 110e-6);
+  device.strided_element = Seconds(8e-12);  // 80 us, and the other bytes 50
+  EXPECT_DOUBLE_EQ(ComputeTime(device, compute, false).value(), 140e-6);
+}
+
 TEST(ComputeTimeTest, NoWorkTakesItsLaunches) {
   Compute compute;
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), compute, false).value(), 10e-6);

@@ -127,6 +127,7 @@ TEST(ClusterExportTest, MixedDevicesOneWayAndParallelLinksComeBack) {
   own.memory = Bytes(7);
   own.memory_bandwidth = BytesPerSecond(1e12 / 3);
   own.memory_efficiency = 1.0 / 3;
+  own.strided_element = Seconds(3.7e-12);
   own.gemm_scale = 1.1;
   own.gemm_points = {{GemmMode::kTN, 1, 2, 3, 0.1}, {GemmMode::kNN, 4096, 4096, 4096, 0.7}};
   own.launch_overhead = Seconds(4.1e-6);

@@ -127,6 +127,21 @@ TEST(HfModelTest, GptOssHasWindowsInEverySecondLayer) {
               AllOf(HasSubstr("/layer_types"), HasSubstr("breaks the order")));
 }
 
+TEST(HfModelTest, YarnScalesRotaryEmbeddingsUnlessItsFactorIsOne) {
+  const auto scales = [](const std::string& scaling) {
+    return Read(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 512, "rope_scaling": )" +
+                scaling + "}")
+        .model.scaled_rotary;
+  };
+  EXPECT_TRUE(scales(R"({"rope_type": "yarn", "factor": 4.0})"));
+  EXPECT_TRUE(scales(R"({"type": "yarn", "factor": 4.0})"));
+  EXPECT_FALSE(scales(R"({"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.0})"));
+  EXPECT_FALSE(scales(R"({"rope_type": "yarn", "mscale": 1.0, "mscale_all_dim": 1.0})"));
+  EXPECT_FALSE(scales(R"({"rope_type": "llama3", "factor": 8.0})"));
+  EXPECT_FALSE(scales("null"));
+}
+
 TEST(HfModelTest, GptsAreOfTheirOwnStyle) {
   const HfModel gpt2 = Read(R"({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
     "n_inner": null, "vocab_size": 50257, "_name_or_path": "openai-community/gpt2"})");

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "topology/devices/device.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_zero.h"
@@ -80,6 +81,12 @@ TEST(KernelCostsTest, BiasesAndClampsOfExpertsAreKernelsOfTheirOwn) {
   const auto kernels = Kernels(ExpertsModel(true), Steps(KernelStyle::kFused));
   // Two clamps (2 of 2 arrays), the join of both (4).
   EXPECT_EQ(kernels.at("clamp experts up").bytes.value(), 8 * 2 * results);
+  // What works on one half of the columns, or has a factor that is broadcast, is strided.
+  EXPECT_EQ(kernels.at("clamp experts up").strided, 2 * results);
+  EXPECT_EQ(kernels.at("clamp backward").strided, 5 * results);
+  EXPECT_EQ(kernels.at("clamp backward").strided_bytes.value(), 19 * results);
+  EXPECT_EQ(kernels.at("experts down bias").strided, elements);
+  EXPECT_EQ(kernels.at("experts down bias backward").strided_bytes.value(), 16 * elements);
   // Of the gate: a mask (3 bytes) and a choice (5); of the other: two masks, their conjunction (3
   // each) and a choice (5); the join (8).
   EXPECT_EQ(kernels.at("clamp backward").bytes.value(), 30 * results);
@@ -213,6 +220,91 @@ TEST(KernelCostsTest, RotaryEmbeddingTurnsQueriesAndKeysOnTheWayThereAndBack) {
   EXPECT_EQ(kernels.at("rotary").bytes.value(), 2 * array);
   EXPECT_EQ(kernels.at("rotary backward").bytes.value(), 2 * array);
   EXPECT_EQ(Kernels(Model(false), Steps(KernelStyle::kFused)).count("rotary"), 0u);
+}
+
+TEST(KernelCostsTest, ScaledRotaryEmbeddingsAreKernelsOfPyTorch) {
+  const double elements = kTokens * 2 * kHidden;  // of Q and K
+  GptModel model = Model(true);
+  model.scaled_rotary = true;
+  const auto kernels = Kernels(model, Steps(KernelStyle::kFused));
+  // Both products (2 arrays each), a half turned (1), the join (2), the sum (3), and a join with
+  // nothing (2); all but the last two kernels are strided.
+  EXPECT_EQ(kernels.at("rotary").bytes.value(), 12 * 2 * elements);
+  EXPECT_EQ(kernels.at("rotary").strided, 3.5 * elements);
+  EXPECT_EQ(kernels.at("rotary").strided_bytes.value(), 7 * 2 * elements);
+  EXPECT_EQ(kernels.at("rotary backward").bytes.value(), 22 * 2 * elements);
+  // Where PyTorch's kernels are compiled or run anyway, the scale changes nothing.
+  for (const KernelStyle style : {KernelStyle::kEager, KernelStyle::kCompiled}) {
+    EXPECT_EQ(Kernels(model, Steps(style)).at("rotary").bytes,
+              Kernels(Model(true), Steps(style)).at("rotary").bytes);
+  }
+}
+
+// Milliseconds of Hugging Face's rotary embedding, of Q and K of 16,384 tokens with 10,240 columns
+// (linkedin/Liger-Kernel, benchmark/rope_speed), and 8,192 with 4,608
+// (all_benchmark_data_rope_models.csv, qwen3_30b_a3b). DeviceSpec::strided_element is the mean of
+// what both directions leave, so this shows that one number stands for both.
+TEST(KernelCostsTest, EagerRotaryEmbeddingsTakeAsLongAsMeasured) {
+  struct Measured {
+    const char* device;
+    double elements;
+    double forward;
+    double backward;
+  };
+  const ElementwiseCosts costs = {.style = KernelStyle::kEager, .element = 2};
+  for (const Measured& row : {Measured{"a100-80g", 16384.0 * 10240, 3.8, 4.5},
+                              Measured{"h100", 16384.0 * 10240, 2.415, 2.980},
+                              Measured{"b200", 8192.0 * 4608, 0.5438, 0.5478}}) {
+    const auto milliseconds = [&](const KernelCost& cost) {
+      Compute compute;
+      compute.bytes = Bytes(cost.bytes);
+      compute.kernels = 0;
+      compute.strided = cost.strided;
+      compute.strided_bytes = Bytes(cost.strided_bytes);
+      return ComputeTime(FindDevice(row.device), compute, false).value() * 1e3;
+    };
+    EXPECT_NEAR(milliseconds(costs.Rotary(row.elements, false)) / row.forward, 1, 0.08)
+        << row.device;
+    EXPECT_NEAR(milliseconds(costs.RotaryBackward(row.elements, false)) / row.backward, 1, 0.08)
+        << row.device;
+  }
+}
+
+TEST(KernelCostsTest, ATableOfEmbeddingsIsFilledAndAddedAsAWhole) {
+  Training training = Steps(KernelStyle::kFused);
+  GptModel model = Model(true);
+  model.tied = false;
+  const double table = kVocabulary * kHidden;
+  const double rows = kTokens * kHidden;
+  const auto apart = Kernels(model, training);
+  EXPECT_EQ(apart.at("embedding backward").bytes.value(), 2 * (3 * rows + table));
+  // A product can add to the sum of gradients, a lookup cannot.
+  training.fused_accumulation = true;
+  const auto fused = Kernels(model, training);
+  EXPECT_EQ(fused.at("accumulate embedding").bytes.value(), table * (2 + 4 + 4));
+  EXPECT_EQ(fused.at("accumulate output").bytes.value(), 0);
+  // Tied, the table's gradient is added to the one that the output layer began.
+  EXPECT_EQ(Kernels(Model(true), Steps(KernelStyle::kFused)).at("embedding backward").bytes.value(),
+            2 * (3 * rows + 4 * table));
+}
+
+TEST(KernelCostsTest, TheHostLaunchesAProductForEachExpert) {
+  const auto launches = [](bool fused_experts) {
+    Training training = Steps(KernelStyle::kFused);
+    training.host_launch = Seconds(1);
+    training.products = ProductRecipe::kMxfp8;
+    training.fused_experts = fused_experts;
+    const Network network = MakeDecoder(ExpertsModel(false), training);
+    const Schedule schedule = PlanStep(network, training, MakeDataParallel(1, false, network));
+    double seconds = 0;
+    for (const Op& op : schedule.roles[0].ops) {
+      if (op.name == "launches") seconds += std::get<Compute>(op.work).duration.value();
+    }
+    return seconds;
+  };
+  // 4 experts, 2 linears: products forward and of dX with their casts, products of dW; SwiGLU and
+  // its gradient and the casts between are parts of products, too.
+  EXPECT_GE(launches(false) - launches(true), 2 * 3 * (2 + 2 + 1));
 }
 
 TEST(KernelCostsTest, TheHostIsWaitedForWhereItLaunchesTooSlowly) {
