@@ -20,10 +20,14 @@ void MaxMinSolver::Solve(std::span<const double> capacities, std::span<const uin
                          std::span<const LinkUse> uses, std::span<double> rates) {
   CHECK_EQ(rates.size() + 1, use_begin.size());
   const size_t link_count = capacities.size();
-  IndexFlowsByLink(link_count, use_begin, uses);
   load_.assign(link_count, 0.0);
-  level_.resize(link_count);
   full_level_.assign(link_count, 0.0);
+  if (rates.size() == 1) {
+    SolveAlone(capacities, uses, rates.data());
+    return;
+  }
+  IndexFlowsByLink(link_count, use_begin, uses);
+  level_.resize(link_count);
   freezing_.assign(link_count, 0);
   std::fill(rates.begin(), rates.end(), kStillGrowing);
 
@@ -62,6 +66,21 @@ void MaxMinSolver::Solve(std::span<const double> capacities, std::span<const uin
       const double left = capacities[link] - load_[link];
       level_[link] = std::max(level_[link], left / static_cast<double>(unfrozen_[link]));
     }
+  }
+}
+
+// A flow that nothing contends with, as most of a folded program are, grows until its first link is
+// full.
+void MaxMinSolver::SolveAlone(std::span<const double> capacities, std::span<const LinkUse> uses,
+                              double* rate) {
+  const auto level_of = [&](const LinkUse& use) {
+    return capacities[use.link.index()] / static_cast<double>(use.multiplicity);
+  };
+  *rate = kStillGrowing;
+  for (const LinkUse& use : uses) *rate = std::min(*rate, level_of(use));
+  for (const LinkUse& use : uses) {
+    load_[use.link.index()] = *rate * static_cast<double>(use.multiplicity);
+    if (level_of(use) == *rate) full_level_[use.link.index()] = *rate;
   }
 }
 

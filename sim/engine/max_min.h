@@ -55,6 +55,7 @@ class MaxMinSolver {
     bool operator()(const Filling& a, const Filling& b) const;
   };
 
+  void SolveAlone(std::span<const double> capacities, std::span<const LinkUse> uses, double* rate);
   void IndexFlowsByLink(size_t link_count, std::span<const uint32_t> use_begin,
                         std::span<const LinkUse> uses);
   bool PopFullLink(double level, uint32_t* link);

@@ -30,8 +30,8 @@ Layout Nested(Layout layout) {
   return layout;
 }
 
-std::vector<uint32_t> SplitAxes(const Layout& layout, uint8_t dimension) {
-  std::vector<uint32_t> axes;
+AxesOfLayout SplitAxes(const Layout& layout, uint8_t dimension) {
+  AxesOfLayout axes;
   for (uint32_t axis = 0; axis < layout.size(); ++axis) {
     if (IsSplit(layout[axis], dimension)) axes.push_back(axis);
   }
@@ -40,8 +40,8 @@ std::vector<uint32_t> SplitAxes(const Layout& layout, uint8_t dimension) {
   return axes;
 }
 
-std::vector<uint32_t> PartialAxes(const Layout& layout) {
-  std::vector<uint32_t> axes;
+AxesOfLayout PartialAxes(const Layout& layout) {
+  AxesOfLayout axes;
   for (size_t axis = layout.size(); axis-- > 0;) {
     if (layout[axis] == P()) axes.push_back(static_cast<uint32_t>(axis));
   }

@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/container/static_vector.hpp>
+
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -79,9 +81,10 @@ bool IsSplit(const Placement& placement, uint8_t dimension);
 // because they list the outermost axis first and a DeviceMesh the innermost.
 Layout Nested(Layout layout);
 
+using AxesOfLayout = boost::container::static_vector<uint32_t, kMostAxes>;
 // The axes that split a dimension, outermost first; the axes with partial sums, last axis first.
-std::vector<uint32_t> SplitAxes(const Layout& layout, uint8_t dimension);
-std::vector<uint32_t> PartialAxes(const Layout& layout);
+AxesOfLayout SplitAxes(const Layout& layout, uint8_t dimension);
+AxesOfLayout PartialAxes(const Layout& layout);
 
 // Axes of size 1 become B, and the levels close up: layouts that mean the same compare equal.
 Layout Normalized(const Layout& layout, const std::vector<uint32_t>& axis_sizes);

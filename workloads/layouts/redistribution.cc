@@ -33,8 +33,8 @@ class Search {
       if (!IsSplit(from[axis])) free_[axis] = from[axis] != to[axis];
     }
     for (const uint8_t dimension : {uint8_t{0}, uint8_t{1}}) {
-      const std::vector<uint32_t> a = SplitAxes(from, dimension);
-      const std::vector<uint32_t> b = SplitAxes(to, dimension);
+      const AxesOfLayout a = SplitAxes(from, dimension);
+      const AxesOfLayout b = SplitAxes(to, dimension);
       for (size_t i = 0; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) free_[a[i]] = false;
     }
   }
@@ -112,8 +112,8 @@ class Search {
     for (uint32_t axis = 0; axis < layout.size(); ++axis) {
       if (free_[axis] && layout[axis] == state) runs.push_back({axis});
     }
-    const std::vector<uint32_t> now = SplitAxes(layout, dimension);
-    const std::vector<uint32_t> goal = SplitAxes(to_, dimension);
+    const AxesOfLayout now = SplitAxes(layout, dimension);
+    const AxesOfLayout goal = SplitAxes(to_, dimension);
     if (now.size() > goal.size() || !std::equal(now.begin(), now.end(), goal.begin())) return runs;
     std::vector<uint32_t> run;
     for (size_t i = now.size(); i < goal.size() && layout[goal[i]] == state; ++i) {
@@ -158,7 +158,7 @@ class Search {
 
   // All-gathers of the innermost axes of a dimension, and exchanges of them with the other one.
   void Pop(size_t at, const Layout& layout, uint8_t dimension) {
-    const std::vector<uint32_t> axes = SplitAxes(layout, dimension);
+    const AxesOfLayout axes = SplitAxes(layout, dimension);
     const auto other = static_cast<uint8_t>(1 - dimension);
     for (size_t first = axes.size(); first-- > 0 && free_[axes[first]];) {
       const std::vector<uint32_t> run(axes.begin() + static_cast<std::ptrdiff_t>(first),

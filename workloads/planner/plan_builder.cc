@@ -111,7 +111,7 @@ uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& la
   const auto [it, is_new] =
       regions_.emplace(RegionKey{rows, columns, CodeOf(layout), flat_axes}, 0);
   if (is_new) {
-    const auto communicators = [](const std::vector<uint32_t>& axes) {
+    const auto communicators = [](const auto& axes) {
       std::vector<CommunicatorId> ids;
       for (const uint32_t axis : axes) ids.emplace_back(axis);
       return ids;
@@ -331,11 +331,11 @@ void PlanBuilder::AddHostCopy(CollectiveKind kind, const std::string& name,
 
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,
                                      const Tensor& like, Reduction reduction) {
-  const std::vector<uint32_t> axes = SplitAxes(like.layout, 1);
+  const AxesOfLayout axes = SplitAxes(like.layout, 1);
   if (axes.empty()) return;
   Collective collective;
   collective.kind = CollectiveKind::kAllReduce;
-  collective.communicator = CommunicatorOf(axes);
+  collective.communicator = CommunicatorOf({axes.begin(), axes.end()});
   collective.bytes = LocalElements(values) * SizeOf(DType::kFp32);
   collective.dtype = DType::kFp32;
   collective.reduction = reduction;
