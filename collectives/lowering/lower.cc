@@ -1,7 +1,6 @@
 #include "collectives/lowering/lower.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,10 +10,11 @@
 
 #include "collectives/algorithms/ring.h"
 #include "collectives/lowering/folding.h"
+#include "collectives/lowering/kernel_runs.h"
+#include "collectives/lowering/kernel_times.h"
 #include "collectives/lowering/plan_flows.h"
 #include "sim/base/error.h"
-#include "sim/schedule/stream_waits.h"
-#include "sim/schedule/written_out.h"
+#include "sim/schedule/repeats.h"
 #include "topology/devices/measured_costs.h"
 
 namespace rehearse {
@@ -28,88 +28,21 @@ struct Ends {
   bool meets = false;
 };
 
-// Which ops of a role are one task: compute ops that follow each other, on one stream and in the
-// list, if nothing waits for any but the last and none but the first waits for other streams.
-struct Runs {
-  // By place: how many ops from there to the end of its run.
-  std::vector<uint32_t> length;
-  std::vector<bool> waits;  // by place: for another stream
-  size_t count = 0;         // of all copies
+// What a kernel of a role is on one kind of device, whichever rank runs it.
+struct KnownKernel {
+  static constexpr Time kNotKnown = Time(-1);
+
+  Time time = kNotKnown;
+  double slowdown = 0;  // by what communicates beside it
 };
 
-Runs FindRuns(const Role& role, bool series) {
-  const auto size = static_cast<uint32_t>(role.ops.size());
-  const StreamWaits streams = StreamWaitsOf(role);
-  const auto is_kernel = [&](uint32_t place) {
-    const auto* compute = std::get_if<Compute>(&role.ops[place].work);
-    return compute != nullptr && !IsWait(*compute);
-  };
-  std::vector<bool> continues(size, series);  // the run of the op before it
-  for (const Repeat& repeat : role.repeats) {
-    continues[repeat.begin] = false;
-    if (repeat.end < size) continues[repeat.end] = false;
-  }
-  for (uint32_t place = 0; place < size; ++place) {
-    continues[place] = continues[place] && place > 0 && !streams.awaited[place - 1] &&
-                       !streams.waits[place] && is_kernel(place - 1) && is_kernel(place) &&
-                       role.ops[place - 1].stream == role.ops[place].stream;
-  }
-  Runs runs;
-  runs.length.assign(size, 1);
-  runs.waits = streams.waits;
-  for (uint32_t place = size; place-- > 1;) {
-    if (continues[place]) runs.length[place - 1] = runs.length[place] + 1;
-  }
-  WrittenOut(role).ForEachOp(
-      [&](uint32_t place, const WrittenOut::Copy&) { runs.count += continues[place] ? 0 : 1; });
-  return runs;
-}
-
-// How long kernels take. Layers and micro-batches have equal ones, which are worked out once.
-class KernelTimes {
- public:
-  // `spec` is the device's number.
-  Time Of(const DeviceSpec& device, uint32_t spec, const Compute& compute, bool backward) {
-    std::vector<Known>& alike = known_[HashOf(compute) % known_.size()];
-    for (const Known& known : alike) {
-      if (known.spec == spec && known.backward == backward && IsSame(known.compute, compute))
-        return known.time;
-    }
-    alike.push_back({spec, backward, compute, ToTime(ComputeTime(device, compute, backward))});
-    return alike.back().time;
-  }
-
- private:
-  struct Known {
-    uint32_t spec;
-    bool backward;
-    Compute compute;
-    Time time;
-  };
-
-  static uint64_t HashOf(const Compute& compute) {
-    uint64_t hash = static_cast<uint64_t>(compute.kernel);
-    for (const uint64_t part :
-         {compute.gemm.m, compute.gemm.n, compute.gemm.k, std::bit_cast<uint64_t>(compute.bytes),
-          std::bit_cast<uint64_t>(compute.flops)}) {
-      hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 32;
-    }
-    return hash;
-  }
-
-  static bool IsSame(const Compute& a, const Compute& b) {
-    const auto facts = [](const Compute& compute) {
-      const Gemm& gemm = compute.gemm;
-      return std::tie(compute.kind, compute.kernel, compute.dtype, gemm.m, gemm.n, gemm.k,
-                      gemm.mode, gemm.batch, compute.tuned, compute.attention, compute.duration,
-                      compute.flops, compute.bytes, compute.kernels, compute.strided,
-                      compute.strided_bytes, compute.attributes);
-    };
-    return facts(a) == facts(b);
-  }
-
-  std::vector<std::vector<Known>> known_ = std::vector<std::vector<Known>>(1024);
+// A rank that is lowered.
+struct OwnRank {
+  uint32_t rank = 0;
+  const Role& role;
+  uint32_t spec = 0;
+  const DeviceSpec& device;
+  KnownKernel* kernels = nullptr;  // of its role on its device, by place
 };
 
 // Which tasks and flows the copies of a rank's repeat become.
@@ -224,10 +157,9 @@ class Lowering {
 
  private:
   static constexpr uint32_t kUnset = 0xffffffffu;
-  static constexpr Time kNotKnown = Time(-1);
 
-  const Slowdown& SlowdownOf(uint32_t rank) const {
-    return options_.slowdown ? *options_.slowdown : cluster_.DeviceOf(rank).slowdown;
+  const Slowdown& SlowdownOf(const DeviceSpec& device) const {
+    return options_.slowdown ? *options_.slowdown : device.slowdown;
   }
 
   // A rank's op is about one task and one edge.
@@ -236,7 +168,7 @@ class Lowering {
       first_op_.push_back(op_count_);
       op_count_ += role.ops.size();
     }
-    durations_.assign(op_count_ * cluster_.device_specs().size(), kNotKnown);
+    kernels_.resize(op_count_ * cluster_.device_specs().size());
     runs_.resize(schedule_.roles.size());
     size_t ops = 0;
     size_t tasks = 0;
@@ -289,7 +221,7 @@ class Lowering {
     for (uint32_t i = 0; i < folding_.ranks.size(); ++i) {
       const uint32_t rank = folding_.ranks.representative[i];
       Processor processor;
-      processor.slowdown = SlowdownOf(rank).communication;
+      processor.slowdown = SlowdownOf(cluster_.DeviceOf(rank)).communication;
       const double cores = cluster_.DeviceOf(rank).host_cores;
       if (cores > 0) {
         const uint32_t node_class = folding_.nodes.of[cluster_.NodeIndexOf(rank)];
@@ -303,9 +235,8 @@ class Lowering {
   }
 
   // Only where anything interferes with anything.
-  DelayOwner OwnerOf(uint32_t rank, const Compute& compute) const {
-    return {processors_[folding_.ranks.of[rank]],
-            ::rehearse::SlowdownOf(SlowdownOf(rank), compute)};
+  DelayOwner OwnerOf(uint32_t rank, const KnownKernel& kernel) const {
+    return {processors_[folding_.ranks.of[rank]], kernel.slowdown};
   }
 
   // Which processors its flows slow down: kUnset for none.
@@ -341,9 +272,10 @@ class Lowering {
 
   void LowerRank(uint32_t rank) {
     const uint32_t role_index = schedule_.role_of_rank[rank];
-    const Role& role = schedule_.roles[role_index];
+    const OwnRank own_rank = OwnRankOf(rank);
+    const Role& role = own_rank.role;
     const std::vector<uint32_t>& slots = table_.slot_of_op[role_index];
-    const Runs& runs = RunsOf(role_index);
+    const KernelRuns& runs = RunsOf(role_index);
     std::vector<uint32_t> series(role.ops.size(), kUnset);  // by place of the first op
     std::vector<TaskId> last(role.OpCount());               // by position; of a run's last op
     std::vector<TaskId> last_on_stream(role.streams.size());
@@ -351,14 +283,15 @@ class Lowering {
     PiecesOfRank pieces(role, builder_);
     for (uint32_t position = 0; position < last.size();) {
       pieces.ComeTo(position);
-      const uint32_t place = role.PlaceAt(position);
+      const KeptOp kept = KeptAt(role.repeats, position);
+      const uint32_t place = kept.op;
       const Op& op = role.ops[place];
       const uint32_t slot = slots[place];
       Ends own;
       if (runs.length[place] > 1) {
-        own = LowerSeries(rank, position, place, runs.length[place], &series[place]);
+        own = LowerSeries(own_rank, position, place, runs.length[place], &series[place]);
       } else if (slot == kNoTransfer) {
-        own = LowerAlone(rank, position, place, op);
+        own = LowerAlone(own_rank, position, place);
       } else {
         const uint32_t first_flow = builder_.flow_count();
         own = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
@@ -368,12 +301,9 @@ class Lowering {
       TaskId& previous = last_on_stream[op.stream.index()];
       if (previous.IsSet()) builder_.AddEdge(previous, own.first);
       if (runs.waits[place]) {
-        std::vector<uint32_t> after;  // positions, where they are not places
-        if (!role.repeats.empty()) after = role.AfterAt(position);
-        for (size_t i = 0; i < op.after.size(); ++i) {
-          const uint32_t waits_for = op.after[i].index();
-          if (role.ops[waits_for].stream == op.stream) continue;
-          builder_.AddEdge(last[after.empty() ? waits_for : after[i]], own.first);
+        for (const OpId before : op.after) {
+          if (role.ops[before.index()].stream != op.stream)
+            builder_.AddEdge(last[PositionOf(role.repeats, before, kept)], own.first);
         }
       }
       builder_.AddSpan({rank, position, own.meets ? own.first : TaskId(), own.begin, own.last});
@@ -385,63 +315,73 @@ class Lowering {
     if (has_copies_) copies_.push_back(pieces.Copies());
   }
 
-  const Runs& RunsOf(uint32_t role) {
-    Runs& runs = runs_[role];
+  // Replicas share roles and devices.
+  OwnRank OwnRankOf(uint32_t rank) {
+    const uint32_t role = schedule_.role_of_rank[rank];
+    const uint32_t spec = cluster_.SpecOf(rank);
+    return {rank, schedule_.roles[role], spec, cluster_.DeviceOf(rank),
+            &kernels_[spec * op_count_ + first_op_[role]]};
+  }
+
+  const KernelRuns& RunsOf(uint32_t role) {
+    KernelRuns& runs = runs_[role];
     if (runs.length.empty()) runs = FindRuns(schedule_.roles[role], options_.series);
     return runs;
   }
 
   // `place` is where the op is kept.
-  Ends LowerAlone(uint32_t rank, uint32_t position, uint32_t place, const Op& op) {
-    const auto* compute = std::get_if<Compute>(&op.work);
+  Ends LowerAlone(const OwnRank& own, uint32_t position, uint32_t place) {
+    const auto* compute = std::get_if<Compute>(&own.role.ops[place].work);
     if (!compute) {
       const TaskId task = builder_.AddJoin();
       return {task, task, task, false};
     }
-    const TaskId task = builder_.AddDelay(ComputeDuration(rank, position, place));
-    if (!processors_.empty() && !IsWait(*compute)) builder_.SetOwner(task, OwnerOf(rank, *compute));
+    const KnownKernel& kernel = KernelAt(own, place);
+    const TaskId task = builder_.AddDelay(ComputeDuration(own, position, place, kernel));
+    if (!processors_.empty() && !IsWait(*compute))
+      builder_.SetOwner(task, OwnerOf(own.rank, kernel));
     return {task, task, task, false};
   }
 
   // `known`: the same series of the rank, once there is one.
-  Ends LowerSeries(uint32_t rank, uint32_t position, uint32_t place, uint32_t count,
+  Ends LowerSeries(const OwnRank& own, uint32_t position, uint32_t place, uint32_t count,
                    uint32_t* known) {
     if (*known == kUnset || options_.perturbation.compute_jitter > 0) {
-      std::vector<Time> delays;
-      std::vector<DelayOwner> owners;
-      const Role& role = schedule_.roles[schedule_.role_of_rank[rank]];
+      delays_.clear();
+      owners_.clear();
       for (uint32_t i = 0; i < count; ++i) {
-        delays.push_back(ComputeDuration(rank, position + i, place + i));
-        if (processors_.empty()) continue;
-        owners.push_back(OwnerOf(rank, std::get<Compute>(role.ops[place + i].work)));
+        const KnownKernel& kernel = KernelAt(own, place + i);
+        delays_.push_back(ComputeDuration(own, position + i, place + i, kernel));
+        if (!processors_.empty()) owners_.push_back(OwnerOf(own.rank, kernel));
       }
-      *known = builder_.AddSeries(delays, owners);
+      *known = builder_.AddSeries(delays_, owners_);
     }
     const TaskId task = builder_.AddTaskOfSeries(*known);
     return {task, task, task, false};
   }
 
-  // Of the op at the position, which is kept at the place.
-  Time ComputeDuration(uint32_t rank, uint32_t position, uint32_t place) {
-    const Op& op = schedule_.roles[schedule_.role_of_rank[rank]].ops[place];
-    const auto& compute = std::get<Compute>(op.work);
-    const Time duration = ComputeDuration(rank, place, op, compute);
-    if (IsWait(compute)) return duration;
-    const double factor = ComputeFactor(options_.perturbation, rank, position);
-    if (factor == 1 || duration >= kBeyondTime) return duration;
-    return ToTime(factor * ToSeconds(duration));
-  }
-
-  // Replicas share roles and devices, so each pair of a role's op and a device kind is worked out
-  // once.
-  Time ComputeDuration(uint32_t rank, uint32_t place, const Op& op, const Compute& compute) {
-    const uint32_t spec = cluster_.SpecOf(rank);
-    Time& known = durations_[spec * op_count_ + first_op_[schedule_.role_of_rank[rank]] + place];
-    if (known == kNotKnown) {
-      known = kernel_times_.Of(cluster_.DeviceOf(rank), spec, compute,
-                               op.tag.phase == Phase::kBackward);
+  // Each kernel of a role is worked out once on each kind of device.
+  const KnownKernel& KernelAt(const OwnRank& own, uint32_t place) {
+    KnownKernel& known = own.kernels[place];
+    if (known.time == KnownKernel::kNotKnown) {
+      const Op& op = own.role.ops[place];
+      const auto& compute = std::get<Compute>(op.work);
+      known.time =
+          kernel_times_.Of(own.device, own.spec, compute, op.tag.phase == Phase::kBackward);
+      known.slowdown = ::rehearse::SlowdownOf(SlowdownOf(own.device), compute);
     }
     return known;
+  }
+
+  // Of the op at the position, which is kept at the place.
+  Time ComputeDuration(const OwnRank& own, uint32_t position, uint32_t place,
+                       const KnownKernel& kernel) const {
+    const Perturbation& perturbation = options_.perturbation;
+    if (perturbation.straggling.empty() && perturbation.compute_jitter == 0) return kernel.time;
+    if (IsWait(std::get<Compute>(own.role.ops[place].work))) return kernel.time;
+    const double factor = ComputeFactor(perturbation, own.rank, position);
+    if (factor == 1 || kernel.time >= kBeyondTime) return kernel.time;
+    return ToTime(factor * ToSeconds(kernel.time));
   }
 
   // `site` is this rank's own; the class's representative stands for it. The k-th op there makes
@@ -661,9 +601,11 @@ class Lowering {
   std::vector<uint32_t> parties_at_;
   std::vector<size_t> first_op_;  // by role: its first op, counted over all roles
   size_t op_count_ = 0;
-  std::vector<Runs> runs_;       // by role, once known
-  std::vector<Time> durations_;  // [device spec][op]
+  std::vector<KernelRuns> runs_;      // by role, once known
+  std::vector<KnownKernel> kernels_;  // [device spec][op]
   KernelTimes kernel_times_;
+  std::vector<Time> delays_;          // while a series is added: its kernels
+  std::vector<DelayOwner> owners_;    // likewise
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
   bool interferes_ = true;  // what is being laid out, with the kernels beside it

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "collectives/lowering/collective_error.h"
+#include "collectives/lowering/question.h"
 #include "collectives/lowering/tuning.h"
 #include "sim/base/error.h"
 #include "topology/fabrics/host_ways.h"
@@ -28,14 +29,6 @@ struct Slot {
 
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
-
-// Rings of the bare machine do not depend on kind and size.
-bool IsPlainRing(const Collective& collective) {
-  return collective.algorithm == "ring" && collective.protocol == "none" &&
-         (collective.kind == CollectiveKind::kAllReduce ||
-          collective.kind == CollectiveKind::kAllGather ||
-          collective.kind == CollectiveKind::kReduceScatter);
-}
 
 class Maker {
  public:
@@ -139,14 +132,8 @@ class Maker {
 
   // Equal collectives of one communicator are one request.
   uint32_t RequestOf(const Collective& collective) {
-    const bool plain = IsPlainRing(collective);
-    std::vector<double> pair_bytes;
-    for (const Bytes bytes : collective.pair_bytes) pair_bytes.push_back(bytes.value());
-    const auto key = std::make_tuple(
-        collective.communicator.index(), plain ? CollectiveKind::kAllReduce : collective.kind,
-        plain ? 0.0 : collective.bytes.value(), collective.algorithm, collective.protocol,
-        collective.root, std::move(pair_bytes), collective.rank_share, collective.machine_share);
-    const auto [it, is_new] = request_index_.emplace(key, static_cast<uint32_t>(requests_.size()));
+    const auto [it, is_new] =
+        request_index_.try_emplace(Question(collective), static_cast<uint32_t>(requests_.size()));
     if (is_new) {
       const uint32_t groups =
           schedule_.communicators[collective.communicator.index()].group_count();
@@ -346,13 +333,14 @@ class Maker {
     const Cluster& cluster = router_.cluster();
     const uint32_t devices = cluster.structure()->devices_per_machine;
     const uint32_t machine = site.ranks[0] / devices;
-    std::vector<uint32_t> key = {site.request};
+    std::vector<uint32_t>& key = alike_key_;
+    key.assign(1, site.request);
     for (const uint32_t rank : site.ranks) {
       if (rank / devices != machine) return nullptr;
       key.push_back(rank % devices);
       key.push_back(cluster.SpecOf(rank));
     }
-    return &alike_.emplace(std::move(key), kNoTransfer).first->second;
+    return &alike_.try_emplace(key, kNoTransfer).first->second;
   }
 
   // What a group in a machine does is what a similar group in another does, link by link.
@@ -652,16 +640,14 @@ class Maker {
   std::vector<std::vector<uint32_t>> groups_;  // by communicator and group: its first site
   std::vector<uint32_t> group_of_rank_;        // by communicator, of one rank, once known
   std::vector<Request> requests_;
-  std::map<std::tuple<uint32_t, CollectiveKind, double, std::string, std::string, uint32_t,
-                      std::vector<double>, double, double>,
-           uint32_t>
-      request_index_;
+  std::map<Question, uint32_t> request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
   HostWays host_ways_{router_.cluster()};
   std::map<Way, PlacedWay> first_of_way_;
   std::map<uint32_t, std::vector<uint32_t>> shapes_;  // by communicator and group, once known
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> plan_of_shape_;  // by request and shape
   std::map<std::vector<uint32_t>, uint32_t> alike_;                  // see AlikeInAMachine
+  std::vector<uint32_t> alike_key_;                                  // while one is looked for
 };
 
 }  // namespace

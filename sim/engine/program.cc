@@ -65,9 +65,11 @@ uint32_t ProgramBuilder::AddSeries(const std::vector<Time>& delays,
     series.duration += delay;
   }
   program_.delays.insert(program_.delays.end(), delays.begin(), delays.end());
-  for (uint32_t i = 0; i < owners.size(); ++i) {
-    CHECK_EQ(owners[i].processor, owners.front().processor);
-    SetOwnerOf(series.first + i, owners[i]);
+  if (!owners.empty()) program_.delay_owners.resize(series.first);
+  for (const DelayOwner& owner : owners) {
+    CHECK_EQ(owner.processor, owners.front().processor);
+    CheckOwner(owner);
+    program_.delay_owners.push_back(owner);
   }
   program_.series.push_back(series);
   return static_cast<uint32_t>(program_.series.size() - 1);
@@ -139,15 +141,15 @@ void ProgramBuilder::SetOwner(TaskId delay, const DelayOwner& owner) {
   CHECK_LT(delay.index(), program_.tasks.size());
   const Task& task = program_.tasks[delay.index()];
   CHECK(task.kind == TaskKind::kDelay);
-  SetOwnerOf(task.payload, owner);
+  CheckOwner(owner);
+  program_.delay_owners.resize(program_.delays.size());
+  program_.delay_owners[task.payload] = owner;
 }
 
-void ProgramBuilder::SetOwnerOf(uint32_t delay, const DelayOwner& owner) {
+void ProgramBuilder::CheckOwner(const DelayOwner& owner) const {
   CHECK_LT(owner.processor, program_.processors.size());
   CHECK_GE(owner.slowdown, 0.0);
   CHECK(std::isfinite(owner.slowdown));
-  program_.delay_owners.resize(program_.delays.size());
-  program_.delay_owners[delay] = owner;
 }
 
 void ProgramBuilder::SetParties(TaskId flow, uint32_t party_set) {

@@ -220,7 +220,7 @@ class ProgramBuilder {
 
  private:
   TaskId AddTask(TaskKind kind, size_t payload);
-  void SetOwnerOf(uint32_t delay, const DelayOwner& owner);
+  void CheckOwner(const DelayOwner& owner) const;
   Flow& FlowOf(TaskId task);
   bool IsEmptyUseSet(uint32_t use_set) const;
   void CompleteChains();

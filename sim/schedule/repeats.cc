@@ -27,6 +27,17 @@ KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position) {
   return kept;
 }
 
+uint32_t PositionOf(const std::vector<Repeat>& repeats, OpId before, const KeptOp& kept) {
+  uint32_t position = before.index();
+  for (size_t i = 0; i < kept.repeats_before; ++i) {
+    const Repeat& repeat = repeats[i];
+    // After the body, the last copies.
+    if (before.index() >= repeat.FirstOp()) position += repeat.times * repeat.size();
+  }
+  if (kept.copy > 0) position += kept.copy * repeats[kept.repeats_before].size();
+  return position;
+}
+
 bool HasRepeats(const Schedule& schedule) {
   return std::any_of(schedule.roles.begin(), schedule.roles.end(),
                      [](const Role& role) { return !role.repeats.empty(); });

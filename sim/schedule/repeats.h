@@ -24,6 +24,8 @@ struct KeptOp {
   uint32_t copied_before = 0;  // ops that their copies add
 };
 KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position);
+// The position that such an op means when it is after `before`.
+uint32_t PositionOf(const std::vector<Repeat>& repeats, OpId before, const KeptOp& kept);
 
 bool HasRepeats(const Schedule& schedule);
 

@@ -78,15 +78,7 @@ std::vector<uint32_t> Role::AfterAt(uint32_t position) const {
   const Op& op = ops[kept.op];
   std::vector<uint32_t> after;
   after.reserve(op.after.size());
-  for (const OpId id : op.after) {
-    uint32_t earlier = id.index();
-    for (size_t i = 0; i < kept.repeats_before; ++i) {
-      // After the body, the last copies.
-      if (id.index() >= repeats[i].FirstOp()) earlier += repeats[i].times * repeats[i].size();
-    }
-    if (kept.copy > 0) earlier += kept.copy * repeats[kept.repeats_before].size();
-    after.push_back(earlier);
-  }
+  for (const OpId id : op.after) after.push_back(PositionOf(repeats, id, kept));
   return after;
 }
 

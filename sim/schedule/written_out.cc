@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "sim/schedule/repeats.h"
+
 namespace rehearse {
+
 WrittenOut::WrittenOut(const Role& role, std::vector<Repeat> repeats)
     : role_(role), repeats_(std::move(repeats)) {
   size_t buffers = role.buffers.size();
@@ -31,14 +34,8 @@ void WrittenOut::AddBuffer(uint32_t kept, const Copy& copy) {
 }
 
 uint32_t WrittenOut::PositionOf(OpId before, const Copy& copy) const {
-  uint32_t position = before.index();
-  for (size_t i = 0; i < copy.repeats_before; ++i) {
-    const Repeat& repeat = repeats_[i];
-    // After the body, the last copies.
-    if (before.index() >= repeat.FirstOp()) position += repeat.times * repeat.size();
-  }
-  if (copy.number > 0) position += copy.number * repeats_[copy.repeats_before].size();
-  return position;
+  return rehearse::PositionOf(repeats_, before,
+                              {.copy = copy.number, .repeats_before = copy.repeats_before});
 }
 
 uint32_t WrittenOut::NumberOf(BufferId buffer, const Copy& copy) const {

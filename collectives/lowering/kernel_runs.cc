@@ -1,0 +1,46 @@
+#include "collectives/lowering/kernel_runs.h"
+
+#include <algorithm>
+
+#include "sim/schedule/stream_waits.h"
+
+namespace rehearse {
+namespace {
+
+// How many begin at places from `begin` to `end`.
+size_t RunsIn(const std::vector<bool>& continues, uint32_t begin, uint32_t end) {
+  return static_cast<size_t>(std::count(continues.begin() + begin, continues.begin() + end, false));
+}
+
+}  // namespace
+
+KernelRuns FindRuns(const Role& role, bool series) {
+  const auto size = static_cast<uint32_t>(role.ops.size());
+  const StreamWaits streams = StreamWaitsOf(role);
+  const auto is_kernel = [&](uint32_t place) {
+    const auto* compute = std::get_if<Compute>(&role.ops[place].work);
+    return compute != nullptr && !IsWait(*compute);
+  };
+  std::vector<bool> continues(size, series);  // the run of the op before it
+  for (const Repeat& repeat : role.repeats) {
+    continues[repeat.begin] = false;
+    if (repeat.end < size) continues[repeat.end] = false;
+  }
+  for (uint32_t place = 0; place < size; ++place) {
+    continues[place] = continues[place] && place > 0 && !streams.awaited[place - 1] &&
+                       !streams.waits[place] && is_kernel(place - 1) && is_kernel(place) &&
+                       role.ops[place - 1].stream == role.ops[place].stream;
+  }
+  KernelRuns runs;
+  runs.length.assign(size, 1);
+  runs.waits = streams.waits;
+  for (uint32_t place = size; place-- > 1;) {
+    if (continues[place]) runs.length[place - 1] = runs.length[place] + 1;
+  }
+  runs.count = RunsIn(continues, 0, size);
+  for (const Repeat& repeat : role.repeats)
+    runs.count += repeat.times * RunsIn(continues, repeat.begin, repeat.end);
+  return runs;
+}
+
+}  // namespace rehearse
