@@ -192,8 +192,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const std::optional<PaperPrediction> prediction = PredictionOf(values, scenario);
 
   ProgressLine progress(ProgressWanted());
-  const Rehearsal rehearsal =
-      Rehearse(scenario, {.record_link_loads = !folder.empty(), .observer = &progress});
+  const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty(),
+                                                  .observer = &progress,
+                                                  .spans = !folder.empty() || draws});
   // For a pipeline, a rank of each stage.
   if (values["ranks"].defaulted() && !scenario.lists_jobs)
     picture.ranks = FirstRanksOfRoles(rehearsal.schedule);

@@ -58,7 +58,9 @@ Result Engine::Play(const Scenario& scenario, const std::function<void(double)>&
                                    .hash = options_.hash,
                                    .bounds_memory = options_.bounds_memory});
   if (result) return *std::move(result);
-  return Rehearse(scenario, {.observer = &observer, .threads = 1, .hash = options_.hash}).result;
+  return Rehearse(scenario,
+                  {.observer = &observer, .threads = 1, .hash = options_.hash, .spans = false})
+      .result;
 }
 
 Evaluation Engine::Evaluate(const EvaluationKey& key, const std::vector<JsonDocument>& documents,
@@ -78,7 +80,7 @@ std::string Engine::ErrorOf(const JsonDocument& document) {
     const Scenario scenario = Read(document);
     const GroupMemories::Taken memory(memories_, scenario);
     if (!RehearseFewLayers(scenario, {.memory = memory.get(), .hash = false}))
-      Rehearse(scenario, {.threads = 1, .hash = false});
+      Rehearse(scenario, {.threads = 1, .hash = false, .spans = false});
   } catch (const Error& error) {
     return error.what();
   }

@@ -187,8 +187,8 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
 }
 
 // Plays the scenario's one job with so many copies fewer. Returns whether that tells how all go.
-bool PlayFewCopies(uint32_t left_out, SimulationOptions options, const std::function<void()>& lower,
-                   PlayedScenario* played) {
+bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans copied,
+                   const std::function<void()>& lower, PlayedScenario* played) {
   Schedule& schedule = played->jobs.front().schedule;
   options.copies_left_out = left_out;
   try {
@@ -201,14 +201,23 @@ bool PlayFewCopies(uint32_t left_out, SimulationOptions options, const std::func
   }
   if (!played->simulation.recurrence) return false;
   Timeline& timeline = played->simulation.timeline;
-  timeline = WithCopies(timeline, schedule, *played->simulation.recurrence, left_out);
-  return timeline.step < kBeyondTime;
+  const Recurrence& recurrence = *played->simulation.recurrence;
+  const Time step = StepWithCopies(timeline, recurrence, left_out);
+  if (step >= kBeyondTime) return false;
+  // Updates that are validated later are looked for among all spans.
+  if (copied == CopiedSpans::kWrittenOut || ValidatesUpdatesLater(schedule)) {
+    timeline = WithCopies(timeline, schedule, recurrence, left_out);
+  } else {
+    timeline.step = step;
+    played->copies_left_out = left_out;
+  }
+  return true;
 }
 
 }  // namespace
 
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
-                        const SimulationOptions& options, GroupMemory* memory) {
+                        const SimulationOptions& options, GroupMemory* memory, CopiedSpans copied) {
   const Cluster& cluster = *scenario.cluster;
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   PlayedScenario played;
@@ -245,7 +254,7 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   const uint32_t left_out =
       played.joint ? 0
                    : CopiesToLeaveOut(played.schedule(), scenario.lowering.perturbation, options);
-  if (left_out == 0 || !PlayFewCopies(left_out, options, lower, &played)) {
+  if (left_out == 0 || !PlayFewCopies(left_out, options, copied, lower, &played)) {
     lower();
     simulate();
   }
@@ -284,9 +293,16 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const std::optional<JobPart>& own, const MemoryFit& fit,
                 const SummaryOptions& options) {
   const Simulation& simulation = played.simulation;
+  SummaryOptions summary = options;
+  std::optional<SpansWithCopies> spans;
+  if (played.copies_left_out > 0) {
+    spans.emplace(simulation.timeline, played.schedule(), *simulation.recurrence,
+                  played.copies_left_out);
+    summary.spans = &*spans;
+  }
   Result result =
       Summarize(own ? own->schedule : played.schedule(), own ? own->timeline : simulation.timeline,
-                MeanPeak(scenario), fit.use, options);
+                MeanPeak(scenario), fit.use, summary);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
   result.left_out = LeftOutBy(scenario.lowering.fidelity);
@@ -324,9 +340,10 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
   std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, options.threads, observer);
-  PlayedScenario played =
-      PlayJobs(scenario, std::move(jobs),
-               {.record_link_loads = options.record_link_loads, .observer = &observer});
+  PlayedScenario played = PlayJobs(
+      scenario, std::move(jobs),
+      {.record_link_loads = options.record_link_loads, .observer = &observer}, nullptr,
+      options.spans || scenario.lists_jobs ? CopiedSpans::kWrittenOut : CopiedSpans::kLeftOut);
   played.lowered.program = {};
   if (routes) DescribeRoutes(*scenario.cluster, played, &*routes);
   std::optional<JobPart> own = OwnPart(scenario, played);
@@ -351,6 +368,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   Schedule& whole = played.joint ? *played.joint : played.jobs.front().schedule;
   rehearsal.schedule = std::move(own ? own->schedule : whole);
   rehearsal.timeline = std::move(own ? own->timeline : played.simulation.timeline);
+  if (!options.spans) rehearsal.timeline.spans.clear();
   rehearsal.result.simulator.wall = clock.Past();
   rehearsal.result.simulator.peak_rss = PeakResidentMemory();
   if (rehearsal.jobs) rehearsal.jobs->all = rehearsal.result;

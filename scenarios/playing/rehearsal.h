@@ -25,10 +25,16 @@ struct PlayedScenario {
   std::optional<Schedule> joint;  // unless there is one job, whose schedule that is
   Lowered lowered;                // with some copies fewer, if the simulation has a recurrence
   Simulation simulation;          // its timeline says which rank represents which
+  // If that is more than 0, the timeline lacks the spans of as many copies (CopiedSpans::kLeftOut).
+  uint32_t copies_left_out = 0;
 
   // Of all jobs: its ranks are the cluster's devices.
   const Schedule& schedule() const { return joint ? *joint : jobs.front().schedule; }
 };
+
+// Whether the timeline of a step of which few copies were played (scenarios/playing/few_copies.h)
+// has the spans of all. Its end, its links and their bytes are always those of the whole step.
+enum class CopiedSpans : uint8_t { kWrittenOut, kLeftOut };
 
 // Throws Error if the scenario cannot be planned or its schedule cannot be played. If no seed of
 // routes is given, it is 0 (scenarios/playing/seeded_routes.h tries several).
@@ -36,7 +42,8 @@ PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& o
 // The same, starting from the jobs that Prepare() made. `memory`, unless it is null, is of the
 // scenario's cluster, routing and library (scenarios/playing/group_memories.h), and no link fails.
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
-                        const SimulationOptions& options = {}, GroupMemory* memory = nullptr);
+                        const SimulationOptions& options = {}, GroupMemory* memory = nullptr,
+                        CopiedSpans copied = CopiedSpans::kWrittenOut);
 
 // What a scenario's own step did, on its own ranks. Nothing if the joint schedule and its timeline
 // are already that, or if there are jobs.
@@ -72,6 +79,8 @@ struct RehearsalOptions {
   ProgressObserver* observer = nullptr;
   unsigned threads = 0;  // for seeds of routes; 0: as many as the machine has cores
   bool hash = true;      // Result::timeline_hash
+  // Timeline::spans; without them, large pipelines take less time and memory.
+  bool spans = true;
 };
 
 // Throws as PlayScenario() does. Jobs are played once more, each on its own, to tell how much the

@@ -142,34 +142,54 @@ class RankWriter {
 
 }  // namespace
 
+SpansWithCopies::SpansWithCopies(const Timeline& few, const Schedule& whole,
+                                 const Recurrence& recurrence, uint32_t left_out)
+    : few_(few), whole_(whole), recurrence_(recurrence), left_out_(left_out) {
+  CHECK(left_out % recurrence.copies == 0);
+  for (size_t i = 0; i < few.spans.size();) {
+    begin_.push_back(i);
+    const Role& role = RoleAt(begin_.size() - 1);
+    const size_t end = i + role.OpCount() - size_t{left_out} * role.repeats.front().size();
+    CHECK(end <= few.spans.size() && few.spans[end - 1].rank == few.spans[i].rank &&
+          few.spans[end - 1].op + 1 == end - i);
+    i = end;
+  }
+}
+
+size_t SpansWithCopies::SpanCount() const {
+  size_t count = 0;
+  for (size_t i = 0; i < begin_.size(); ++i) count += RoleAt(i).OpCount();
+  return count;
+}
+
+void SpansWithCopies::Append(size_t i, std::vector<Span>* spans) const {
+  RankWriter(&few_.spans[begin_[i]], RoleAt(i), recurrence_, left_out_, spans).Write();
+}
+
+std::span<const Span> SpansWithCopies::At(size_t i, std::vector<Span>* room) const {
+  room->clear();
+  room->reserve(RoleAt(i).OpCount());
+  Append(i, room);
+  return *room;
+}
+
+// What ends after the state came back ends later by all copies that are left out.
+Time StepWithCopies(const Timeline& few, const Recurrence& recurrence, uint32_t left_out) {
+  if (few.step <= recurrence.at) return few.step;
+  return few.step + int64_t{left_out / recurrence.copies} * recurrence.period;
+}
+
 Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
                     uint32_t left_out) {
-  CHECK(left_out % recurrence.copies == 0);
+  const SpansWithCopies spans(few, whole, recurrence, left_out);
   Timeline timeline;
   timeline.provenance = few.provenance;
   timeline.ranks = few.ranks;
+  timeline.step = StepWithCopies(few, recurrence, left_out);
   timeline.links = few.links;
   timeline.representative = few.representative;
-  const auto role_of = [&](uint32_t rank) -> const Role& {
-    return whole.roles[whole.role_of_rank[rank]];
-  };
-  size_t count = 0;
-  for (size_t i = 0; i < few.spans.size();) {
-    const Role& role = role_of(few.spans[i].rank);
-    count += role.OpCount();
-    i += role.OpCount() - size_t{left_out} * role.repeats.front().size();
-  }
-  timeline.spans.reserve(count);
-  for (size_t i = 0; i < few.spans.size();) {
-    const uint32_t rank = few.spans[i].rank;
-    const Role& role = role_of(rank);
-    const size_t end = i + role.OpCount() - size_t{left_out} * role.repeats.front().size();
-    CHECK(end <= few.spans.size() && few.spans[end - 1].rank == rank &&
-          few.spans[end - 1].op + 1 == end - i);
-    RankWriter(&few.spans[i], role, recurrence, left_out, &timeline.spans).Write();
-    i = end;
-  }
-  for (const Span& span : timeline.spans) timeline.step = std::max(timeline.step, span.end);
+  timeline.spans.reserve(spans.SpanCount());
+  for (size_t i = 0; i < spans.count(); ++i) spans.Append(i, &timeline.spans);
   return timeline;
 }
 

@@ -22,13 +22,16 @@
 // which differs from op to op, forbids it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/base/clock.h"
 #include "sim/engine/program.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/timeline.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -75,8 +78,35 @@ class RecurrenceSearch {
   std::optional<Recurrence> found_;
 };
 
-// The timeline of the whole schedule, each of whose roles has one repeat, from that of the one with
-// `left_out` copies fewer of each.
+// The spans of the whole schedule, each of whose roles has one repeat, worked out rank by rank from
+// the timeline of the one with `left_out` copies fewer of each. Refers to timeline and schedule.
+class SpansWithCopies : public SpansByRank {
+ public:
+  SpansWithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
+                  uint32_t left_out);
+
+  size_t count() const override { return begin_.size(); }
+  uint32_t RankAt(size_t i) const override { return few_.spans[begin_[i]].rank; }
+  std::span<const Span> At(size_t i, std::vector<Span>* room) const override;
+
+  // How many there are of all ranks.
+  size_t SpanCount() const;
+  // Adds those of the i-th rank.
+  void Append(size_t i, std::vector<Span>* spans) const;
+
+ private:
+  const Role& RoleAt(size_t i) const { return whole_.roles[whole_.role_of_rank[RankAt(i)]]; }
+
+  const Timeline& few_;
+  const Schedule& whole_;
+  const Recurrence recurrence_;
+  const uint32_t left_out_;
+  std::vector<size_t> begin_;  // of each rank's spans
+};
+
+// When the whole schedule ends, from the same.
+Time StepWithCopies(const Timeline& few, const Recurrence& recurrence, uint32_t left_out);
+// Its timeline, with all spans.
 Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
                     uint32_t left_out);
 

@@ -17,6 +17,17 @@ std::pair<size_t, size_t> Timeline::SpansOf(uint32_t rank) const {
   return {static_cast<size_t>(first - spans.begin()), static_cast<size_t>(last - spans.begin())};
 }
 
+KeptSpans::KeptSpans(const Timeline& timeline) : spans_(timeline.spans) {
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    if (i == 0 || spans_[i].rank != spans_[i - 1].rank) begin_.push_back(i);
+  }
+  begin_.push_back(spans_.size());
+}
+
+std::span<const Span> KeptSpans::At(size_t i, std::vector<Span>* /*room*/) const {
+  return std::span(spans_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
+}
+
 namespace {
 
 struct RankHash {
@@ -26,27 +37,23 @@ struct RankHash {
 
 // The hash of each rank that has spans, in order. Each byte of a hash waits for the one before, so
 // several ranks are hashed in turns.
-std::vector<RankHash> HashesByRank(const std::vector<Span>& spans) {
+std::vector<RankHash> HashesByRank(const SpansByRank& all) {
   std::vector<RankHash> hashes;
-  std::vector<size_t> begin;  // of each of these ranks, and the end of the last
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (i > 0 && spans[i].rank == spans[i - 1].rank) continue;
-    hashes.push_back({spans[i].rank, 0});
-    begin.push_back(i);
-  }
-  begin.push_back(spans.size());
+  hashes.reserve(all.count());
   constexpr size_t kAtOnce = 4;
-  for (size_t first = 0; first < hashes.size(); first += kAtOnce) {
-    const size_t count = std::min(kAtOnce, hashes.size() - first);
+  std::array<std::vector<Span>, kAtOnce> rooms;
+  for (size_t first = 0; first < all.count(); first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, all.count() - first);
+    std::array<std::span<const Span>, kAtOnce> spans;
     std::array<Fnv1a, kAtOnce> fnv;
     size_t longest = 0;
-    for (size_t i = first; i < first + count; ++i) {
-      longest = std::max(longest, begin[i + 1] - begin[i]);
+    for (size_t i = 0; i < count; ++i) {
+      spans[i] = all.At(first + i, &rooms[i]);
+      longest = std::max(longest, spans[i].size());
     }
     const auto add = [&](size_t j, const auto& part) {
       for (size_t i = 0; i < count; ++i) {
-        const size_t span = begin[first + i] + j;
-        if (span < begin[first + i + 1]) fnv[i].Add(part(spans[span]));
+        if (j < spans[i].size()) fnv[i].Add(part(spans[i][j]));
       }
     };
     for (size_t j = 0; j < longest; ++j) {
@@ -55,7 +62,7 @@ std::vector<RankHash> HashesByRank(const std::vector<Span>& spans) {
       add(j, [](const Span& span) { return span.begin; });
       add(j, [](const Span& span) { return span.end; });
     }
-    for (size_t i = 0; i < count; ++i) hashes[first + i].hash = fnv[i].hash();
+    for (size_t i = 0; i < count; ++i) hashes.push_back({all.RankAt(first + i), fnv[i].hash()});
   }
   return hashes;
 }
@@ -77,9 +84,11 @@ Timeline Unfolded(const Timeline& timeline) {
   return result;
 }
 
-std::string HashOf(const Timeline& timeline) {
+std::string HashOf(const Timeline& timeline) { return HashOf(timeline, KeptSpans(timeline)); }
+
+std::string HashOf(const Timeline& timeline, const SpansByRank& spans) {
   // By representative, so that each class is hashed once.
-  const std::vector<RankHash> hashes = HashesByRank(timeline.spans);
+  const std::vector<RankHash> hashes = HashesByRank(spans);
   const auto from = [&](uint32_t rank) {
     return std::lower_bound(hashes.begin(), hashes.end(), rank,
                             [](const RankHash& a, uint32_t b) { return a.rank < b; });

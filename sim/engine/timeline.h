@@ -2,8 +2,11 @@
 // were. Simulated and measured runs both end here; reports, traces and comparison start from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/clock.h"
@@ -54,6 +57,32 @@ struct Timeline {
   std::pair<size_t, size_t> SpansOf(uint32_t rank) const;
 };
 
+// The spans of a timeline rank by rank, for what goes once over all of them: they need not lie
+// there all at once (sim/engine/recurrence.h).
+class SpansByRank {
+ public:
+  virtual ~SpansByRank() = default;
+  // How many ranks have spans of their own, and which is the i-th of them, in order.
+  virtual size_t count() const = 0;
+  virtual uint32_t RankAt(size_t i) const = 0;
+  // The spans of that rank. May write them into `room`; valid until that changes.
+  virtual std::span<const Span> At(size_t i, std::vector<Span>* room) const = 0;
+};
+
+// Those that lie in a timeline. Refers to it.
+class KeptSpans : public SpansByRank {
+ public:
+  explicit KeptSpans(const Timeline& timeline);
+
+  size_t count() const override { return begin_.size() - 1; }
+  uint32_t RankAt(size_t i) const override { return spans_[begin_[i]].rank; }
+  std::span<const Span> At(size_t i, std::vector<Span>* room) const override;
+
+ private:
+  const std::vector<Span>& spans_;
+  std::vector<size_t> begin_;  // of each rank's, and the end of the last's
+};
+
 // The same timeline with spans of every rank. Links stay one per class.
 Timeline Unfolded(const Timeline& timeline);
 
@@ -61,5 +90,7 @@ Timeline Unfolded(const Timeline& timeline);
 // spans, as 16 hexadecimal digits: the same on any machine and compiler, folded or not. Links
 // and names do not count.
 std::string HashOf(const Timeline& timeline);
+// With these spans instead of the timeline's own.
+std::string HashOf(const Timeline& timeline, const SpansByRank& spans);
 
 }  // namespace rehearse

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "sim/base/error.h"
 #include "sim/schedule/written_out.h"
@@ -294,7 +295,10 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   if (const auto dtype = MainDType(schedule)) result.peak_dtype = Name(*dtype);
   result.memory = memory;
   result.links = BusiestFirst(timeline);
-  if (options.hash) result.timeline_hash = HashOf(timeline);
+  const KeptSpans kept(timeline);
+  const SpansByRank& all_spans = options.spans == nullptr ? kept : *options.spans;
+  CHECK(options.spans == nullptr || last_ops.empty());
+  if (options.hash) result.timeline_hash = HashOf(timeline, all_spans);
   const bool shows_all = options.periods.empty();
   CHECK(shows_all || (!options.hash && last_ops.empty()));
   if (ranks == 0) return result;
@@ -314,9 +318,13 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   std::vector<Window> windows;
   std::vector<uint32_t> places;  // by position, of the role of the last rank
   uint32_t role_of_places = 0xffffffffu;
-  auto span = timeline.spans.begin();
+  std::vector<Span> room;
+  size_t next = 0;  // in all_spans
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (weight[rank] == 0) continue;
+    std::span<const Span> spans;
+    if (next < all_spans.count() && all_spans.RankAt(next) == rank)
+      spans = all_spans.At(next++, &room);
     const uint32_t role_index = schedule.role_of_rank[rank];
     CHECK_LT(role_index, lanes.size());
     const Role& role = schedule.roles[role_index];
@@ -337,20 +345,20 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
     if (!shows_all) {
       for (size_t i = 0; i < role.repeats.size(); ++i) {
         const Repeat& repeat = role.repeats[i];
-        Time first = span[repeat.begin].ready;
+        Time first = spans[repeat.begin].ready;
         for (uint32_t op = repeat.begin; op < repeat.end; ++op)
-          first = std::min(first, span[op].ready);
+          first = std::min(first, spans[op].ready);
         const Time period = options.periods[role_index][i];
         windows.push_back({first.picoseconds(), (first + period).picoseconds(), repeat.times + 1});
       }
     }
     auto repeat = role.repeats.begin();
-    for (; span != timeline.spans.end() && span->rank == rank; ++span) {
-      CHECK_LT(span->op, places.size());
-      const uint32_t op = places[span->op];
+    for (const Span& span : spans) {
+      CHECK_LT(span.op, places.size());
+      const uint32_t op = places[span.op];
       const OpLane lane = lanes[role_index][op];
-      const int64_t begin = span->begin.picoseconds();
-      const int64_t end = span->end.picoseconds();
+      const int64_t begin = span.begin.picoseconds();
+      const int64_t end = span.end.picoseconds();
       CHECK_LE(0, begin);
       CHECK_LE(begin, end);
       CHECK_LE(end, timeline.step.picoseconds());
@@ -377,7 +385,7 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
     own.compute += sums.compute();
     own.exposed += sums.exposed();
   }
-  CHECK(span == timeline.spans.end());  // else not sorted by rank
+  CHECK_EQ(next, all_spans.count());  // else not sorted by rank
 
   const WideTime whole = WideTime(whole_step) * ranks;
   result.breakdown.compute = MeanOver(ranks, sums.compute());

@@ -182,6 +182,8 @@ struct SummaryOptions {
   // ops and the copy before them are under way, nothing else is: not from the first one's `ready`
   // until as much later.
   std::vector<std::vector<Time>> periods = {};
+  // Those of the timeline, if it lacks them. Not of a schedule that validates updates later.
+  const SpansByRank* spans = nullptr;
 };
 // The same, if it is known what memory is needed.
 Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSecond peak,

@@ -73,6 +73,22 @@ TEST(FewCopiesTest, WhatDiffersFromCopyToCopyIsPlayedInFull) {
   }
 }
 
+TEST(FewCopiesTest, AResultIsTheSameWithoutTheSpansOfAllCopies) {
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v"}) {  // the last validates updates later
+    SCOPED_TRACE(schedule);
+    const Scenario scenario =
+        Pipelined(fmt::format(R"({{"stages": 4, "schedule": "{}"}})", schedule), 240);
+    const Rehearsal with = Rehearse(scenario);
+    Rehearsal without = Rehearse(scenario, {.spans = false});
+    EXPECT_FALSE(with.timeline.spans.empty());
+    EXPECT_TRUE(without.timeline.spans.empty());
+    EXPECT_EQ(without.timeline.step, with.timeline.step);
+    EXPECT_EQ(without.result.timeline_hash, HashOf(with.timeline));
+    without.result.simulator = with.result.simulator;
+    EXPECT_EQ(ToJson(without.result), ToJson(with.result));
+  }
+}
+
 TEST(FewCopiesTest, CopiesComeBackAfterwards) {
   Schedule schedule;
   Role role;

@@ -70,6 +70,7 @@ TEST(MaxMinTest, AFlowWithoutLinksIsNotHeldBack) {
   const std::vector<double> rates = Problem{{1}, {{}, {Use(0)}}}.Solve();
   EXPECT_EQ(rates[0], std::numeric_limits<double>::infinity());
   EXPECT_EQ(rates[1], 1);
+  EXPECT_EQ((Problem{{1}, {{}}}).Solve()[0], std::numeric_limits<double>::infinity());
 }
 
 TEST(MaxMinTest, NoFlowsNoRates) {
@@ -292,6 +293,22 @@ TEST(MaxMinTest, AProblemBesideItDoesNotChangeABit) {
     for (const double rate : other.Solve()) apart.push_back(rate);
     RC_ASSERT(both.Solve() == apart);
   }));
+}
+
+// Twice 3 of link 0, and 3 of link 1 and of link 3, which are full at once; link 2 is another's.
+TEST(MaxMinTest, AFlowThatIsAloneGrowsUntilItsFirstLinksAreFull) {
+  const std::vector<double> capacities = {8, 3, 5, 3};
+  const std::vector<uint32_t> begin = {0, 3};
+  const std::vector<LinkUse> uses = {Use(0, 2), Use(1), Use(3)};
+  std::vector<double> rates(1);
+  MaxMinSolver solver;
+  solver.Solve(capacities, begin, uses, rates);
+  EXPECT_EQ(rates[0], 3);
+  const auto list = [](std::span<const double> values) {
+    return std::vector<double>(values.begin(), values.end());
+  };
+  EXPECT_EQ(list(solver.loads()), (std::vector<double>{6, 3, 0, 3}));
+  EXPECT_EQ(list(solver.full_levels()), (std::vector<double>{0, 3, 0, 3}));
 }
 
 // A flow of 4 of link 0, held back by link 1, which is full at 3: link 0 holds back nobody.

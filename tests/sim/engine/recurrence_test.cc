@@ -211,9 +211,11 @@ TEST(RecurrenceTest, FewCopiesTellHowAllGo) {
     const Simulation whole = Simulate(Builder(pipeline, kCount).Build(), ranks);
     EXPECT_EQ(few.stats.transfers, whole.stats.transfers);
     EXPECT_LT(few.stats.events, whole.stats.events);
-    ExpectTheSame(WithCopies(few.timeline, ScheduleOf(pipeline, kCount), *few.recurrence, kLeftOut),
-                  whole.timeline);
+    const Schedule schedule = ScheduleOf(pipeline, kCount);
+    ExpectTheSame(WithCopies(few.timeline, schedule, *few.recurrence, kLeftOut), whole.timeline);
     if (HasFatalFailure()) return;
+    const SpansWithCopies spans(few.timeline, schedule, *few.recurrence, kLeftOut);
+    EXPECT_EQ(HashOf(whole.timeline, spans), HashOf(whole.timeline));
   }
   EXPECT_GT(found, kSeeds / 4);
 }
