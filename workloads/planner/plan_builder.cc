@@ -1,6 +1,7 @@
 #include "workloads/planner/plan_builder.h"
 
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -157,18 +158,18 @@ void PlanBuilder::CountLaunches(uint32_t launches) {
     wait.kind = ComputeKind::kFixed;
     wait.duration = host_launch_ * static_cast<double>(launches_);
     wait.kernels = 0;
-    builder_.AddWait("launches", wait, host_);
+    builder_.AddWait("launches", std::move(wait), host_);
     launches_ = 0;
   }
   launched_ = tag();
   launches_ += launches;
 }
 
-OpId PlanBuilder::AddCompute(std::string name, const Compute& compute,
-                             const std::vector<BufferId>& reads,
-                             const std::vector<BufferId>& writes) {
+OpId PlanBuilder::AddCompute(std::string name, Compute compute, std::vector<BufferId> reads,
+                             std::vector<BufferId> writes) {
   CountLaunches(compute.kernels);
-  return builder_.AddCompute(std::move(name), compute, reads, writes);
+  return builder_.AddCompute(std::move(name), std::move(compute), std::move(reads),
+                             std::move(writes));
 }
 
 Compute PlanBuilder::MemoryWork(Kernel kernel, double bytes) const {
@@ -181,29 +182,27 @@ Compute PlanBuilder::MemoryWork(Kernel kernel, double bytes) const {
 }
 
 OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, double bytes,
-                              const std::vector<BufferId>& reads,
-                              const std::vector<BufferId>& writes, uint32_t kernels,
-                              std::vector<double> attributes) {
-  return AddMemoryOp(std::move(name), kernel, KernelCost{bytes, kernels}, reads, writes,
-                     std::move(attributes));
+                              std::vector<BufferId> reads, std::vector<BufferId> writes,
+                              uint32_t kernels, std::vector<double> attributes) {
+  return AddMemoryOp(std::move(name), kernel, KernelCost{bytes, kernels}, std::move(reads),
+                     std::move(writes), std::move(attributes));
 }
 
 OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, const KernelCost& cost,
-                              const std::vector<BufferId>& reads,
-                              const std::vector<BufferId>& writes, std::vector<double> attributes) {
+                              std::vector<BufferId> reads, std::vector<BufferId> writes,
+                              std::vector<double> attributes) {
   Compute compute = MemoryWork(kernel, cost.bytes);
   compute.kernels = cost.kernels;
   compute.strided = cost.strided;
   compute.strided_bytes = Bytes(cost.strided_bytes);
   compute.attributes = std::move(attributes);
-  return AddCompute(std::move(name), compute, reads, writes);
+  return AddCompute(std::move(name), std::move(compute), std::move(reads), std::move(writes));
 }
 
 OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
-                                    const std::vector<BufferId>& reads,
-                                    const std::vector<BufferId>& writes) {
-  return builder_.AddComputeBeside(std::move(name), MemoryWork(kernel, bytes), stream, reads,
-                                   writes);
+                                    std::vector<BufferId> reads, std::vector<BufferId> writes) {
+  return builder_.AddComputeBeside(std::move(name), MemoryWork(kernel, bytes), stream,
+                                   std::move(reads), std::move(writes));
 }
 
 // The bytes of all three arrays; C is in the plan's precision.
@@ -228,30 +227,30 @@ OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, Buffer
   compute.bytes = bytes.value_or(BytesOfGemm(gemm, a));
   std::vector<BufferId> reads = {a, b};
   if (accumulate) reads.push_back(c);
-  return AddCompute(std::move(name), compute, reads, {c});
+  return AddCompute(std::move(name), std::move(compute), std::move(reads), {c});
 }
 
-OpId PlanBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
-                                const std::vector<BufferId>& reads,
-                                const std::vector<BufferId>& writes) {
+OpId PlanBuilder::AddCollective(std::string name, Collective collective, Issue issue,
+                                std::vector<BufferId> reads, std::vector<BufferId> writes) {
   const bool blocks = blocks_backward_ && tag().phase == Phase::kBackward;
   if (runs_chunks_ && !blocks) issue = Issue::kAsynchronous;
   CountLaunches(1);
-  Collective named = collective;
-  named.algorithm = UsualAlgorithm(collective.kind);
-  return builder_.AddCollective(std::move(name), named, issue, reads, writes);
+  collective.algorithm = UsualAlgorithm(collective.kind);
+  return builder_.AddCollective(std::move(name), std::move(collective), issue, std::move(reads),
+                                std::move(writes));
 }
 
 OpId PlanBuilder::AddCollective(std::string name, CollectiveKind kind,
                                 const std::vector<uint32_t>& axes, double bytes, DType dtype,
-                                Issue issue, const std::vector<BufferId>& reads,
-                                const std::vector<BufferId>& writes) {
+                                Issue issue, std::vector<BufferId> reads,
+                                std::vector<BufferId> writes) {
   Collective collective;
   collective.kind = kind;
   collective.communicator = CommunicatorOf(axes);
   collective.bytes = Bytes(bytes);
   collective.dtype = dtype;
-  return AddCollective(std::move(name), collective, issue, reads, writes);
+  return AddCollective(std::move(name), std::move(collective), issue, std::move(reads),
+                       std::move(writes));
 }
 
 OpId PlanBuilder::AddSend(const Tensor& tensor, CommunicatorId communicator, uint32_t rank,
@@ -326,7 +325,7 @@ void PlanBuilder::AddHostCopy(CollectiveKind kind, const std::string& name,
   if (!stream.IsSet())
     stream = AddStream(kind == CollectiveKind::kToHost ? "to host" : "from host");
   CountLaunches(static_cast<uint32_t>(from.size()));
-  builder_.AddHostCopy(name, copy, stream, since, from, to);
+  builder_.AddHostCopy(name, std::move(copy), stream, since, from, to);
 }
 
 void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& values,
@@ -339,7 +338,7 @@ void PlanBuilder::AllReduceRowValues(const std::string& name, const Tensor& valu
   collective.bytes = LocalElements(values) * SizeOf(DType::kFp32);
   collective.dtype = DType::kFp32;
   collective.reduction = reduction;
-  AddCollective("all-reduce " + name, collective, Issue::kBlocking, {values.buffer},
+  AddCollective("all-reduce " + name, std::move(collective), Issue::kBlocking, {values.buffer},
                 {values.buffer});
 }
 

@@ -88,23 +88,23 @@ class PlanBuilder {
   uint32_t RegionOf(uint64_t rows, uint64_t columns, const Layout& layout,
                     const std::vector<uint32_t>& flat_axes = {});
 
-  OpId AddMemoryOp(std::string name, Kernel kernel, double bytes,
-                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
-                   uint32_t kernels = 1, std::vector<double> attributes = {});
+  OpId AddMemoryOp(std::string name, Kernel kernel, double bytes, std::vector<BufferId> reads,
+                   std::vector<BufferId> writes, uint32_t kernels = 1,
+                   std::vector<double> attributes = {});
   OpId AddMemoryOp(std::string name, Kernel kernel, const KernelCost& cost,
-                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes,
+                   std::vector<BufferId> reads, std::vector<BufferId> writes,
                    std::vector<double> attributes = {});
   // One kernel on a compute stream other than the first, which waits only for its buffers.
   OpId AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
-                         const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+                         std::vector<BufferId> reads, std::vector<BufferId> writes);
   // How many bytes a product moves, with A as it is here.
   Bytes BytesOfGemm(const Gemm& gemm, BufferId a) const;
   // C(m×n) = A·B in the type that A is cast to, else in the plan's precision; C += A·B if
   // `accumulate`. `bytes` is the memory traffic if it is not that of the three arrays.
   OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
                bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
-  OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
-                  const std::vector<BufferId>& writes);
+  OpId AddCompute(std::string name, Compute compute, std::vector<BufferId> reads,
+                  std::vector<BufferId> writes);
   // How long the host needs to launch a kernel or a collective. From then on the kernels of a layer
   // (or of what comes between layers) begin when everything before them has been launched; 0: they
   // do not wait for that.
@@ -112,10 +112,10 @@ class PlanBuilder {
   // So many more than ops say, before the next one.
   void CountLaunches(uint32_t launches);
   OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,
-                     double bytes, DType dtype, Issue issue, const std::vector<BufferId>& reads,
-                     const std::vector<BufferId>& writes);
-  OpId AddCollective(std::string name, const Collective& collective, Issue issue,
-                     const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+                     double bytes, DType dtype, Issue issue, std::vector<BufferId> reads,
+                     std::vector<BufferId> writes);
+  OpId AddCollective(std::string name, Collective collective, Issue issue,
+                     std::vector<BufferId> reads, std::vector<BufferId> writes);
   // Sends this rank's piece of a tensor to its counterpart on another rank of the pipeline, or
   // receives it. The next kernel waits for a blocking send.
   OpId AddSend(const Tensor& tensor, CommunicatorId communicator, uint32_t rank, StreamId stream,

@@ -1,6 +1,7 @@
 #include "workloads/planner/role_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/error.h"
 
@@ -52,48 +53,45 @@ uint32_t RoleBuilder::AddRegion(Region region) {
   return static_cast<uint32_t>(role_.regions.size() - 1);
 }
 
-OpId RoleBuilder::AddCompute(std::string name, const Compute& compute,
-                             const std::vector<BufferId>& reads,
-                             const std::vector<BufferId>& writes) {
+OpId RoleBuilder::AddCompute(std::string name, Compute compute, std::vector<BufferId> reads,
+                             std::vector<BufferId> writes) {
   Op op;
   op.name = std::move(name);
   op.stream = StreamId(kComputeStream);
-  op.work = compute;
-  op.reads = reads;
-  op.writes = writes;
+  op.work = std::move(compute);
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
   const std::vector<uint32_t> waits = std::move(pending_);
   pending_.clear();
   return Add(std::move(op), waits);
 }
 
-OpId RoleBuilder::AddComputeBeside(std::string name, const Compute& compute, StreamId stream,
-                                   const std::vector<BufferId>& reads,
-                                   const std::vector<BufferId>& writes) {
+OpId RoleBuilder::AddComputeBeside(std::string name, Compute compute, StreamId stream,
+                                   std::vector<BufferId> reads, std::vector<BufferId> writes) {
   CHECK(stream.index() != kComputeStream);
   Op op;
   op.name = std::move(name);
   op.stream = stream;
-  op.work = compute;
-  op.reads = reads;
-  op.writes = writes;
+  op.work = std::move(compute);
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
   return Add(std::move(op), {});
 }
 
-OpId RoleBuilder::AddWait(std::string name, const Compute& wait, StreamId stream) {
-  const OpId id = AddComputeBeside(std::move(name), wait, stream, {}, {});
+OpId RoleBuilder::AddWait(std::string name, Compute wait, StreamId stream) {
+  const OpId id = AddComputeBeside(std::move(name), std::move(wait), stream, {}, {});
   pending_.push_back(id.index());
   return id;
 }
 
-OpId RoleBuilder::AddCollective(std::string name, const Collective& collective, Issue issue,
-                                const std::vector<BufferId>& reads,
-                                const std::vector<BufferId>& writes) {
+OpId RoleBuilder::AddCollective(std::string name, Collective collective, Issue issue,
+                                std::vector<BufferId> reads, std::vector<BufferId> writes) {
   CHECK(HasStream(collective.communicator));
   Op op;
   op.name = std::move(name);
   op.stream = stream_of_[collective.communicator.index()];
-  op.work = collective;
-  const OpId id = AddCommunication(std::move(op), reads, writes);
+  op.work = std::move(collective);
+  const OpId id = AddCommunication(std::move(op), std::move(reads), std::move(writes));
   if (issue == Issue::kBlocking) pending_.push_back(id.index());
   return id;
 }
@@ -106,26 +104,24 @@ void RoleBuilder::AwaitSince(size_t first_op) {
 }
 
 OpId RoleBuilder::AddMessage(std::string name, Work message, StreamId stream, Issue issue,
-                             const std::vector<BufferId>& reads,
-                             const std::vector<BufferId>& writes) {
+                             std::vector<BufferId> reads, std::vector<BufferId> writes) {
   Op op;
   op.name = std::move(name);
   op.stream = stream;
   op.work = std::move(message);
-  const OpId id = AddCommunication(std::move(op), reads, writes);
+  const OpId id = AddCommunication(std::move(op), std::move(reads), std::move(writes));
   if (issue == Issue::kBlocking) pending_.push_back(id.index());
   return id;
 }
 
-OpId RoleBuilder::AddHostCopy(std::string name, const Collective& copy, StreamId stream, OpId since,
-                              const std::vector<BufferId>& reads,
-                              const std::vector<BufferId>& writes) {
+OpId RoleBuilder::AddHostCopy(std::string name, Collective copy, StreamId stream, OpId since,
+                              std::vector<BufferId> reads, std::vector<BufferId> writes) {
   Op op;
   op.name = std::move(name);
   op.stream = stream;
-  op.work = copy;
-  op.reads = reads;
-  op.writes = writes;
+  op.work = std::move(copy);
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
   std::vector<uint32_t> waits;
   if (since.IsSet()) waits.push_back(since.index());
   return Add(std::move(op), waits);
@@ -135,10 +131,10 @@ OpId RoleBuilder::LastCompute() const {
   return last_[kComputeStream] ? OpId(*last_[kComputeStream]) : OpId();
 }
 
-OpId RoleBuilder::AddCommunication(Op&& op, const std::vector<BufferId>& reads,
-                                   const std::vector<BufferId>& writes) {
-  op.reads = reads;
-  op.writes = writes;
+OpId RoleBuilder::AddCommunication(Op&& op, std::vector<BufferId> reads,
+                                   std::vector<BufferId> writes) {
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
   std::vector<uint32_t> waits;
   if (last_[kComputeStream]) waits.push_back(*last_[kComputeStream]);
   return Add(std::move(op), waits);

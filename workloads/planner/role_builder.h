@@ -43,32 +43,32 @@ class RoleBuilder {
   void set_tag(Tag tag) { tag_ = tag; }
   const Tag& tag() const { return tag_; }
 
-  OpId AddCompute(std::string name, const Compute& compute, const std::vector<BufferId>& reads,
-                  const std::vector<BufferId>& writes);
+  OpId AddCompute(std::string name, Compute compute, std::vector<BufferId> reads,
+                  std::vector<BufferId> writes);
 
   // On a compute stream other than the first, beside what runs there: a kernel that waits only for
   // its buffers.
-  OpId AddComputeBeside(std::string name, const Compute& compute, StreamId stream,
-                        const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+  OpId AddComputeBeside(std::string name, Compute compute, StreamId stream,
+                        std::vector<BufferId> reads, std::vector<BufferId> writes);
 
   // A wait on such a stream, which ends before the next kernel on the first one begins.
-  OpId AddWait(std::string name, const Compute& wait, StreamId stream);
+  OpId AddWait(std::string name, Compute wait, StreamId stream);
 
   enum class Issue : uint8_t { kBlocking, kAsynchronous };
-  OpId AddCollective(std::string name, const Collective& collective, Issue issue,
-                     const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+  OpId AddCollective(std::string name, Collective collective, Issue issue,
+                     std::vector<BufferId> reads, std::vector<BufferId> writes);
 
   // What has been communicated from that op on is awaited by the next compute op.
   void AwaitSince(size_t first_op);
 
   // A Send or Receive.
   OpId AddMessage(std::string name, Work message, StreamId stream, Issue issue,
-                  const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+                  std::vector<BufferId> reads, std::vector<BufferId> writes);
 
   // A copy to or from the host by the copy engines: begins after `since` and what its buffers need,
   // and nothing waits for it but what needs them.
-  OpId AddHostCopy(std::string name, const Collective& copy, StreamId stream, OpId since,
-                   const std::vector<BufferId>& reads, const std::vector<BufferId>& writes);
+  OpId AddHostCopy(std::string name, Collective copy, StreamId stream, OpId since,
+                   std::vector<BufferId> reads, std::vector<BufferId> writes);
   // The next compute op waits for it.
   void Await(OpId op) { pending_.push_back(op.index()); }
   // Of the first compute stream; not set if there is none.
@@ -91,8 +91,7 @@ class RoleBuilder {
   };
 
   OpId Add(Op&& op, const std::vector<uint32_t>& extra);
-  OpId AddCommunication(Op&& op, const std::vector<BufferId>& reads,
-                        const std::vector<BufferId>& writes);
+  OpId AddCommunication(Op&& op, std::vector<BufferId> reads, std::vector<BufferId> writes);
   Access& Touch(BufferId buffer, bool writes, uint32_t op, std::vector<uint32_t>* before);
 
   Role role_;
