@@ -55,6 +55,7 @@ Result Engine::Play(const Scenario& scenario, const std::function<void(double)>&
   std::optional<Result> result =
       RehearseFewLayers(scenario, {.observer = &observer,
                                    .memory = memory.get(),
+                                   .layers = &layers_,
                                    .hash = options_.hash,
                                    .bounds_memory = options_.bounds_memory});
   if (result) return *std::move(result);
@@ -79,7 +80,7 @@ std::string Engine::ErrorOf(const JsonDocument& document) {
   try {
     const Scenario scenario = Read(document);
     const GroupMemories::Taken memory(memories_, scenario);
-    if (!RehearseFewLayers(scenario, {.memory = memory.get(), .hash = false}))
+    if (!RehearseFewLayers(scenario, {.memory = memory.get(), .layers = &layers_, .hash = false}))
       Rehearse(scenario, {.threads = 1, .hash = false, .spans = false});
   } catch (const Error& error) {
     return error.what();

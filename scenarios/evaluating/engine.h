@@ -17,6 +17,7 @@
 
 #include "scenarios/evaluating/changes.h"
 #include "scenarios/playing/group_memories.h"
+#include "scenarios/playing/layer_memory.h"
 #include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
@@ -99,6 +100,7 @@ class Engine {
   const EngineOptions options_;
   ReaderCache clusters_;
   GroupMemories memories_;
+  LayerMemory layers_;
 };
 
 }  // namespace rehearse

@@ -52,6 +52,14 @@ bool IsSuitable(const Scenario& scenario, const GroupMemory* memory) {
          (memory != nullptr || !Router(cluster, scenario.routing).IsHashed());
 }
 
+std::optional<FewerLayers> WithFewerLayers(const Workload& workload, LayerMemory* memory) {
+  const Network& network = *workload.network;
+  if (memory == nullptr) return WithFewerLayers(network, workload.strategy, kLayers);
+  const auto begins = memory->Of(workload.network);
+  if (!*begins) return std::nullopt;
+  return WithFewerLayers(network, workload.strategy, kLayers, **begins);
+}
+
 // The scenario with another network.
 Scenario With(const Scenario& scenario, FewerLayers fewer) {
   const JobRequest& request = scenario.jobs.front();
@@ -352,7 +360,7 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
   ProgressObserver& observer = *options.observer;
   if (!IsSuitable(scenario, options.memory)) return std::nullopt;
   const auto& workload = std::get<Workload>(scenario.jobs.front().work);
-  std::optional<FewerLayers> fewer = WithFewerLayers(*workload.network, workload.strategy, kLayers);
+  std::optional<FewerLayers> fewer = WithFewerLayers(workload, options.layers);
   if (!fewer) return std::nullopt;
   const LeftOutLayers left_out = fewer->network.left_out;
   const Scenario few = With(scenario, std::move(*fewer));

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "collectives/lowering/group_memory.h"
+#include "scenarios/playing/layer_memory.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/progress.h"
 #include "sim/report/result.h"
@@ -30,6 +31,7 @@ namespace rehearse {
 struct FewLayersOptions {
   ProgressObserver* observer = &NoObserver();
   GroupMemory* memory = nullptr;  // as for PlayJobs()
+  LayerMemory* layers = nullptr;  // likewise optional
   bool hash = true;               // Result::timeline_hash
   // What keeps too much for any device is not planned to the end: KeepsTooMuch is thrown
   // (scenarios/playing/memory_fit.h).

@@ -8,13 +8,6 @@ namespace {
 // The first layers, before those that are left out, have another neighbour on the way there.
 constexpr uint32_t kFirst = 2;
 
-// Where a layer's nodes, matrices and vectors begin.
-struct Begin {
-  uint32_t node = 0;
-  uint32_t matrix = 0;
-  uint32_t vector = 0;
-};
-
 template <typename Thing>
 std::optional<std::vector<uint32_t>> BeginsOf(const std::vector<Thing>& things, uint32_t layers) {
   std::vector<uint32_t> begins;
@@ -41,42 +34,39 @@ bool AreEqual(const std::optional<Window>& a, const std::optional<Window>& b) {
 
 class LayerComparison {
  public:
-  LayerComparison(const Network& network, const Strategy& strategy)
-      : network_(network), strategy_(strategy) {}
+  explicit LayerComparison(const Network& network) : network_(network) {}
 
-  // Fills in where layers begin, the last of them and what comes after it included.
-  bool LayersAreAlike(std::vector<Begin>* begins) const {
+  std::optional<LayerBegins> Run() const {
     const auto layers = static_cast<uint32_t>(network_.layers);
     const auto nodes = BeginsOf(network_.nodes, layers);
     const auto matrices = BeginsOf(network_.matrices, layers);
     const auto vectors = BeginsOf(network_.vectors, layers);
-    if (!nodes || !matrices || !vectors) return false;
+    if (!nodes || !matrices || !vectors) return std::nullopt;
+    LayerBegins begins;
     for (uint32_t layer = 0; layer <= layers; ++layer)
-      begins->push_back({(*nodes)[layer], (*matrices)[layer], (*vectors)[layer]});
+      begins.push_back({(*nodes)[layer], (*matrices)[layer], (*vectors)[layer]});
     for (uint32_t layer = 1; layer < layers; ++layer) {
-      const Begin& before = (*begins)[layer - 1];
-      const Begin& own = (*begins)[layer];
-      const Begin& end = (*begins)[layer + 1];
+      const LayerBegin& before = begins[layer - 1];
+      const LayerBegin& own = begins[layer];
+      const LayerBegin& end = begins[layer + 1];
       if (end.node - own.node != own.node - before.node ||
           end.matrix - own.matrix != own.matrix - before.matrix ||
           end.vector - own.vector != own.vector - before.vector)
-        return false;
-      if (layer > 1 && !IsLike(own, end, before)) return false;
+        return std::nullopt;
+      if (layer > 1 && !IsLike(own, end, before)) return std::nullopt;
     }
-    return true;
+    return begins;
   }
 
  private:
   // The layer that begins at `own` is like the one that begins at `before`.
-  bool IsLike(const Begin& own, const Begin& end, const Begin& before) const {
+  bool IsLike(const LayerBegin& own, const LayerBegin& end, const LayerBegin& before) const {
     for (uint32_t i = own.node; i < end.node; ++i)
       if (!NodesAreAlike(i, i - own.node + before.node, own, before)) return false;
     for (uint32_t i = own.matrix; i < end.matrix; ++i) {
       const NetworkMatrix& a = network_.matrices[i];
       const NetworkMatrix& b = network_.matrices[i - own.matrix + before.matrix];
       if (a.name != b.name || a.k != b.k || a.n != b.n || a.role != b.role || a.tied || b.tied)
-        return false;
-      if (!AreEqual(strategy_.products[i], strategy_.products[i - own.matrix + before.matrix]))
         return false;
     }
     for (uint32_t i = own.vector; i < end.vector; ++i) {
@@ -87,7 +77,8 @@ class LayerComparison {
     return true;
   }
 
-  bool NodesAreAlike(uint32_t i, uint32_t j, const Begin& own, const Begin& before) const {
+  bool NodesAreAlike(uint32_t i, uint32_t j, const LayerBegin& own,
+                     const LayerBegin& before) const {
     const NetworkNode& a = network_.nodes[i];
     const NetworkNode& b = network_.nodes[j];
     if (a.kind != b.kind || a.name != b.name || a.op != b.op || a.backward_op != b.backward_op ||
@@ -110,8 +101,17 @@ class LayerComparison {
   }
 
   const Network& network_;
-  const Strategy& strategy_;
 };
+
+// From the second layer on.
+bool LayoutsAreEqual(const Strategy& strategy, const LayerBegins& begins) {
+  for (size_t layer = 2; layer + 1 < begins.size(); ++layer) {
+    const uint32_t size = begins[layer].matrix - begins[layer - 1].matrix;
+    for (uint32_t i = begins[layer].matrix; i < begins[layer + 1].matrix; ++i)
+      if (!AreEqual(strategy.products[i], strategy.products[i - size])) return false;
+  }
+  return true;
+}
 
 bool TreatsLayersAlike(const Strategy& strategy) {
   if (strategy.bucket_elements > 0 || strategy.gathers_beside_forward) return false;
@@ -130,19 +130,34 @@ std::vector<Thing> Without(const std::vector<Thing>& things, uint32_t begin, uin
   return left;
 }
 
+bool HasMoreThan(const Network& network, uint32_t layers) {
+  return layers > kFirst && network.layers > static_cast<int32_t>(layers);
+}
+
 }  // namespace
+
+std::optional<LayerBegins> FindEqualLayers(const Network& network) {
+  return LayerComparison(network).Run();
+}
 
 std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
                                            uint32_t layers) {
-  if (layers <= kFirst || network.layers <= static_cast<int32_t>(layers)) return std::nullopt;
+  if (!HasMoreThan(network, layers)) return std::nullopt;
+  const std::optional<LayerBegins> begins = FindEqualLayers(network);
+  if (!begins) return std::nullopt;
+  return WithFewerLayers(network, strategy, layers, *begins);
+}
+
+std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
+                                           uint32_t layers, const LayerBegins& begins) {
+  if (!HasMoreThan(network, layers)) return std::nullopt;
   if (!TreatsLayersAlike(strategy) || strategy.products.size() != network.matrices.size())
     return std::nullopt;
-  std::vector<Begin> begins;
-  if (!LayerComparison(network, strategy).LayersAreAlike(&begins)) return std::nullopt;
+  if (!LayoutsAreEqual(strategy, begins)) return std::nullopt;
 
   const uint32_t count = static_cast<uint32_t>(network.layers) - layers;
-  const Begin& from = begins[kFirst];
-  const Begin& to = begins[kFirst + count];
+  const LayerBegin& from = begins[kFirst];
+  const LayerBegin& to = begins[kFirst + count];
   FewerLayers fewer{WithoutParts(network), strategy};
   Network& left = fewer.network;
   left.layers = static_cast<int32_t>(layers);

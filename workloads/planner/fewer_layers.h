@@ -21,11 +21,25 @@ struct FewerLayers {
   Strategy strategy;  // its products are those of the matrices that are left
 };
 
+// Where a layer's nodes, matrices and vectors begin.
+struct LayerBegin {
+  uint32_t node = 0;
+  uint32_t matrix = 0;
+  uint32_t vector = 0;
+};
+// Of each layer, and of what comes after the last one.
+using LayerBegins = std::vector<LayerBegin>;
+// Nothing if some layer from the second on differs from the one before it: in its nodes, in where
+// they take their inputs from, in its matrices or vectors.
+std::optional<LayerBegins> FindEqualLayers(const Network& network);
+
 // Leaves so many layers, and leaves out the others from the third on. Nothing if there are no more
-// than that, if some layer from the second on differs from the one before it (in its nodes, in
-// where they take their inputs from, in its matrices and vectors, in their layouts), or if the
-// strategy treats layers by their number or counts elements across them.
+// than that, if layers are not equal or lie in different layouts, or if the strategy treats layers
+// by their number or counts elements across them.
 std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
                                            uint32_t layers);
+// The same, if it is known where the network's equal layers begin.
+std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
+                                           uint32_t layers, const LayerBegins& begins);
 
 }  // namespace rehearse
