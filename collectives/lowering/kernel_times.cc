@@ -22,7 +22,8 @@ bool AreSame(const Compute& a, const Compute& b) {
     const Gemm& gemm = compute.gemm;
     return std::tie(compute.kind, compute.kernel, compute.dtype, gemm.m, gemm.n, gemm.k, gemm.mode,
                     gemm.batch, compute.tuned, compute.attention, compute.duration, compute.flops,
-                    compute.bytes, compute.kernels, compute.attributes);
+                    compute.bytes, compute.kernels, compute.strided, compute.strided_bytes,
+                    compute.attributes);
   };
   return facts(a) == facts(b);
 }
