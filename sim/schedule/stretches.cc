@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "sim/base/error.h"
+
 namespace rehearse {
 namespace {
 
