@@ -1,0 +1,116 @@
+#include "tests/golden/step_entry.h"
+
+#include <map>
+#include <variant>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/playing/rehearsal.h"
+#include "sim/base/error.h"
+#include "sim/report/kept_ranks.h"
+#include "sim/report/timeline_gantt.h"
+#include "sim/report/timeline_record.h"
+#include "sim/report/trace.h"
+#include "tests/golden/record.h"
+#include "tests/support/fingerprint.h"
+#include "tools/picture_options.h"
+
+namespace rehearse {
+namespace {
+
+std::string Figure(double value) { return fmt::format("{:.6g}", value); }
+std::string Milliseconds(Seconds time) { return Figure(1e3 * time.value()); }
+
+// Short, since there are hundreds: the rest is in the digests.
+std::string FiguresOf(const Result& result) {
+  const Breakdown& parts = result.breakdown;
+  std::string text = fmt::format("{} ms: compute {}, exposed {}, idle {}; HFU {:.4g}, {} {}/s\n",
+                                 Milliseconds(result.step), Milliseconds(parts.compute),
+                                 Milliseconds(parts.exposed_communication),
+                                 Milliseconds(parts.idle), result.hardware_flops_utilization,
+                                 Figure(result.tokens_per_second), result.token_name);
+  std::string_view before;
+  for (const AxisUse& axis : result.axes) {
+    if (axis.operations == 0) continue;
+    text += fmt::format("{}{} {}x {} B, {} ms exposed", before, axis.name, Figure(axis.operations),
+                        Figure(axis.bytes.value()), Milliseconds(axis.exposed));
+    before = "; ";
+  }
+  const MemoryUse& memory = result.memory;
+  text +=
+      fmt::format("{}memory {} + {} + {} + {} + {} MB; {} events, {} transfers, {} classes\n",
+                  before.empty() ? "" : "\n", Figure(1e-6 * memory.parameters.value()),
+                  Figure(1e-6 * memory.gradients.value()), Figure(1e-6 * memory.optimizer.value()),
+                  Figure(1e-6 * memory.activations.value()), Figure(1e-6 * memory.buffers.value()),
+                  result.simulator.events, result.simulator.transfers, result.simulator.classes);
+  return text;
+}
+
+std::string OpsOf(const Schedule& schedule) {
+  std::map<std::string, uint64_t> counts;
+  for (const uint32_t role : schedule.role_of_rank)
+    for (const Op& op : schedule.roles[role].ops) ++counts[KindOf(op.work)];
+  std::string text;
+  for (const auto& [kind, count] : counts) text += fmt::format(" {} {},", count, kind);
+  if (!text.empty()) text.back() = '\n';
+  return text;
+}
+
+std::string LinksOf(const Timeline& timeline) {
+  std::string text;
+  for (const LinkRecord& link : timeline.links) {
+    text += fmt::format("{} {} {} {} {}\n", link.name, link.kind, link.capacity.value(),
+                        link.bytes.value(), link.count);
+    for (const LinkLoad& load : link.loads)
+      text += fmt::format("{} {}\n", load.from.picoseconds(), load.bytes_per_second);
+  }
+  return text;
+}
+
+std::string Played(const Scenario& scenario) {
+  const Rehearsal played = Rehearse(scenario, {.record_link_loads = true, .threads = 1});
+  std::string text = "ops:" + OpsOf(played.schedule) + FiguresOf(played.result);
+  if (played.jobs) {
+    for (const JobResult& job : played.jobs->jobs)
+      text += "job " + job.result.scenario + "\n" + FiguresOf(job.result);
+  }
+  const std::string json =
+      played.jobs ? ToJson(*played.jobs).dump(1) : ToJson(played.result).dump(1);
+  const std::string words = played.jobs ? ToText(*played.jobs, true) : ToText(played.result, true);
+  text += fmt::format("timeline {}, schedule {}, result {}, text {}, links {}",
+                      played.result.timeline_hash.substr(0, 8),
+                      FingerprintOf(played.schedule).substr(0, 8), DigestOfText(WithoutCosts(json)),
+                      DigestOfText(WithoutCosts(words)), DigestOfText(LinksOf(played.timeline)));
+  constexpr size_t kMostSpans = 20'000;  // what is drawn of large steps takes longer than they do
+  if (played.timeline.spans.size() <= kMostSpans) {
+    TraceOptions traced;
+    traced.ranks = RanksToKeep(played.schedule, played.timeline, {});
+    PictureOptions picture;
+    picture.ranks = FirstRanksOfRoles(played.schedule);
+    // A window that cuts spans at both ends.
+    const Time step = played.timeline.step;
+    const Time from(step.picoseconds() / 5);
+    const Time to(step.picoseconds() / 3);
+    const std::string trace = PerfettoTrace(played.schedule, played.timeline, played.names, traced);
+    const std::string svg = TimelineSvg(played.schedule, played.timeline, played.names, picture);
+    const std::string gantt =
+        TimelineGantt(played.schedule, played.timeline, played.names,
+                      {.ranks = picture.ranks, .from = from, .to = to, .color = true});
+    text += fmt::format(", trace {}, svg {}, gantt {}", DigestOfBytes(trace), DigestOfText(svg),
+                        DigestOfText(gantt));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string StepEntry(const Scenario& scenario) {
+  try {
+    return Played(scenario);
+  } catch (const Error& error) {
+    return fmt::format("refused: {}\n", error.what());
+  }
+}
+
+}  // namespace rehearse
