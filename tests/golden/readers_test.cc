@@ -1,0 +1,195 @@
+// How readers refuse what is nearly right, beside golden records: of each fuzz target
+// (tests/fuzz/fuzz_target.h) the smallest seeds, with one value replaced, added or left out at a
+// time if it is JSON, and otherwise with seeded changes.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "sim/base/fnv.h"
+#include "tests/fuzz/corpus.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/mutator.h"
+#include "tests/golden/record.h"
+#include "tests/support/places.h"
+
+namespace rehearse {
+namespace readers_test {
+
+using Json = nlohmann::ordered_json;
+
+void ReplaceAll(const std::string& what, const std::string& with, std::string* text) {
+  for (size_t at = text->find(what); at != std::string::npos; at = text->find(what, at)) {
+    text->replace(at, what.size(), with);
+    at += with.size();
+  }
+}
+
+// What the reader says of several inputs that have something in common.
+class Outcomes {
+ public:
+  void Read(const FuzzTarget& target, std::string_view input) {
+    ++tried_;
+    std::string said = "read";
+    try {
+      target.read(input);
+      ++read_;
+    } catch (const Error& error) {
+      said = error.what();
+      ReplaceAll(FuzzFolder(), "", &said);
+      ReplaceAll(SourceDir() + "/", "", &said);
+      // One of them, and not always the first: that is often about the type.
+      if (example_.empty() || tried_ % 5 == 0) example_ = said;
+    }
+    hash_.Add(said);
+    hash_.Add("\n");
+  }
+  std::string Line(const std::string& of) const {
+    constexpr size_t kMost = 80;
+    std::string example = example_.substr(0, kMost);
+    for (char& c : example)
+      if (static_cast<uint8_t>(c) < 0x20 || static_cast<uint8_t>(c) >= 0x7f) c = '?';
+    return fmt::format("{}: {} of {} read, {:08x}{}{}\n", of, read_, tried_,
+                       static_cast<uint32_t>(hash_.hash() ^ hash_.hash() >> 32),
+                       example.empty() ? "" : "; ", example);
+  }
+
+ private:
+  int tried_ = 0;
+  int read_ = 0;
+  std::string example_;
+  Fnv1a hash_;
+};
+
+void Collect(const Json& value, const Json::json_pointer& at,
+             std::vector<Json::json_pointer>* pointers) {
+  pointers->push_back(at);
+  if (value.is_object())
+    for (const auto& [key, part] : value.items()) Collect(part, at / key, pointers);
+  if (value.is_array())
+    for (size_t i = 0; i < value.size(); ++i) Collect(value[i], at / i, pointers);
+}
+
+// The document with one change at this place; nothing is changed after the last.
+std::vector<Json> ChangedAt(const Json& document, const Json::json_pointer& at) {
+  std::vector<Json> changed;
+  const auto with = [&](const Json& value) {
+    if (document.at(at) == value) return;
+    changed.push_back(document);
+    changed.back().at(at) = value;
+  };
+  const Json& value = document.at(at);
+  for (const char* other : {"null", "-1", "1.5", "1e30", "\"x\"", "[]", "{}", "true"})
+    with(Json::parse(other));
+  if (value.is_number()) {
+    for (const int other : {0, 1, 2, 3}) with(other);
+    with(value.get<double>() * 1000000);
+  }
+  if (value.is_string()) {
+    with(value.get<std::string>() + "x");
+    with("");
+    for (const char* other : {"0s", "1us", "-1us", "2GBps", "0.5x", "+1us"}) with(other);
+  }
+  if (value.is_array() && !value.empty()) {
+    Json other = value;
+    other.push_back(other.back());
+    with(other);
+    other.erase(other.size() - 1);
+    other.erase(other.size() - 1);
+    with(other);
+    other = value;
+    std::reverse(other.begin(), other.end());
+    with(other);
+  }
+  if (value.is_object()) {
+    for (const auto& [key, part] : value.items()) {
+      Json other = value;
+      other.erase(key);
+      with(other);
+    }
+    Json other = value;
+    other["unknown"] = 1;
+    with(other);
+  }
+  return changed;
+}
+
+// Where in a document a line of the record is about: "/strategy", or "/roles/0".
+std::string AreaOf(const Json::json_pointer& at) {
+  std::string area;
+  std::string text = at.to_string();
+  for (int depth = 0; depth < 2 && !text.empty(); ++depth) {
+    const size_t end = std::min(text.find('/', 1), text.size());
+    area += text.substr(0, end);
+    text.erase(0, end);
+  }
+  return area.empty() ? "/" : area;
+}
+
+class GoldenReadersTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenReadersTest, RefuseAsRecorded) {
+  constexpr size_t kSeeds = 3;
+  constexpr size_t kMostPlaces = 60;  // of a seed;
+  constexpr size_t kLarge = 8000;     // of one with more bytes:
+  constexpr size_t kFewPlaces = 15;
+  constexpr int kChanges = 4;  // lines of a record, each of so many inputs:
+  constexpr int kInputs = 25;
+  const FuzzTarget& target = *FindFuzzTarget(GetParam());
+  std::vector<std::string> seeds = target.seeds();
+  std::sort(seeds.begin(), seeds.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  if (seeds.size() > kSeeds) seeds.resize(kSeeds);
+  GoldenRecord record("readers-" + target.name);
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    const std::string key = fmt::format("seed {}", i);
+    std::string lines;
+    Outcomes itself;
+    itself.Read(target, seeds[i]);
+    lines += itself.Line("as it is");
+    const Json document = target.language == FuzzLanguage::kJson
+                              ? Json::parse(seeds[i], nullptr, false, true)
+                              : Json(Json::value_t::discarded);
+    if (!document.is_discarded()) {
+      std::vector<Json::json_pointer> places;
+      Collect(document, Json::json_pointer(), &places);
+      const size_t most = seeds[i].size() > kLarge ? kFewPlaces : kMostPlaces;
+      const size_t share = 1 + (places.size() - 1) / most;
+      std::vector<std::pair<std::string, Outcomes>> areas;
+      for (size_t place = 0; place < places.size(); place += share) {
+        const std::string area = AreaOf(places[place]);
+        if (areas.empty() || areas.back().first != area) areas.emplace_back(area, Outcomes());
+        for (const Json& changed : ChangedAt(document, places[place]))
+          areas.back().second.Read(target, changed.dump(1));
+      }
+      for (const auto& [area, outcomes] : areas) lines += outcomes.Line(area);
+    } else {
+      const std::vector<std::string> words = target.words();
+      Mutator mutator(1, seeds, words);
+      for (int change = 0; change < kChanges; ++change) {
+        Outcomes outcomes;
+        for (int input = 0; input < kInputs; ++input)
+          outcomes.Read(target, mutator.Mutate(seeds[i], target.language));
+        lines += outcomes.Line(fmt::format("changes {}", change));
+      }
+    }
+    record.Add(key, lines);
+  }
+  record.End();
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const FuzzTarget& target : FuzzTargets()) names.push_back(target.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, GoldenReadersTest, ::testing::ValuesIn(Names()),
+                         [](const auto& info_of_target) { return info_of_target.param; });
+
+}  // namespace readers_test
+}  // namespace rehearse
