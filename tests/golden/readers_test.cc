@@ -2,7 +2,7 @@
 // (tests/fuzz/fuzz_target.h) the smallest seeds, with one value replaced, added or left out at a
 // time if it is JSON, and otherwise with seeded changes.
 #include <algorithm>
-#include <map>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,9 @@
 
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
+#include "sim/base/sqlite_connection.h"
+#include "sim/interchange/chakra_read.h"
+#include "sim/interchange/kineto_read.h"
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutator.h"
@@ -19,6 +22,7 @@
 namespace rehearse {
 namespace readers_test {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 void ReplaceAll(const std::string& what, const std::string& with, std::string* text) {
@@ -28,23 +32,46 @@ void ReplaceAll(const std::string& what, const std::string& with, std::string* t
   }
 }
 
+// What came of the files that a reader of traces was given, as commands would write it.
+std::string ImportedBy(const std::string& target) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(FuzzFolder()))
+    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  std::string text;
+  const auto add = [&](const auto& imported) {
+    text += imported.text;
+    for (const std::string& remark : imported.remarks) text += remark + "\n";
+  };
+  if (target == "chakra") add(ImportChakra(files));
+  for (const KinetoResult result : {KinetoResult::kTimeline, KinetoResult::kSchedule}) {
+    if (target == "kineto") add(ImportKineto(files, result));
+    if (target == "nsys" && HasSqlite()) add(ImportNsys(files, result));
+  }
+  return text;
+}
+
 // What the reader says of several inputs that have something in common.
 class Outcomes {
  public:
   void Read(const FuzzTarget& target, std::string_view input) {
     ++tried_;
-    std::string said = "read";
+    for (const auto& entry : fs::directory_iterator(FuzzFolder())) fs::remove_all(entry);
+    std::string said;
+    bool is_refused = false;
     try {
       target.read(input);
+      said = ImportedBy(target.name);
       ++read_;
     } catch (const Error& error) {
       said = error.what();
-      ReplaceAll(FuzzFolder(), "", &said);
-      ReplaceAll(SourceDir() + "/", "", &said);
-      // One of them, and not always the first: that is often about the type.
-      if (example_.empty() || tried_ % 5 == 0) example_ = said;
+      is_refused = true;
     }
-    hash_.Add(said);
+    ReplaceAll(FuzzFolder(), "", &said);
+    ReplaceAll(SourceDir() + "/", "", &said);
+    // One of them, and not always the first: that is often about the type.
+    if (is_refused && (example_.empty() || tried_ % 5 == 0)) example_ = said;
+    hash_.Add(RoundedNumbers(said));
     hash_.Add("\n");
   }
   std::string Line(const std::string& of) const {

@@ -23,7 +23,7 @@ std::string Figure(double value) { return fmt::format("{:.6g}", value); }
 std::string Milliseconds(Seconds time) { return Figure(1e3 * time.value()); }
 
 // Short, since there are hundreds: the rest is in the digests.
-std::string FiguresOf(const Result& result) {
+std::string FiguresOf(const Result& result, bool brief) {
   const Breakdown& parts = result.breakdown;
   std::string text = fmt::format("{} ms: compute {}, exposed {}, idle {}; HFU {:.4g}, {} {}/s\n",
                                  Milliseconds(result.step), Milliseconds(parts.compute),
@@ -37,13 +37,16 @@ std::string FiguresOf(const Result& result) {
                         Figure(axis.bytes.value()), Milliseconds(axis.exposed));
     before = "; ";
   }
+  if (!before.empty()) text += "\n";
   const MemoryUse& memory = result.memory;
-  text +=
-      fmt::format("{}memory {} + {} + {} + {} + {} MB; {} events, {} transfers, {} classes\n",
-                  before.empty() ? "" : "\n", Figure(1e-6 * memory.parameters.value()),
-                  Figure(1e-6 * memory.gradients.value()), Figure(1e-6 * memory.optimizer.value()),
-                  Figure(1e-6 * memory.activations.value()), Figure(1e-6 * memory.buffers.value()),
-                  result.simulator.events, result.simulator.transfers, result.simulator.classes);
+  if (!brief) {
+    text += fmt::format(
+        "memory {} + {} + {} + {} + {} MB; ", Figure(1e-6 * memory.parameters.value()),
+        Figure(1e-6 * memory.gradients.value()), Figure(1e-6 * memory.optimizer.value()),
+        Figure(1e-6 * memory.activations.value()), Figure(1e-6 * memory.buffers.value()));
+  }
+  text += fmt::format("{} events, {} transfers, {} classes\n", result.simulator.events,
+                      result.simulator.transfers, result.simulator.classes);
   return text;
 }
 
@@ -68,12 +71,13 @@ std::string LinksOf(const Timeline& timeline) {
   return text;
 }
 
-std::string Played(const Scenario& scenario) {
-  const Rehearsal played = Rehearse(scenario, {.record_link_loads = true, .threads = 1});
-  std::string text = "ops:" + OpsOf(played.schedule) + FiguresOf(played.result);
+std::string Played(const Scenario& scenario, const StepEntryOptions& options) {
+  const Rehearsal played = Rehearse(scenario, {.record_link_loads = options.loads, .threads = 1});
+  std::string text = options.brief ? "" : "ops:" + OpsOf(played.schedule);
+  text += FiguresOf(played.result, options.brief);
   if (played.jobs) {
     for (const JobResult& job : played.jobs->jobs)
-      text += "job " + job.result.scenario + "\n" + FiguresOf(job.result);
+      text += "job " + job.result.scenario + "\n" + FiguresOf(job.result, options.brief);
   }
   const std::string json =
       played.jobs ? ToJson(*played.jobs).dump(1) : ToJson(played.result).dump(1);
@@ -105,9 +109,9 @@ std::string Played(const Scenario& scenario) {
 
 }  // namespace
 
-std::string StepEntry(const Scenario& scenario) {
+std::string StepEntry(const Scenario& scenario, const StepEntryOptions& options) {
   try {
-    return Played(scenario);
+    return Played(scenario, options);
   } catch (const Error& error) {
     return fmt::format("refused: {}\n", error.what());
   }

@@ -8,7 +8,14 @@
 
 namespace rehearse {
 
+struct StepEntryOptions {
+  bool brief = false;  // without ops and memory, which other entries have
+  // With loads of links; then all micro-batches are played, even if the first ones say how the
+  // others go (scenarios/playing/few_copies.h).
+  bool loads = true;
+};
+
 // A few lines; one with the message if the scenario cannot be played.
-std::string StepEntry(const Scenario& scenario);
+std::string StepEntry(const Scenario& scenario, const StepEntryOptions& options = {});
 
 }  // namespace rehearse
