@@ -211,7 +211,8 @@ TEST_P(GoldenReadersTest, RefuseAsRecorded) {
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;
-  for (const FuzzTarget& target : FuzzTargets()) names.push_back(target.name);
+  for (const FuzzTarget& target : FuzzTargets())
+    if (target.name != "results_file") names.push_back(target.name);  // says the commit
   return names;
 }
 

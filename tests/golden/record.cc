@@ -88,15 +88,11 @@ size_t EndOfNumber(std::string_view text, size_t at, bool* is_exact, size_t* dig
   return end < text.size() && IsWordCharacter(text[end]) ? at : end;
 }
 
-// Puts 0 in the place of the number after each of these words.
+// Puts 0 in the place of the number after each of these words; of hexadecimal ones too.
 void ReplaceNumbersAfter(std::string_view word, std::string* text) {
   for (size_t at = text->find(word); at != std::string::npos; at = text->find(word, at)) {
     at += word.size();
-    size_t end = at;
-    while (end < text->size() &&
-           (IsDigit((*text)[end]) || (*text)[end] == '.' || (*text)[end] == 'e' ||
-            (*text)[end] == '-' || (*text)[end] == '+'))
-      ++end;
+    const size_t end = std::min(text->find_first_not_of("0123456789abcdef.+-", at), text->size());
     if (end > at) text->replace(at, end - at, "0");
   }
 }
@@ -213,8 +209,8 @@ std::string DigestOfText(std::string_view text) { return DigestOfBytes(RoundedNu
 
 std::string WithoutCosts(std::string_view text) {
   std::string kept = WithoutColumns(text);
-  for (const std::string_view word :
-       {"wall_seconds\": ", "wall_seconds\":", "peak_rss_bytes\": ", "peak_rss_bytes\":"})
+  for (const std::string_view word : {"wall_seconds\": ", "wall_seconds\":", "peak_rss_bytes\": ",
+                                      "peak_rss_bytes\":", "scenario_hash\": \""})
     ReplaceNumbersAfter(word, &kept);
   constexpr std::string_view kCost = "Simulated in ";
   for (size_t at = kept.find(kCost); at != std::string::npos; at = kept.find(kCost, at + 1)) {

@@ -44,7 +44,8 @@ std::string DigestOfText(std::string_view text);
 // Of bytes as they are.
 std::string DigestOfBytes(std::string_view bytes);
 
-// The text without what differs from run to run: seconds that simulating took, memory that it used.
+// The text without what differs from run to run: seconds that simulating took, memory that it used;
+// and from commit to commit: what points are kept under.
 std::string WithoutCosts(std::string_view text);
 
 }  // namespace rehearse
