@@ -86,10 +86,11 @@ class Wire {
   int socket_;
 };
 
-sockaddr_un AddressOf(const char* path) {
+// Linux's names that are no files: nothing is left of a process that is killed.
+sockaddr_un AddressOf(const char* name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  std::strncpy(address.sun_path + 1, name, sizeof address.sun_path - 2);
   return address;
 }
 
@@ -175,13 +176,12 @@ void Serve(int socket) {
   }
 }
 
-// The path that this process listens on; made with the first id, gone with the process.
+// The name that this process listens on; made with the first id, gone with the process.
 const std::string& ListeningPath() {
   static const std::string path = [] {
-    std::string name = fmt::format("/tmp/rehearse-nccl-double-{}", getpid());
+    std::string name = fmt::format("rehearse-nccl-double-{}", getpid());
     const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = AddressOf(name.c_str());
-    unlink(name.c_str());
     if (bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
         listen(socket, SOMAXCONN) != 0) {
       return std::string();
@@ -192,7 +192,6 @@ const std::string& ListeningPath() {
         if (connection >= 0) std::thread(Serve, connection).detach();
       }
     }).detach();
-    std::atexit([] { unlink(fmt::format("/tmp/rehearse-nccl-double-{}", getpid()).c_str()); });
     return name;
   }();
   return path;

@@ -236,15 +236,17 @@ class Commands {
 class GoldenCommandsTest : public ::testing::TestWithParam<std::string> {};
 
 // Each file of tests/golden/commands is a list: a command on each line. Later ones may read what
-// earlier ones wrote into {tmp}, so that all of a list are run, or none.
+// earlier ones wrote into {tmp}.
 TEST_P(GoldenCommandsTest, SayAndWriteWhatIsRecorded) {
   const fs::path before = fs::current_path();
   fs::current_path(SourceDir());
   GoldenRecord record("commands-" + GetParam());
   Commands commands;
   std::ifstream list("tests/golden/commands/" + GetParam() + ".txt");
+  size_t number = 0;
   for (std::string line; std::getline(list, line);) {
     if (line.empty() || line.starts_with('#')) continue;
+    if (line.find("{tmp}") == std::string::npos && GoldenRecord::IsLeftOut(number++)) continue;
     record.Add(line, commands.Run(line));
   }
   record.End();

@@ -173,6 +173,7 @@ TEST_P(GoldenReadersTest, RefuseAsRecorded) {
   if (seeds.size() > kSeeds) seeds.resize(kSeeds);
   GoldenRecord record("readers-" + target.name);
   for (size_t i = 0; i < seeds.size(); ++i) {
+    if (GoldenRecord::IsLeftOut(i)) continue;
     const std::string key = fmt::format("seed {}", i);
     std::string lines;
     Outcomes itself;

@@ -8,6 +8,7 @@
 #include "scenarios/evaluating/engine.h"
 #include "scenarios/readers/scenario.h"
 #include "tests/scenarios/small_scenario.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rehearse {
 namespace reader_cache_test {
@@ -36,7 +37,8 @@ TEST(ReaderCacheTest, GridsOfOneModelHaveOneNetwork) {
 
 // Its file may have changed.
 TEST(ReaderCacheTest, AModelFromAFileIsReadEachTime) {
-  const std::string path = ::testing::TempDir() + "reader_cache_model.json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.json";
   std::ofstream(path) << R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 1024, "n_head": 16,
                              "vocab_size": 4096})";
   ReaderCache cache;

@@ -17,6 +17,7 @@
 #include "sim/base/version.h"
 #include "tests/sim/same_schedule.h"
 #include "tests/support/places.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rehearse {
 namespace schedule_json_test {
@@ -384,8 +385,8 @@ TEST(ScheduleJsonTest, TheExampleOfTheReadmeIsShipped) {
 
 TEST(ScheduleJsonTest, GzippedFilesAreRead) {
   const Schedule schedule = Everything();
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / "rehearse-schedule-test.json.gz";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "step.schedule.json.gz";
   const std::string bytes = Gzip(WriteSchedule(schedule));
   std::ofstream(path, std::ios::binary) << bytes;
   ExpectSame(schedule, ReadSchedule(JsonDocument::FromFile(path.string()).Root()));
@@ -393,7 +394,6 @@ TEST(ScheduleJsonTest, GzippedFilesAreRead) {
   std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   EXPECT_THAT([&] { JsonDocument::FromFile(path.string()); },
               ThrowsMessage<Error>(AllOf(HasSubstr(path.string()), HasSubstr("truncated"))));
-  std::filesystem::remove(path);
 }
 
 // ---- mistakes
