@@ -129,12 +129,24 @@ std::string DataOfPage(const std::string& page) {
   return data;
 }
 
+// In a folder of its own, from where the sources are seen under the same names, so that no text says
+// where either is.
 class Commands {
  public:
+  Commands() : before_(fs::current_path()) {
+    fs::current_path(folder_.path());
+    for (const char* name : {"LICENSE", "scenarios", "tests"})
+      fs::create_symlink(fs::path(SourceDir()) / name, name);
+    fs::create_directory(kOutput);
+  }
+  ~Commands() { fs::current_path(before_); }
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
   // The lines of the record.
   std::string Run(const std::string& line) {
     std::vector<std::string> words = WordsOf(line);
-    for (std::string& word : words) ReplaceAll("{tmp}", folder_.path().string(), &word);
+    for (std::string& word : words) ReplaceAll("{tmp}", kOutput, &word);
     const std::string name = words.front();
     words.erase(words.begin());
     std::string file;  // "> FILE" keeps what is printed
@@ -173,7 +185,7 @@ class Commands {
   static const std::vector<Command>& Commands_() { return rehearse::Commands(); }
 
   std::string Shown(std::string text) const {
-    ReplaceAll(folder_.path().string(), "{tmp}", &text);
+    ReplaceAll(folder_.path().string() + "/", "", &text);
     ReplaceAll(SourceDir() + "/", "", &text);
     return WithoutCosts(text);
   }
@@ -184,7 +196,7 @@ class Commands {
   // The first lines that say something.
   static std::string Beginning(const std::string& text) {
     constexpr int kMostLines = 2;
-    constexpr size_t kMostBytes = 90;
+    constexpr size_t kMostBytes = 64;
     std::string lines;
     size_t at = 0;
     for (int shown = 0; shown < kMostLines && at < text.size();) {
@@ -206,7 +218,7 @@ class Commands {
   std::string Written() {
     std::string text;
     std::vector<fs::path> files;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+    for (const auto& entry : fs::recursive_directory_iterator(kOutput))
       if (entry.is_regular_file()) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {
@@ -223,12 +235,15 @@ class Commands {
       std::string& known = known_[file.string()];
       if (known == digest) continue;
       known = digest;
-      text += fmt::format("wrote {} {}\n", fs::relative(file, folder_.path()).string(), digest);
+      text += fmt::format("wrote {} {}\n", file.string(), digest);
     }
     return text;
   }
 
+  static constexpr const char* kOutput = "out";
+
   TemporaryFolder folder_{"golden"};
+  fs::path before_;
   std::map<std::string, std::string> known_;  // by path, what was written
   std::map<std::string, fs::file_time_type> read_;
 };
@@ -238,11 +253,9 @@ class GoldenCommandsTest : public ::testing::TestWithParam<std::string> {};
 // Each file of tests/golden/commands is a list: a command on each line. Later ones may read what
 // earlier ones wrote into {tmp}.
 TEST_P(GoldenCommandsTest, SayAndWriteWhatIsRecorded) {
-  const fs::path before = fs::current_path();
-  fs::current_path(SourceDir());
   GoldenRecord record("commands-" + GetParam());
   Commands commands;
-  std::ifstream list("tests/golden/commands/" + GetParam() + ".txt");
+  std::ifstream list(SourceDir() + "/tests/golden/commands/" + GetParam() + ".txt");
   size_t number = 0;
   for (std::string line; std::getline(list, line);) {
     if (line.empty() || line.starts_with('#')) continue;
@@ -250,7 +263,6 @@ TEST_P(GoldenCommandsTest, SayAndWriteWhatIsRecorded) {
     record.Add(line, commands.Run(line));
   }
   record.End();
-  fs::current_path(before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lists, GoldenCommandsTest, ::testing::ValuesIn(Lists()),
