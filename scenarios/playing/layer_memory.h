@@ -1,6 +1,6 @@
-// Where the equal layers of networks begin, for those who play many steps of few networks: points of
-// a search share theirs (scenarios/readers/reader_cache.h), and comparing all layers takes as long
-// as a tenth of planning a few.
+// Where the equal layers of networks begin, for those who play many steps of few networks. Points
+// of a search share theirs (scenarios/readers/reader_cache.h), and comparing all its layers takes
+// as long as a tenth of planning a few.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,7 @@
 #include "scenarios/playing/layer_memory.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +18,9 @@ std::shared_ptr<const Network> NetworkOf(const Scenario& scenario) {
 }
 
 // A step of equal layers.
-Scenario WithLayers(int layers) { return ReadSmall({"model.layers=" + std::to_string(layers)}); }
+Scenario WithLayers(int layers) {
+  return ReadSmall({"model.layers=" + std::to_string(layers), "strategy.cached_layers=0"});
+}
 
 TEST(LayerMemoryTest, ANetworkIsComparedOnce) {
   LayerMemory memory;
