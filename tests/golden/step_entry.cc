@@ -92,11 +92,14 @@ std::string Played(const Scenario& scenario, const StepEntryOptions& options) {
     traced.ranks = RanksToKeep(played.schedule, played.timeline, {});
     PictureOptions picture;
     picture.ranks = FirstRanksOfRoles(played.schedule);
+    std::string trace = PerfettoTrace(played.schedule, played.timeline, played.names, traced);
+    // And one that leaves out micro-batches, ranks and links.
+    traced = {.ranks = {0}, .most_ops = 50, .most_links = 3};
+    trace += PerfettoTrace(played.schedule, played.timeline, played.names, traced);
     // A window that cuts spans at both ends.
     const Time step = played.timeline.step;
     const Time from(step.picoseconds() / 5);
     const Time to(step.picoseconds() / 3);
-    const std::string trace = PerfettoTrace(played.schedule, played.timeline, played.names, traced);
     const std::string svg = TimelineSvg(played.schedule, played.timeline, played.names, picture);
     const std::string gantt =
         TimelineGantt(played.schedule, played.timeline, played.names,

@@ -9,7 +9,7 @@
 namespace rehearse {
 
 struct StepEntryOptions {
-  bool brief = false;  // without ops and memory, which other entries have
+  bool brief = false;  // without ops and memory, which are in the digests too
   // With loads of links; then all micro-batches are played, even if the first ones say how the
   // others go (scenarios/playing/few_copies.h).
   bool loads = true;
