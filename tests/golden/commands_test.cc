@@ -129,8 +129,8 @@ std::string DataOfPage(const std::string& page) {
   return data;
 }
 
-// In a folder of its own, from where the sources are seen under the same names, so that no text says
-// where either is.
+// In a folder of its own, from where the sources are seen under the same names, so that no text
+// says where either is.
 class Commands {
  public:
   Commands() : before_(fs::current_path()) {
