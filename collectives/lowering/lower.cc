@@ -320,7 +320,7 @@ class Lowering {
     const uint32_t role = schedule_.role_of_rank[rank];
     const uint32_t spec = cluster_.SpecOf(rank);
     return {rank, schedule_.roles[role], spec, cluster_.DeviceOf(rank),
-            &kernels_[spec * op_count_ + first_op_[role]]};
+            kernels_.data() + spec * op_count_ + first_op_[role]};
   }
 
   const KernelRuns& RunsOf(uint32_t role) {

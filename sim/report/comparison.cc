@@ -300,7 +300,8 @@ Ways ReadWays(const JsonReader& result) {
   Ways ways;
   if (!result.Has("collectives")) return ways;
   for (const JsonReader& chosen : result.At("collectives").Elements()) {
-    std::string way = chosen.At("algorithm").String() + ", " + chosen.At("protocol").String();
+    std::string way = chosen.At("algorithm").String();
+    way += ", " + chosen.At("protocol").String();
     const int64_t channels = chosen.At("channels").Integer(0, kMostChannels);
     if (channels > 0) way += fmt::format(", {} channel{}", channels, channels == 1 ? "" : "s");
     ways[{chosen.At("axis").String(), chosen.At("kind").String(),

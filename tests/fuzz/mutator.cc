@@ -112,9 +112,11 @@ void Mutator::MutateBytes(std::string* text) {
     case 1:
       if (!text->empty()) (*text)[Below(text->size())] = static_cast<char>(Next());
       break;
-    case 2:
-      text->insert(at, 1 + Below(4), static_cast<char>(Next()));
+    case 2: {
+      const auto byte = static_cast<char>(Next());  // the order of a call's arguments is not known
+      text->insert(at, 1 + Below(4), byte);
       break;
+    }
     case 3:
       text->erase(at, length);
       break;
@@ -179,10 +181,12 @@ bool Mutator::MutateJson(std::string* text) {
       target = word();
       break;
     case 1:
-      target = target.is_number_unsigned() && OneIn(2)
-                   ? Json(target.get<uint64_t>() +
-                          (OneIn(2) ? 1 : -1) * static_cast<int64_t>(1 + Below(3)))
-                   : number();
+      if (target.is_number_unsigned() && OneIn(2)) {
+        const int64_t sign = OneIn(2) ? 1 : -1;
+        target = Json(target.get<uint64_t>() + sign * static_cast<int64_t>(1 + Below(3)));
+      } else {
+        target = number();
+      }
       break;
     case 2:
       target = Json(*all[Below(all.size())]);

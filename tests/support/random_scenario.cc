@@ -188,15 +188,18 @@ Drawn AnyStrategy(Random& random, uint32_t ranks, bool in_stages, bool has_exper
               ranks};
     case 5:
       return {gathered("zero-2", two[0], two[1]), ranks};
-    case 6:
+    case 6: {
+      // Arguments of a call are drawn in any order, so one of them is drawn before.
+      const Json switches = Switches(random, {"overlap_all_reduce"});
       return {with({{"kind", "atp"},
                     {"d1", three[0]},
                     {"d2", three[1]},
                     {"data", three[2]},
                     {"first", random.Chance(50) ? "column" : "row"},
                     {"chunks", 1u << random.Below(2)}},
-                   Switches(random, {"overlap_all_reduce"})),
+                   switches),
               2 * ranks};
+    }
     case 7:
       return {
           with({{"kind", "sbp"}, {"nodes", ranks}, {"gpus", 1}, {"products", {{"default", three}}}},

@@ -47,8 +47,9 @@ CalibrationOrigin ReadOrigin(const JsonReader& about) {
   CalibrationOrigin origin;
   if (about.Has("machine")) {
     const JsonReader machine = about.At("machine");
-    origin.machine = MachineName(machine.At("processor").String(),
-                                 static_cast<uint32_t>(machine.At("cores").Integer(1, 1 << 20)));
+    const std::string processor = machine.At("processor").String();  // the first to be missed
+    origin.machine =
+        MachineName(processor, static_cast<uint32_t>(machine.At("cores").Integer(1, 1 << 20)));
   }
   if (about.Has("date")) origin.date = about.At("date").String();
   if (about.Has("representative")) origin.is_representative = about.At("representative").Bool();
