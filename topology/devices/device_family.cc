@@ -65,8 +65,8 @@ DeviceSpec WithMemory(DeviceSpec device, const MemoryFigures& figures) {
 DeviceSpec WithStrided(DeviceSpec device, Generation generation, uint32_t multiprocessors) {
   struct Measured {
     Seconds element;
-    double multiprocessors;
-    const char* source;
+    double multiprocessors = 1;
+    const char* source = "";
   };
   static constexpr Measured kMeasured[] = {
       {Seconds(5.3e-12), 108,
