@@ -14,9 +14,9 @@
 // memory_bandwidth, and optionally description, compute_capability (NVIDIA's times ten: 90),
 // matrix_peak_32, vector_peak_32, vector_peak_64 (without these, work of that type is refused),
 // memory_efficiency, gemm_efficiency, gemm_scale, attention_forward_efficiency,
-// attention_backward_efficiency (1 unless given), cache, cache_bandwidth, launch_overhead (0 unless
-// given), gemm_points (a list of {mode, m, n, k, efficiency}), gemm_model (library,
-// multiprocessors, few_waves, many_waves, launch, cache: topology/devices/gemm_model.h),
+// attention_backward_efficiency (1 unless given), cache, cache_bandwidth, strided_element and
+// launch_overhead (0 unless given), gemm_points (a list of {mode, m, n, k, efficiency}), gemm_model
+// (library, multiprocessors, few_waves, many_waves, launch, cache: topology/devices/gemm_model.h),
 // attention_model (multiprocessors, launch, kernels: topology/devices/attention_model.h) and
 // sources (figure -> where it comes from).
 //
