@@ -1,0 +1,185 @@
+// Random schedules (tests/support/random_schedule.h), beside their golden records: what they come
+// to, why, and as the files of other tools, which are read again.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "collectives/lowering/goal.h"
+#include "scenarios/explaining/explanation.h"
+#include "scenarios/playing/prepare.h"
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/base/error.h"
+#include "sim/base/input_file.h"
+#include "sim/base/json_document.h"
+#include "sim/interchange/chakra_read.h"
+#include "sim/interchange/chakra_write.h"
+#include "sim/interchange/kineto_read.h"
+#include "sim/interchange/kineto_write.h"
+#include "sim/report/timeline_record.h"
+#include "tests/golden/record.h"
+#include "tests/golden/step_entry.h"
+#include "tests/support/random_schedule.h"
+#include "tests/support/temporary_folder.h"
+#include "topology/cluster/cluster.h"
+#include "topology/devices/device.h"
+
+namespace rehearse {
+namespace schedules_test {
+
+namespace fs = std::filesystem;
+
+Seconds TimeOfOp(const Scenario& scenario, uint32_t device, const Op& op) {
+  return ComputeTime(scenario.cluster->DeviceOf(device), std::get<Compute>(op.work),
+                     op.tag.phase == Phase::kBackward);
+}
+
+// What is written, and what is read from it again; a refusal is recorded as well.
+template <typename Make>
+std::string DigestOr(const std::string& name, const Make& make) {
+  try {
+    return fmt::format(", {} {}", name, DigestOfText(make()));
+  } catch (const Error& error) {
+    return fmt::format(", {} refused {}", name, DigestOfText(error.what()));
+  }
+}
+
+std::vector<std::string> FilesIn(const TemporaryFolder& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string WithoutFolder(std::string text, const TemporaryFolder& folder) {
+  const std::string name = folder.path().string();
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
+    text.erase(at, name.size());
+  return text;
+}
+
+std::string ContentsOf(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) text += ReadInputFile(file);
+  return text;
+}
+
+std::string Joined(std::string text, const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) text += remark + "\n";
+  return text;
+}
+
+std::string AsChakra(const Scenario& scenario, const Job& job) {
+  const TemporaryFolder folder("chakra");
+  ChakraDevices devices;
+  devices.kind_of_rank.assign(job.schedule.ranks(), 0);
+  devices.time = [&](uint32_t rank, const Op& op) {
+    return TimeOfOp(scenario, job.placement[rank], op);
+  };
+  WriteChakra(job.schedule, {}, devices, folder.path().string());
+  const std::vector<std::string> files = FilesIn(folder);
+  std::string text = ContentsOf(files);
+  try {
+    const ImportedChakra imported = ImportChakra(files);
+    text += Joined(imported.text, imported.remarks);
+  } catch (const Error& error) {
+    text += error.what();
+  }
+  return WithoutFolder(text, folder);
+}
+
+std::string AsKineto(const Rehearsal& played) {
+  const TemporaryFolder folder("kineto");
+  for (uint32_t rank = 0; rank < played.schedule.ranks(); ++rank) {
+    const std::string text = KinetoTraceOf(played.schedule, played.timeline, played.names, rank);
+    std::ofstream(folder / KinetoFileName(rank), std::ios::binary) << text;
+  }
+  const std::vector<std::string> files = FilesIn(folder);
+  std::string text = ContentsOf(files);
+  for (const KinetoResult result : {KinetoResult::kTimeline, KinetoResult::kSchedule}) {
+    try {
+      const ImportedKineto imported = ImportKineto(files, result);
+      text += Joined(imported.text, imported.remarks);
+    } catch (const Error& error) {
+      text += error.what();
+    }
+  }
+  return WithoutFolder(text, folder);
+}
+
+// Several things that take longer, each of some schedules.
+std::string MoreOf(uint64_t seed, const Scenario& scenario) {
+  constexpr uint64_t kMostOps = 400;
+  const Job job = Prepare(scenario).front();
+  uint64_t ops = 0;
+  for (const uint32_t role : job.schedule.role_of_rank) ops += job.schedule.roles[role].OpCount();
+  if (ops > kMostOps) return "";
+  if (seed % 4 == 0) {
+    return DigestOr("explained", [&] {
+      const Explanation explanation = Explain(scenario);
+      return WithoutCosts(ToJson(explanation).dump(1) + ToText(explanation, 20, false));
+    });
+  }
+  if (seed % 4 == 1) return DigestOr("chakra", [&] { return AsChakra(scenario, job); });
+  if (seed % 4 == 2) {
+    return DigestOr("goal", [&] {
+      Router router(*scenario.cluster, scenario.routing);
+      const auto time = [&](uint32_t rank, const Op& op) { return TimeOfOp(scenario, rank, op); };
+      return WriteGoal(job.schedule, router, scenario.lowering.channels, scenario.lowering.nccl,
+                       time)
+          .text;
+    });
+  }
+  const Rehearsal played = Rehearse(scenario, {.threads = 1});
+  return DigestOr(
+             "record",
+             [&] { return ToJsonText(MakeRecord("random", played.schedule, played.timeline)); }) +
+         DigestOr("kineto", [&] { return AsKineto(played); });
+}
+
+// The first of some that can be played; what refuses the others is recorded as well.
+std::string EntryOf(uint64_t seed) {
+  constexpr uint64_t kAttempts = 8;
+  constexpr size_t kMost = 100;
+  std::string text;
+  for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string played;
+    try {
+      Scenario scenario = ReadScenario(JsonDocument::FromText(
+          RandomScheduleScenario(kAttempts * seed + attempt), "random.json"));
+      scenario.allow_out_of_memory = true;
+      played = StepEntry(scenario, {.brief = true, .loads = seed % 8 < 4});
+      if (!played.starts_with("refused: ")) {
+        played.pop_back();
+        return text + played + MoreOf(seed, scenario) + "\n";
+      }
+    } catch (const Error& error) {
+      played = fmt::format("refused: {}\n", error.what());
+    }
+    text += played.size() < kMost ? played : played.substr(0, kMost) + "\n";
+  }
+  return text;
+}
+
+class GoldenSchedulesTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(GoldenSchedulesTest, ComeToWhatIsRecorded) {
+  constexpr uint64_t kSchedules = 40;
+  GoldenRecord record(fmt::format("schedules-{}", GetParam()));
+  for (uint64_t i = 0; i < kSchedules; ++i) {
+    if (GoldenRecord::IsLeftOut(i)) continue;
+    const uint64_t seed = kSchedules * static_cast<uint64_t>(GetParam()) + i;
+    record.Add(fmt::format("{}", seed), EntryOf(seed));
+  }
+  record.End();
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, GoldenSchedulesTest, ::testing::Range(0, 6));
+
+}  // namespace schedules_test
+}  // namespace rehearse
