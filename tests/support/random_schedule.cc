@@ -348,6 +348,9 @@ std::string RandomScheduleScenario(uint64_t seed) {
   scenario["jobs"] = {
       {{"placement", "block"},
        {"schedule", Json::parse(WriteSchedule(schedule, {.name = "random", .description = ""}))}}};
+  Json& job = scenario["jobs"][0];
+  if (random.Chance(25)) job["start"] = fmt::format("{}us", random.Between(1, 500));
+  if (random.Chance(25)) job["repeat"] = random.Between(2, 3);
   scenario["simulator"] = Json::object();
   for (uint32_t i = random.Below(3); i > 0; --i)
     scenario["simulator"].update(Json::parse(Any(random, kSettings)));

@@ -68,6 +68,22 @@ TEST(TimelineRecordTest, RanksThatAreLeftOutStandInTheFile) {
   EXPECT_EQ(ReadBack(json).left_out, std::vector<uint32_t>{1});
 }
 
+TEST(TimelineRecordTest, RunsOfRanksThatAreLeftOutAscend) {
+  nlohmann::ordered_json json = SampleJson();
+  const auto left_out = [&](const char* runs) {
+    json["left_out"] = nlohmann::ordered_json::parse(runs);
+    return json;
+  };
+  EXPECT_EQ(ReadBack(left_out("[]")).left_out, std::vector<uint32_t>());
+  EXPECT_EQ(ReadBack(left_out("[[0, 1]]")).left_out, std::vector<uint32_t>{0});
+  EXPECT_EQ(ReadBack(left_out("[[0, 2]]")).left_out, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(ReadBack(left_out("[[0, 1], [1, 1]]")).left_out, (std::vector<uint32_t>{0, 1}));
+  for (const char* runs : {"[[0, 3]]", "[[2, 1]]", "[[-1, 1]]", "[[0, 0]]", "[[1, 1], [1, 1]]",
+                           "[[1, 1], [0, 1]]", "[[0]]", "[[0, 1, 1]]"}) {
+    EXPECT_THAT(MessageOfReading(left_out(runs)), HasSubstr("/left_out")) << runs;
+  }
+}
+
 // The second op four times, for micro-batches 0 to 3: kept once, and told apart by position.
 TEST(TimelineRecordTest, OpsThatRepeatStandOnce) {
   TwoRankStep step;

@@ -186,6 +186,79 @@ TEST(RepeatsTest, MistakesAreNamed) {
   EXPECT_THAT(message(role), HasSubstr("repeat 0 refers to 3 pieces before it"));
 }
 
+// All small ones, in a role of three ops and three buffers.
+TEST(RepeatsTest, OpsAndBuffersOfARepeatLieInTheRole) {
+  constexpr uint32_t kMost = 3;
+  Role role;
+  role.streams = {{"a", StreamKind::kCompute}};
+  role.ops.resize(kMost);
+  role.buffers.resize(kMost);
+  const auto is_right = [&](const std::vector<Repeat>& repeats) {
+    role.repeats = repeats;
+    try {
+      CheckRepeats(role);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  Repeat repeat{.begin = 0, .end = 0, .times = 2};
+  for (repeat.begin = 0; repeat.begin <= kMost + 1; ++repeat.begin) {
+    for (repeat.end = 0; repeat.end <= kMost + 1; ++repeat.end) {
+      const bool has_ops = repeat.begin < repeat.end && repeat.end <= kMost;
+      for (repeat.first_buffer = 0; repeat.first_buffer <= kMost + 1; ++repeat.first_buffer) {
+        for (repeat.end_buffer = 0; repeat.end_buffer <= kMost + 1; ++repeat.end_buffer) {
+          const bool has_buffers =
+              repeat.first_buffer <= repeat.end_buffer && repeat.end_buffer <= kMost;
+          for (repeat.back = 0; repeat.back <= 3; ++repeat.back) {
+            const uint32_t pieces = repeat.back - 1;
+            const bool has_pieces = repeat.back > 0 && has_ops && has_buffers &&
+                                    pieces * repeat.size() <= repeat.begin &&
+                                    pieces * repeat.buffers() <= repeat.first_buffer;
+            EXPECT_EQ(is_right({repeat}), has_pieces)
+                << repeat.begin << " " << repeat.end << " " << repeat.first_buffer << " "
+                << repeat.end_buffer << " " << repeat.back;
+          }
+        }
+      }
+    }
+  }
+  // Of two, the second begins where the first ends, or later.
+  const Repeat first{.begin = 0, .end = 1, .times = 2, .first_buffer = 0, .end_buffer = 1};
+  for (const uint32_t begin : {0u, 1u, 2u}) {
+    for (const uint32_t buffer : {0u, 1u, 2u}) {
+      const Repeat second{.begin = begin,
+                          .end = begin + 1,
+                          .times = 2,
+                          .first_buffer = buffer,
+                          .end_buffer = buffer + 1};
+      EXPECT_EQ(is_right({first, second}), begin >= 1 && buffer >= 1) << begin << " " << buffer;
+    }
+  }
+}
+
+TEST(RepeatsTest, ExpandedKeepsWhatARoleHas) {
+  Role role = Chain(3);
+  role.name = "chain";
+  role.regions = {Region{{8, {}}, {4, {}}, {}, {}}};
+  role.buffers[2].region = 0;
+  role.buffers.push_back({"part", BufferKind::kActivation, Bytes(0)});
+  role.buffers.back().view = View{};
+  role.buffers.back().view->of = BufferId(5);
+  const Role expanded = Expanded(role);
+  EXPECT_EQ(expanded.name, "chain");
+  ASSERT_EQ(expanded.streams.size(), 2u);
+  EXPECT_EQ(expanded.streams[1].name, "b");
+  ASSERT_EQ(expanded.regions.size(), 1u);
+  EXPECT_EQ(expanded.regions[0].rows.size, 8u);
+  EXPECT_EQ(expanded.buffers[2].region, 0u);
+  // The copies' buffers come before those of what follows.
+  EXPECT_EQ(expanded.buffers.back().view->of, BufferId(5 + 3 * 2));
+  // Micro-batches count on.
+  for (uint32_t copy = 0; copy <= 3; ++copy)
+    EXPECT_EQ(expanded.ops[2 + 2 * copy].tag.micro_batch, 1 + static_cast<int32_t>(copy));
+}
+
 // Two ranks that send to and receive from each other in a body; the other's body may be
 // written as two.
 Schedule Exchange(uint32_t times, bool other_is_split) {
