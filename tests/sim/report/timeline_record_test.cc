@@ -231,6 +231,54 @@ TEST_F(TimelineFileTest, SpansOutOfTheStreamAreThoseOfTheText) {
   }
 }
 
+TEST_F(TimelineFileTest, OnlyListsOfSpansOfStepsAreTakenOut) {
+  struct Case {
+    const char* text;
+    const char* rest;  // null: the text
+    std::vector<size_t> spans;
+  };
+  const Case cases[] = {
+      {R"({"steps":[{"spans":[[0,1,2,3,4]]}]})", R"({"steps":[{"spans":[]}]})", {1}},
+      {R"({"steps":[{"spans":[ [0,1 ,2,3,4] , [0,2,3,4,5]
+]},{"spans":[]},{"a":[[1]],"spans":[[0,1,2,3,4]],"b":{"spans":[1]}}],"spans":[[1]]})",
+       R"({"steps":[{"spans":[]},{"spans":[]},{"a":[[1]],"spans":[],"b":{"spans":[1]}}],"spans":[[1]]})",
+       {2, 0, 1}},
+      {R"({"a":[{"spans":[[0,1,2,3,4]]}]})", nullptr, {}},
+      {R"({"steps":{"a":{"spans":[[0,1,2,3,4]]}}})", nullptr, {}},
+      {R"({"steps":[[{"spans":[[0,1,2,3,4]]}]]})", nullptr, {}},
+      {R"({"steps":[{"a":{"spans":[[0,1,2,3,4]]}}]})", nullptr, {0}},
+      {R"({"steps":[{"a":[[0,1,2,3,4]]}]})", nullptr, {0}},
+      {R"({"steps":[{"spans":{"a":[[0,1,2,3,4]]}}]})", nullptr, {0}},
+      {R"({"steps":[{"spans-of-a-step":[[0,1,2,3,4]]}]})", nullptr, {0}},
+      {R"({"steps":[{"sp\"ans":[[0,1,2,3,4]]}]})", nullptr, {0}},
+      {R"({"spans":[[0,1,2,3,4]]})", nullptr, {}},
+      {R"({"a":{"steps":[{"spans":[[0,1,2,3,4]]}]}})", nullptr, {}},
+      {R"([{"steps":[{"spans":[[0,1,2,3,4]]}]}])", nullptr, {}},
+      {R"({"steps":[],"a":[{"spans":[[0,1,2,3,4]]}]})", nullptr, {}},
+      {R"({"steps":[{}],"a":[{"spans":[[0,1,2,3,4]]}]})", nullptr, {0}},
+      {R"({"steps":1,"a":[{"spans":[[0,1,2,3,4]]}]})", nullptr, {}},
+      {R"(/* {"steps":[{ */{"steps":[{"spans":/**/[[0,1,2,3,4]]}]})",
+       R"(/* {"steps":[{ */{"steps":[{"spans":/**/[]}]})",
+       {1}},
+  };
+  for (const Case& one : cases) {
+    std::ofstream(path_, std::ios::binary) << one.text;
+    const TimelineFile file = ReadTimelineFile(path_, 0);
+    EXPECT_EQ(file.text, one.rest == nullptr ? one.text : one.rest);
+    std::vector<size_t> spans;
+    for (const auto& of_step : file.spans.value()) spans.push_back(of_step.size());
+    EXPECT_EQ(spans, one.spans) << one.text;
+  }
+}
+
+TEST_F(TimelineFileTest, MistakesInLargeFilesNameTheLine) {
+  // The span on line 3 is wrong, whatever stands before it.
+  EXPECT_THAT(Mistake("{\"steps\": [\n{\"spans\": [[0, 1, 2, 3, 4],\n[0, 1, 2, 3, x]]}]}"),
+              HasSubstr(":3: /steps/0/spans/1: expected"));
+  EXPECT_THAT(Mistake("{\"steps\": [// one\n{},{\"spans\": [\n\n[0, 1, 2, 3]]}]}"),
+              HasSubstr(":4: /steps/1/spans/0: expected ','"));
+}
+
 TEST_F(TimelineFileTest, MistakesInLargeFilesNameTheSpan) {
   const auto with = [](const char* span) {
     nlohmann::ordered_json json = SampleJson();
