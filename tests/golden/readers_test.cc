@@ -196,11 +196,15 @@ TEST_P(GoldenReadersTest, RefuseAsRecorded) {
     Outcomes itself;
     itself.Read(target, seeds[i]);
     lines += itself.Line("as it is");
+    // Of several files, the first.
+    const std::string_view seed = seeds[i];
+    const size_t parting = std::min(seed.find("\n--8<--\n"), seed.size());
+    const std::string_view others = seed.substr(parting);
     const Json document = target.language == FuzzLanguage::kJson
-                              ? Json::parse(seeds[i], nullptr, false, true)
+                              ? Json::parse(seed.substr(0, parting), nullptr, false, true)
                               : Json(Json::value_t::discarded);
     if (!document.is_discarded()) {
-      Places places{.of_a_shape = seeds[i].size() > kLarge ? 1 : 2};
+      Places places{.of_a_shape = parting > kLarge ? 1 : 2};
       Collect(document, Json::json_pointer(), "", &places);
       std::vector<std::pair<std::string, Outcomes>> areas;
       for (const Json::json_pointer& place : places.pointers) {
@@ -209,12 +213,12 @@ TEST_P(GoldenReadersTest, RefuseAsRecorded) {
                                   [&](const auto& other) { return other.first == area; });
         if (found == areas.end()) found = areas.insert(found, {area, Outcomes()});
         for (const Json& changed : ChangedAt(document, place))
-          found->second.Read(target, changed.dump(1));
+          found->second.Read(target, changed.dump(1).append(others));
       }
       for (const auto& [area, outcomes] : areas) lines += outcomes.Line(area);
     }
     // JSON too is damaged as a text: a few times, as that is mostly no JSON any more.
-    const bool is_json = !document.is_discarded();
+    const bool is_json = !document.is_discarded() && others.empty();
     const std::vector<std::string> words = target.words();
     Mutator mutator(1, seeds, words);
     const bool differs = is_json && WithoutCosts(seeds[i]) != seeds[i];

@@ -74,6 +74,25 @@ std::string Joined(std::string text, const std::vector<std::string>& remarks) {
   return text;
 }
 
+// As others write them: what is under our own keys is skipped.
+void MakeForeign(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    std::string text = ReadInputFile(file);
+    for (size_t at = text.find("rehearse"); at != std::string::npos; at = text.find("rehearse", at))
+      text[at] = 'x';
+    std::ofstream(file, std::ios::binary) << text;
+  }
+}
+
+std::string ImportedChakraOf(const std::vector<std::string>& files) {
+  try {
+    const ImportedChakra imported = ImportChakra(files);
+    return Joined(imported.text, imported.remarks);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 std::string AsChakra(const Scenario& scenario, const Job& job) {
   const TemporaryFolder folder("chakra");
   ChakraDevices devices;
@@ -83,13 +102,9 @@ std::string AsChakra(const Scenario& scenario, const Job& job) {
   };
   WriteChakra(job.schedule, {}, devices, folder.path().string());
   const std::vector<std::string> files = FilesIn(folder);
-  std::string text = ContentsOf(files);
-  try {
-    const ImportedChakra imported = ImportChakra(files);
-    text += Joined(imported.text, imported.remarks);
-  } catch (const Error& error) {
-    text += error.what();
-  }
+  std::string text = ContentsOf(files) + ImportedChakraOf(files);
+  MakeForeign(files);
+  text += ImportedChakraOf(files);
   return WithoutFolder(text, folder);
 }
 
@@ -101,12 +116,15 @@ std::string AsKineto(const Rehearsal& played) {
   }
   const std::vector<std::string> files = FilesIn(folder);
   std::string text = ContentsOf(files);
-  for (const KinetoResult result : {KinetoResult::kTimeline, KinetoResult::kSchedule}) {
-    try {
-      const ImportedKineto imported = ImportKineto(files, result);
-      text += Joined(imported.text, imported.remarks);
-    } catch (const Error& error) {
-      text += error.what();
+  for (const bool is_foreign : {false, true}) {
+    if (is_foreign) MakeForeign(files);
+    for (const KinetoResult result : {KinetoResult::kTimeline, KinetoResult::kSchedule}) {
+      try {
+        const ImportedKineto imported = ImportKineto(files, result);
+        text += Joined(imported.text, imported.remarks);
+      } catch (const Error& error) {
+        text += error.what();
+      }
     }
   }
   return WithoutFolder(text, folder);
