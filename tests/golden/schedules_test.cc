@@ -20,6 +20,8 @@
 #include "sim/interchange/chakra_write.h"
 #include "sim/interchange/kineto_read.h"
 #include "sim/interchange/kineto_write.h"
+#include "sim/report/comparison.h"
+#include "sim/report/data_table.h"
 #include "sim/report/timeline_record.h"
 #include "tests/golden/record.h"
 #include "tests/golden/step_entry.h"
@@ -130,6 +132,26 @@ std::string AsKineto(const Rehearsal& played) {
   return WithoutFolder(text, folder);
 }
 
+// With the same step at another fidelity, as if that had been measured, and with a step of which
+// only some ops are the same.
+std::string Compared(uint64_t seed, Scenario scenario, const TimelineRecord& record) {
+  scenario.lowering.fidelity =
+      scenario.lowering.fidelity == Fidelity::kFluid ? Fidelity::kStep : Fidelity::kFluid;
+  const Rehearsal played = Rehearse(scenario, {.threads = 1});
+  TimelineRecord measured = MakeRecord("other", played.schedule, played.timeline);
+  measured.provenance = Provenance::kMeasured;
+  TimelineRecord other = record;
+  for (RecordedRole& role : other.roles)
+    for (size_t op = seed % 2; op < role.ops.size(); op += 3) role.ops[op].name += "'";
+  std::string text;
+  for (const TimelineRecord* b : {&measured, &other}) {
+    const Comparison comparison = Compare(record, *b);
+    text += ToText(comparison, false, 3) + ToText(comparison, true) + ToJson(comparison).dump(1) +
+            ToCsv(TableOf(comparison));
+  }
+  return text;
+}
+
 // Several things that take longer, each of some schedules.
 std::string MoreOf(uint64_t seed, const Scenario& scenario) {
   constexpr uint64_t kMostOps = 400;
@@ -154,10 +176,10 @@ std::string MoreOf(uint64_t seed, const Scenario& scenario) {
     });
   }
   const Rehearsal played = Rehearse(scenario, {.threads = 1});
-  return DigestOr(
-             "record",
-             [&] { return ToJsonText(MakeRecord("random", played.schedule, played.timeline)); }) +
-         DigestOr("kineto", [&] { return AsKineto(played); });
+  const TimelineRecord record = MakeRecord("random", played.schedule, played.timeline);
+  return DigestOr("record", [&] { return ToJsonText(record); }) +
+         DigestOr("kineto", [&] { return AsKineto(played); }) +
+         DigestOr("compared", [&] { return Compared(seed, scenario, record); });
 }
 
 // The first of some that can be played; what refuses the others is recorded as well.
