@@ -52,6 +52,7 @@ TEST(CsvFileTest, WhatIsNoTableIsNotShown) {
             "t.csv:3: found bytes that are not UTF-8, expected a text in UTF-8");
   EXPECT_EQ(MistakeIn("a,password: x\n"),
             "t.csv:1: column 2 has a name with ':', expected letters, digits, '.', '_' and '-'");
+  EXPECT_EQ(MistakeIn("a," + std::string(100, 'x')), "none");
   EXPECT_EQ(MistakeIn("a," + std::string(101, 'x')),
             "t.csv:1: column 2 has a name of 101 bytes, expected at most 100");
 }

@@ -35,6 +35,9 @@ TEST(ErrorTest, LeavesOutTheMiddleOfWhatIsLong) {
   EXPECT_THAT(message,
               AllOf(testing::StartsWith("found \"xxx"), testing::EndsWith("xxx\", expected y"),
                     HasSubstr("x ... (998120 bytes left out) ... x")));
+  // As much as may be is shown as it is.
+  EXPECT_EQ(Error(std::string(2000, 'x')).what(), std::string(2000, 'x'));
+  EXPECT_THAT(Error(std::string(2001, 'x')).what(), HasSubstr("x ... (101 bytes left out) ... x"));
   // Never in the middle of a character: 3,000 times two bytes after one or two others.
   for (const char* begin : {"a", "ab"}) {
     std::string text = begin;

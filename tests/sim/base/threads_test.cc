@@ -59,6 +59,18 @@ TEST(ThreadsTest, NoMoreWorkAtOnceThanAreAskedFor) {
   EXPECT_EQ(done, std::vector<int>(50, 1));
 }
 
+// Two pieces of work, each of which waits until the other has begun.
+TEST(ThreadsTest, WorkIsDoneAtOnce) {
+  std::atomic<int> begun = 0;
+  InParallel(2, 2, [&](size_t) {
+    ++begun;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (begun < 2 && std::chrono::steady_clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(begun, 2);
+  });
+}
+
 // A part of a whole says at its beginning that so much of the whole is done.
 TEST(PartObserverTest, APartBeginsWhereTheOneBeforeEnded) {
   struct Noting : ProgressObserver {

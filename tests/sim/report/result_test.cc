@@ -128,6 +128,28 @@ TEST(SummarizeTest, AnEmptyTimelineHasNoTime) {
   EXPECT_EQ(result.model_flops_utilization, 0);
 }
 
+// Three times one operation in bf16, then two in fp32, which are not repeated, after one before.
+TEST(MainDTypeTest, IsThatOfMostOperationsCopiesIncluded) {
+  const auto compute = [](DType dtype, double flops) {
+    Op op;
+    Compute work;
+    work.dtype = dtype;
+    work.flops = Flops(flops);
+    op.work = work;
+    return op;
+  };
+  Schedule schedule;
+  Role role;
+  role.ops = {compute(DType::kFp16, 2), compute(DType::kBf16, 1), compute(DType::kFp32, 2)};
+  role.repeats = {{.begin = 1, .end = 2, .times = 2}};
+  schedule.roles = {role};
+  EXPECT_EQ(MainDType(schedule), DType::kBf16);
+  schedule.roles[0].repeats[0].times = 0;
+  EXPECT_NE(MainDType(schedule), DType::kBf16);
+  for (Op& op : schedule.roles[0].ops) std::get<Compute>(op.work).flops = Flops(0);
+  EXPECT_FALSE(MainDType(schedule).has_value());
+}
+
 TEST(SummarizeTest, SpansThatOutlastTheStepAreOurFault) {
   TwoRankStep step;
   step.timeline.step = Time(25 * kMicrosecond);

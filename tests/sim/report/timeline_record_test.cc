@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -296,6 +297,22 @@ TEST_F(TimelineFileTest, MistakesInLargeFilesNameTheSpan) {
               AllOf(HasSubstr("/steps/0/spans/1"), HasSubstr("as whole numbers")));
   EXPECT_THAT(Mistake(with("[0, 1, 0]")), HasSubstr("expected ','"));
   EXPECT_THAT(Mistake(with("{}")), HasSubstr("expected '['"));
+}
+
+TEST_F(TimelineFileTest, NumbersInLargeFilesGoAsFarAsRanksAndTimesDo) {
+  const auto with = [](const char* span) {
+    return fmt::format(R"({{"steps": [{{"spans": [{}]}}]}})", span);
+  };
+  const auto first = [&](const char* span) {
+    std::ofstream(path_, std::ios::binary) << with(span);
+    return ReadTimelineFile(path_, 0).spans.value().at(0).at(0);
+  };
+  EXPECT_EQ(first("[4294967295, 0, 0, 0, 0]").rank, 4294967295u);
+  EXPECT_EQ(first("[0, 4294967295, 0, 0, 0]").op, 4294967295u);
+  EXPECT_EQ(first("[0, 0, 0, 0, 9223372036854775805]").end, Time(9223372036854775805));
+  EXPECT_THAT(Mistake(with("[4294967296, 0, 0, 0, 0]")), HasSubstr("beyond 4294967295"));
+  EXPECT_THAT(Mistake(with("[0, 0, 0, 0, 9223372036854775806]")),
+              HasSubstr("beyond 9223372036854775805"));
 }
 
 TEST_F(TimelineFileTest, ALargeFileThatEndsAnywhereIsRefused) {

@@ -340,7 +340,9 @@ TEST(ScheduleJsonTest, CommunicatorsAreGivenInThreeWays) {
     "communicators": [{"name": "all", "ranks": "all"}, {"name": "some", "ranks": "0-2,6"},
                       {"name": "halves", "groups": [[0, 1, 2, 3], "7,4-6"]},
                       {"name": "mesh", "mesh": {"members": [[2, 4]], "groups": [[4, 1]]}},
-                      {"name": "far", "ranks": "1-7:3"}]})");
+                      {"name": "far", "ranks": "1-7:3"},
+                      {"name": "one", "mesh": {"members": [[1, 1]], "groups": [[8, 1]]}},
+                      {"name": "last", "mesh": {"members": [[8, 1]], "groups": [[1, 8]]}}]})");
   const auto group = [&](size_t communicator, uint32_t which) {
     std::vector<uint32_t> ranks;
     const Communicator& of = schedule.communicators[communicator];
@@ -352,6 +354,8 @@ TEST(ScheduleJsonTest, CommunicatorsAreGivenInThreeWays) {
   EXPECT_EQ(group(2, 1), (std::vector<uint32_t>{7, 4, 5, 6}));
   EXPECT_EQ(group(3, 1), (std::vector<uint32_t>{1, 5}));
   EXPECT_EQ(group(4, 0), (std::vector<uint32_t>{1, 4, 7}));
+  EXPECT_EQ(group(5, 6), (std::vector<uint32_t>{6}));
+  EXPECT_EQ(group(6, 0).size(), 8u);
 }
 
 TEST(ScheduleJsonTest, EveryShippedScheduleIsValid) {

@@ -39,5 +39,14 @@ TEST(StreamWaitsTest, WhatACopyWaitsForInTheOneBeforeIsWaitedFor) {
   EXPECT_THAT(waits.awaited, ElementsAre(false, true, false, true));
 }
 
+// Before a body of two ops there is only one, which the first op of each copy is after.
+TEST(StreamWaitsTest, ThereMayBeLessBeforeABodyThanItIsLong) {
+  Role role = RoleOf({OpOn(1, {}), OpOn(0, {0}), OpOn(1, {})});
+  role.repeats = {{.begin = 1, .end = 3, .times = 2}};
+  const StreamWaits waits = StreamWaitsOf(role);
+  EXPECT_THAT(waits.waits, ElementsAre(false, true, false));
+  EXPECT_THAT(waits.awaited, ElementsAre(true, false, true));
+}
+
 }  // namespace stream_waits_test
 }  // namespace rehearse
