@@ -190,18 +190,20 @@ TEST(GoldenNsysTest, ExportsThatAreNearlyRightComeToWhatIsRecorded) {
     if (GoldenRecord::IsLeftOut(number++)) continue;
     Fnv1a hash;
     int refused = 0;
+    int tried = 0;
     for (const std::string& change : changes) {
       std::ofstream(files[0], std::ios::binary) << whole;
       SqliteConnection(files[0], files[0], SqliteConnection::Access::kChange)
           .Do("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;" + change);
-      for (const KinetoResult result : {KinetoResult::kTimeline, KinetoResult::kSchedule}) {
-        std::string text = Imported(files, result);
-        refused += text.starts_with("{") ? 0 : 1;
-        const std::string name = folder.path().string();
-        for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
-          text.erase(at, name.size());
-        hash.Add(RoundedNumbers(text));
-      }
+      // As schedules mostly, which takes all that a timeline does and more.
+      const bool is_timeline = tried++ % 4 == 0;
+      std::string text =
+          Imported(files, is_timeline ? KinetoResult::kTimeline : KinetoResult::kSchedule);
+      refused += text.starts_with("{") ? 0 : 1;
+      const std::string name = folder.path().string();
+      for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
+        text.erase(at, name.size());
+      hash.Add(RoundedNumbers(text));
     }
     record.Add(what, fmt::format("{} changes, {} refused, {:016x}\n", changes.size(), refused,
                                  hash.hash()));

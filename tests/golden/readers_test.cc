@@ -204,7 +204,7 @@ TEST_P(GoldenReadersTest, RefuseAsRecorded) {
                               ? Json::parse(seed.substr(0, parting), nullptr, false, true)
                               : Json(Json::value_t::discarded);
     if (!document.is_discarded()) {
-      Places places{.of_a_shape = parting > kLarge ? 1 : 2};
+      Places places{.of_a_shape = parting > kLarge || !others.empty() ? 1 : 2};
       Collect(document, Json::json_pointer(), "", &places);
       std::vector<std::pair<std::string, Outcomes>> areas;
       for (const Json::json_pointer& place : places.pointers) {
