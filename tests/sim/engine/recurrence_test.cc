@@ -89,13 +89,14 @@ Pipeline DrawPipeline(uint64_t seed) {
     pipeline.ranks.push_back(rank);
   }
   if (random.Chance(60)) {
-    Pipeline::Exception& one = pipeline.exception.emplace();
+    Pipeline::Exception one;
     one.rank = random.Below(ranks);
     const std::vector<Pipeline::Op>& body = pipeline.ranks[one.rank].body;
     one.op = random.Below(static_cast<uint32_t>(body.size()));
     one.copy = random.Below(2);
     one.does = body[one.op];
     Change(random.Below(kChanges), &one.does);
+    pipeline.exception = one;
   }
   return pipeline;
 }
