@@ -60,8 +60,10 @@ Program UnevenRing(uint64_t seed) {
   const uint32_t edges = random.Between(2, 9);
   for (uint32_t i = 0; i < edges; ++i)
     capacities.push_back(1e9 * random.Between(1, random.Chance(50) ? 2 : 9));
-  return RingProgram(capacities, random.Between(2, 400), 1000.0 * random.Between(1, 50),
-                     Time(1000 * int64_t{random.Below(3000)}));
+  const Time latency(1000 * int64_t{random.Below(3000)});
+  const double bytes = 1000.0 * random.Between(1, 50);
+  const uint32_t steps = random.Between(2, 400);
+  return RingProgram(capacities, steps, bytes, latency);
 }
 
 TEST(GoldenEngineTest, TakesAsMuchWorkAsIsRecorded) {

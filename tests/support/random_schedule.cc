@@ -205,7 +205,8 @@ class ScheduleMaker {
 
   Bytes AnyBytes() {
     constexpr std::array kSizes = {0.0, 8.0, 1e3, 65536.0, 1e6, 3e7, 1e8};
-    return Bytes(Any(random_, kSizes) * random_.Between(1, 3));
+    const double size = Any(random_, kSizes);
+    return Bytes(size * random_.Between(1, 3));
   }
 
   Work AnyCollective(Axis axis) {
