@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "tests/scenarios/small_scenario.h"
 
 namespace rehearse {
@@ -87,6 +88,31 @@ TEST(FewCopiesTest, AResultIsTheSameWithoutTheSpansOfAllCopies) {
     without.result.simulator = with.result.simulator;
     EXPECT_EQ(ToJson(without.result), ToJson(with.result));
   }
+}
+
+// Whatever comes before and after, and however short the body is.
+TEST(FewCopiesTest, ABodyMayBeOneOp) {
+  const auto scenario = [](const char* ops, const char* repeat) {
+    return ReadScenario(JsonDocument::FromText(
+        fmt::format(
+            R"({{"name": "x", "cluster": "switch:devices=2", "jobs": [{{"placement": "block",
+          "schedule": {{"schema": "rehearse.schedule.v1", "name": "x", "ranks": 2,
+            "communicators": [{{"name": "all", "ranks": "all"}}],
+            "streams": [{{"name": "compute", "kind": "compute"}},
+                        {{"name": "all", "kind": "communication"}}],
+            "repeats": [{{{}, "times": 99}}], "ops": [{}]}}}}]}})",
+            repeat, ops),
+        "x.json"));
+  };
+  constexpr const char* kKernel = R"({"name": "kernel", "duration": "3us"})";
+  constexpr const char* kSum =
+      R"({"name": "sum", "collective": "all-reduce", "communicator": "all", "bytes": "1MB"})";
+  EXPECT_TRUE(ExpectTheSame(scenario(kKernel, R"("begin": 0, "end": 1)")));
+  EXPECT_TRUE(ExpectTheSame(scenario(kSum, R"("begin": 0, "end": 1)")));
+  const std::string both = fmt::format("{}, {}", kKernel, kSum);
+  EXPECT_TRUE(ExpectTheSame(scenario(both.c_str(), R"("begin": 1, "end": 2)")));
+  const std::string three = both + R"(, {"name": "last", "duration": "3us", "after": "sum"})";
+  EXPECT_TRUE(ExpectTheSame(scenario(three.c_str(), R"("begin": 1, "end": 2)")));
 }
 
 TEST(FewCopiesTest, CopiesComeBackAfterwards) {
