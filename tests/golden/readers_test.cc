@@ -3,6 +3,7 @@
 // time if it is JSON, and otherwise with seeded changes.
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -152,6 +153,24 @@ std::vector<Json> ChangedAt(const Json& document, const Json::json_pointer& at) 
   return changed;
 }
 
+// Where whole numbers may end.
+std::vector<Json> Limits() {
+  std::vector<Json> limits;
+  for (const int64_t limit :
+       {int64_t{4}, int64_t{100}, int64_t{1} << 10, int64_t{1} << 16, int64_t{1} << 20,
+        int64_t{1} << 26, int64_t{1} << 30, int64_t{1} << 31, int64_t{1} << 32, int64_t{1} << 53,
+        int64_t{1} << 62}) {
+    for (const int more : {-1, 0, 1}) limits.emplace_back(limit + more);
+  }
+  limits.emplace_back(std::numeric_limits<int64_t>::max());
+  limits.emplace_back(std::numeric_limits<uint64_t>::max());
+  return limits;
+}
+
+bool IsOfSteps(const std::string& target) {
+  return target == "schedule" || target == "timeline";
+}
+
 // Where in a document a line of the record is about: "/strategy", or "/roles/*".
 std::string AreaOf(const Json::json_pointer& at) {
   std::string area;
@@ -216,6 +235,18 @@ TEST_P(GoldenReadersTest, RefuseAsRecorded) {
           found->second.Read(target, changed.dump(1).append(others));
       }
       for (const auto& [area, outcomes] : areas) lines += outcomes.Line(area);
+      if (i < 2 && IsOfSteps(target.name)) {
+        Outcomes limits;
+        for (const Json::json_pointer& place : places.pointers) {
+          if (!document.at(place).is_number()) continue;
+          for (const Json& limit : Limits()) {
+            Json changed = document;
+            changed.at(place) = limit;
+            limits.Read(target, changed.dump(1).append(others));
+          }
+        }
+        lines += limits.Line("limits");
+      }
     }
     // JSON too is damaged as a text: a few times, as that is mostly no JSON any more.
     const bool is_json = !document.is_discarded() && others.empty();
