@@ -18,14 +18,14 @@ struct Machine {
   uint32_t value;
 };
 constexpr Machine kMachines[] = {
-    {"dgx-a100", "nodes", 1},     {"dgx-a100", "nodes", 3},       {"dgx-h100", "nodes", 2},
-    {"dgx-b200", "nodes", 2},     {"perlmutter", "nodes", 3},     {"frontier", "nodes", 1},
-    {"frontier", "nodes", 3},     {"frontier-rocm6", "nodes", 2}, {"mi300x", "nodes", 1},
-    {"mi300x", "nodes", 3},       {"mi355x", "nodes", 2},         {"dgx-1-v100", "nodes", 2},
-    {"oneflow-v100", "nodes", 2}, {"rtx4090-pcie", "nodes", 1},   {"leonardo", "nodes", 2},
-    {"alps", "nodes", 2},         {"piz-daint", "nodes", 6},      {"roce-h100", "nodes", 2},
-    {"atp-ic4", "nodes", 2},      {"aws-p4d", "nodes", 2},        {"gcp-a3-high", "nodes", 2},
-    {"gb200-nvl72", "racks", 1},  {"switch", "devices", 6}};
+    {"dgx-a100", "nodes", 1},    {"dgx-a100", "nodes", 3},     {"dgx-h100", "nodes", 2},
+    {"dgx-h100", "nodes", 3},    {"dgx-b200", "nodes", 2},     {"perlmutter", "nodes", 3},
+    {"frontier", "nodes", 1},    {"frontier", "nodes", 3},     {"frontier-rocm6", "nodes", 2},
+    {"mi300x", "nodes", 1},      {"mi300x", "nodes", 3},       {"mi355x", "nodes", 2},
+    {"dgx-1-v100", "nodes", 2},  {"oneflow-v100", "nodes", 2}, {"rtx4090-pcie", "nodes", 1},
+    {"leonardo", "nodes", 2},    {"alps", "nodes", 2},         {"piz-daint", "nodes", 6},
+    {"roce-h100", "nodes", 2},   {"atp-ic4", "nodes", 2},      {"aws-p4d", "nodes", 2},
+    {"gcp-a3-high", "nodes", 2}, {"gb200-nvl72", "racks", 1},  {"switch", "devices", 6}};
 
 // All, the first three quarters, every second one, the first of each pair and the second of the
 // other, backwards.

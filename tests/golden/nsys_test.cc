@@ -152,6 +152,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> Changes() {
               fmt::format("UPDATE {} SET {} = {} WHERE rowid = {}", table.name, column, text, row));
         }
       }
+      if (column == std::string("\"end\""))
+        own.push_back(fmt::format("UPDATE {} SET \"end\" = start", table.name));
       own.push_back(fmt::format("ALTER TABLE {} RENAME COLUMN {} TO other", table.name, column));
       changes.emplace_back(fmt::format("{}.{}", table.name, column), own);
     }
@@ -164,6 +166,16 @@ std::vector<std::pair<std::string, std::vector<std::string>>> Changes() {
     }
     changes.emplace_back(table.name, rows);
   }
+  // Who is which rank of how many.
+  std::vector<std::string> ranks;
+  for (const uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{3}}) {
+    for (const uint64_t rank : {uint64_t{0}, uint64_t{1}, uint64_t{2}, ~uint64_t{0}}) {
+      ranks.push_back(fmt::format("UPDATE NVTX_EVENTS SET binaryData = X'{}' WHERE rowid = 1",
+                                  Word(1) + Word(kInit) + Word(16) + Word(32) + Word(kWorld) +
+                                      Word((count & 0xffffffff) | rank << 32)));
+    }
+  }
+  changes.emplace_back("ranks", ranks);
   return changes;
 }
 

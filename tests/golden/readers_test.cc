@@ -167,9 +167,7 @@ std::vector<Json> Limits() {
   return limits;
 }
 
-bool IsOfSteps(const std::string& target) {
-  return target == "schedule" || target == "timeline";
-}
+bool IsOfSteps(const std::string& target) { return target == "schedule" || target == "timeline"; }
 
 // Where in a document a line of the record is about: "/strategy", or "/roles/*".
 std::string AreaOf(const Json::json_pointer& at) {

@@ -209,7 +209,7 @@ std::string EntryOf(uint64_t seed) {
 class GoldenSchedulesTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(GoldenSchedulesTest, ComeToWhatIsRecorded) {
-  constexpr uint64_t kSchedules = 40;
+  constexpr uint64_t kSchedules = 10;
   GoldenRecord record(fmt::format("schedules-{}", GetParam()));
   for (uint64_t i = 0; i < kSchedules; ++i) {
     if (GoldenRecord::IsLeftOut(i)) continue;
@@ -219,7 +219,7 @@ TEST_P(GoldenSchedulesTest, ComeToWhatIsRecorded) {
   record.End();
 }
 
-INSTANTIATE_TEST_SUITE_P(Parts, GoldenSchedulesTest, ::testing::Range(0, 4));
+INSTANTIATE_TEST_SUITE_P(Parts, GoldenSchedulesTest, ::testing::Range(0, 16));
 
 }  // namespace schedules_test
 }  // namespace rehearse
