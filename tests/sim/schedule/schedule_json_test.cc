@@ -253,7 +253,8 @@ TEST(ScheduleJsonTest, RolesThatDoNotTakeTurnsAreRuns) {
 RC_GTEST_PROP(ScheduleJsonTest, RandomSchedulesAreReadAsTheyWereWritten, ()) {
   const auto below = [](uint32_t n) { return *rc::gen::inRange<uint32_t>(0, n); };
   const auto name = [&] {
-    return *rc::gen::element<std::string>("", "a", "b", "1", "compute", "x y", "\"");
+    return *rc::gen::element<std::string>("", "a", "b", "1", "compute", "x y", "\"", "\\", "\n",
+                                          "\x7f", "\u00e9");
   };
   const auto number = [&] {
     const double value = *rc::gen::inRange<int64_t>(0, int64_t{1} << 52);
