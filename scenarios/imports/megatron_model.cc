@@ -247,7 +247,7 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
   if (score == "sigmoid") draft.Set("/model/experts/router", "sigmoid");
   draft.Set("/model/experts/auxiliary_loss", auxiliary.value_or(0));
   if (!is_grouped)
-    draft.Remark("without --moe-grouped-gemm: experts are still played as grouped products");
+    draft.Set("/training/expert_kernels", "sequential", arguments.OriginOf({"moe-grouped-gemm"}));
 }
 
 // Models with SwiGLU are Llama-like here, the others GPTs; remarks say what differs.

@@ -188,6 +188,7 @@ void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun
     draft.Set("/training/cross_entropy", "fused");
   if (arguments.Switch({"use-transformer-engine-op-fuser"}))
     draft.Set("/training/expert_kernels", "fused");
+  if (arguments.Switch({"moe-permute-fusion"})) draft.Set("/training/permutation", "fused");
   if (!arguments.Unless({"no-gradient-accumulation-fusion"}, "gradient-accumulation-fusion"))
     draft.Set("/training/accumulation", "separate");
   const double attention = arguments.Number({"attention-dropout"}, 0, 1).value_or(0.1);

@@ -98,6 +98,8 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   training.optimizer = kOptimizers[reader.At("optimizer").Choice()];
   training.fused_cross_entropy = reader.At("cross_entropy").Choice() == 1;
   training.fused_experts = reader.At("expert_kernels").Choice() == 1;
+  training.sequential_experts = reader.At("expert_kernels").Choice() == 2;
+  training.fused_permutation = reader.At("permutation").Choice() == 1;
   training.fused_accumulation = reader.At("accumulation").Choice() == 1;
   training.dropout = reader.At("dropout").Bool();
   training.metrics = reader.At("metrics").Whole<uint32_t>();
@@ -155,7 +157,9 @@ std::vector<ModelPreset> Decoders() {
                        fmt::format("{:.1f} billion parameters: {} layers, hidden {}, {} heads{}",
                                    model.Parameters() / 1e9, model.layers, model.hidden,
                                    model.heads, DescribeExperts(model)),
-                       model.source});
+                       model.source,
+                       {},
+                       model.experts.has_value()});
   }
   return presets;
 }
@@ -328,8 +332,12 @@ const ObjectShape& TrainingShape() {
         "\"foreach\""},
        {"cross_entropy", OneOf({"unfused", "fused"}), Default("\"unfused\""),
         "unfused: copies the logits in fp32", "\"fused\"", "of decoders"},
-       {"expert_kernels", OneOf({"separate", "fused"}), Default("\"separate\""),
-        "fused: the products of experts do SwiGLU, its biases and its casts themselves",
+       {"expert_kernels", OneOf({"separate", "fused", "sequential"}), Default("\"separate\""),
+        "fused: the products of experts do SwiGLU, its biases and its casts themselves; "
+        "sequential: experts run one by one, and their results are joined",
+        "\"fused\"", "of decoders"},
+       {"permutation", OneOf({"unfused", "fused"}), Default("\"unfused\""),
+        "fused: one kernel puts tokens in the order of experts, and one back; unfused: PyTorch's",
         "\"fused\"", "of decoders"},
        {"accumulation", OneOf({"separate", "fused"}), Default("\"separate\""),
         "fused: the product of dW adds to the sum of gradients itself", "\"fused\""},

@@ -37,6 +37,7 @@ struct ModelPreset {
   std::string summary;
   std::string source;
   std::string kind = {};  // "decoder"
+  bool has_experts = false;
 };
 std::vector<ModelPreset> ModelPresets();  // of all kinds
 

@@ -19,7 +19,8 @@
 //                  "kernels": "fused",              optional, and the rest; or "eager", "compiled"
 //                  "optimizer": "fused",            or "foreach", "loop"
 //                  "cross_entropy": "unfused",      or "fused"
-//                  "expert_kernels": "separate",    or "fused"
+//                  "expert_kernels": "separate",    or "fused", "sequential"
+//                  "permutation": "unfused",        or "fused"
 //                  "accumulation": "separate",      or "fused"
 //                  "dropout": true, "metrics": 0, "host_launch": "0s"},
 //     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,

@@ -46,6 +46,15 @@ std::string KindOfModel(const json& model) {
   return "decoder";
 }
 
+bool HasExperts(const json& model) {
+  if (model.is_object() && model.contains("experts")) return true;
+  const std::string preset = TextAt(model, "preset");
+  const std::vector<ModelPreset> presets = ModelPresets();
+  return std::any_of(presets.begin(), presets.end(), [&](const ModelPreset& known) {
+    return known.name == preset && known.has_experts;
+  });
+}
+
 // Whether trainings of such a model have the key, and the key can have the value.
 bool Takes(const std::string& key, const json& value, const std::string& kind) {
   const JsonKey* const row = TrainingShape().Find(key);
@@ -86,6 +95,7 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
+    if (entry.key == "permutation" && !HasExperts(PartOf(scenario, "model"))) continue;
     // 16-bit sums go with 16-bit arithmetic.
     if (entry.key == "gradients" && TextAt(PartOf(scenario, "training"), "precision") == "fp32")
       continue;

@@ -142,6 +142,9 @@ constexpr const char* kNemo =
 constexpr const char* kNemoNvls =
     "NVIDIA/NeMo scripts/performance/executors.py, NVIDIA-NeMo/Megatron-Bridge likewise: "
     "NCCL_NVLS_ENABLE=0, to save memory";
+constexpr const char* kPermutation =
+    "NVIDIA/NeMo and NVIDIA-NeMo/Megatron-Bridge, models with experts: moe_permute_fusion=True "
+    "(2025 on; Megatron-Core's own default is off)";
 constexpr const char* kNemoHost =
     "calibrated to one row, gpt-oss 120B on 64 H100 by the container of 26.02 (13.7 s with "
     "micro-batches of one sequence, for which the host is too slow); scenarios/STUDIES.md has what "
@@ -255,7 +258,8 @@ std::vector<SoftwareStack> Stacks() {
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (autumn of 2024 on)",
        Joined(Joined(transformer_engine, nemo),
               Joined(Joined(UserBuffers(), WithoutNvls(kNemoNvls)),
-                     {{"training.host_launch", "\"54us\"", "", kNemoHost}}))},
+                     {{"training.permutation", "\"fused\"", "", kPermutation},
+                      {"training.host_launch", "\"54us\"", "", kNemoHost}}))},
       {"nemo-launcher", "The same by NeMo's launcher, with FlashAttention-2 (to summer of 2024)",
        Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
               Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},

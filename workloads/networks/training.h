@@ -101,6 +101,12 @@ struct Training {
   // products: Transformer Engine's op fuser with cuDNN's kernels of 2026 (Megatron-LM,
   // --use-transformer-engine-op-fuser).
   bool fused_experts = false;
+  // Each expert is a module of its own, whose results (backward: whose gradients) are joined
+  // (Megatron-LM without --moe-grouped-gemm).
+  bool sequential_experts = false;
+  // Tokens' rows are put in the order of experts and back by Transformer Engine's kernels
+  // (Megatron-LM, --moe-permute-fusion); else by PyTorch's.
+  bool fused_permutation = false;
   // Products of dW add to the sum of gradients themselves (Megatron-LM's accumulation fusion).
   bool fused_accumulation = false;
   // How often the loss is computed once more from the logits, for people to watch.

@@ -89,6 +89,8 @@ uint32_t LastOfKind(const Plan& plan, uint32_t node, NodeKind kind) {
   return node;
 }
 
+bool HasCapacity(const NetworkNode& route) { return route.attributes[kRoutingCapacity] > 0; }
+
 class ExpertNode {
  public:
   ExpertNode(Plan* plan, uint32_t node)
@@ -97,6 +99,7 @@ class ExpertNode {
     const NetworkNode& route = plan_.Node(routing);
     const uint32_t router = *plan_.Node(route.inputs.front()).matrix;
     spread_ = plan_.parameters.LayoutsOf(router).rest;
+    is_padded_ = HasCapacity(route);
     rows_.emplace(plan_, plan->RoutingOf(routing),
                   route.rows / Pieces(spread_, builder_.sizes(), 0));
     gathered_ = spread_;
@@ -130,12 +133,20 @@ class ExpertNode {
   double BytesOf(const Tensor& tensor) const {
     return builder_.LocalElements(tensor) * plan_.element();
   }
-  void AddMemory(const std::string& name, Kernel kernel, double bytes,
+  // Of tokens on this rank, which may lie in `token`.
+  PermutationCosts CostsOf(const Tensor& token, const Tensor& sent) const {
+    return CostsOfPermutation(plan_.training, builder_.LocalElements(token),
+                              builder_.LocalElements(sent), plan_.element());
+  }
+  void AddMemory(const std::string& name, Kernel kernel, const KernelCost& cost,
                  const std::vector<BufferId>& reads, const std::vector<BufferId>& writes) const {
-    // In eager mode, rows are picked by an index that is sorted first.
-    const uint32_t kernels = plan_.training.kernels == KernelStyle::kFused ? 1 : 2;
-    builder_.AddMemoryOp(name, kernel, KernelCost{bytes, kernels}, reads, writes,
-                         shape_.attributes);
+    builder_.AddMemoryOp(name, kernel, cost, reads, writes, shape_.attributes);
+  }
+  // What experts have made one by one becomes one array.
+  void Join(const std::string& name, const Tensor& tensor) const {
+    if (!plan_.training.sequential_experts || rows().experts() == 1) return;
+    builder_.AddMemoryOp("join " + name, Kernel::kCopy, KernelCost{2 * BytesOf(tensor), 1},
+                         {tensor.buffer}, {tensor.buffer});
   }
 
   // Tells how many rows each rank will get, before they are sent.
@@ -279,8 +290,10 @@ class ExpertNode {
     Tensor ordered = builder_.MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
     std::vector<double> attributes = {static_cast<double>(rows().sources()), back ? 1.0 : 0.0};
     for (const double of_source : rows().RowsOfExperts(1)) attributes.push_back(of_source);
-    builder_.AddMemoryOp("order " + tensor.name, Kernel::kOrderChunks, 2 * BytesOf(tensor),
-                         {tensor.buffer}, {ordered.buffer}, 1, std::move(attributes));
+    builder_.AddMemoryOp("order " + tensor.name, Kernel::kOrderChunks,
+                         CostOfOrder(plan_.training, builder_.LocalElements(tensor),
+                                     plan_.element(), is_padded_),
+                         {tensor.buffer}, {ordered.buffer}, std::move(attributes));
     return ordered;
   }
 
@@ -289,6 +302,7 @@ class ExpertNode {
   const uint32_t node_;
   const NetworkNode& shape_;
   std::optional<ExpertRows> rows_;
+  bool is_padded_ = false;  // with a capacity, an expert gets as many rows from each source
   Layout spread_;    // every rank has its own rows
   Layout gathered_;  // ranks that share experts have the same
 };
@@ -348,7 +362,9 @@ void AddBias(Plan& plan, uint32_t node, const Tensor& results, bool back) {
 }  // namespace
 
 // Megatron-LM's router in fp32: cast, softmax, top-k, the map of choices and their histogram; the
-// balancing loss reads scores and counts.
+// balancing loss reads scores and counts. With a capacity, each expert picks its tokens: scores and
+// choices are spread over zeros (4 kernels), turned round, picked (3) and turned back (2), choices
+// are counted (1); backward, all but the count (megatron/core/transformer/moe/moe_utils.py).
 void ForwardRoute(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   PlanBuilder& builder = plan.builder;
@@ -364,7 +380,8 @@ void ForwardRoute(Plan& plan, uint32_t node) {
   const bool balances = shape.attributes[kRoutingAuxiliary] > 0;
   const double bytes = builder.LocalElements(logits) * (plan.element() + 5 * kNumber) +
                        builder.LocalElements(weights) * 4 * kNumber;
-  builder.AddMemoryOp(shape.op, Kernel::kRoute, KernelCost{bytes, balances ? 7u : 5u},
+  const uint32_t kernels = (balances ? 7 : 5) + (HasCapacity(shape) ? 10 : 0);
+  builder.AddMemoryOp(shape.op, Kernel::kRoute, KernelCost{bytes, kernels},
                       {logits.buffer}, {weights.buffer, counts}, shape.attributes);
   plan.State(node).value = weights;
   plan.State(node).saved = {counts};
@@ -377,7 +394,8 @@ void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = plan.MakeGradient(shape.inputs.front(), logits.layout);
   const double bytes = builder.LocalElements(logits) * (plan.element() + 4 * kNumber) +
                        builder.LocalElements(dy) * 2 * kNumber;
-  builder.AddMemoryOp(shape.backward_op, Kernel::kRouteBackward, KernelCost{bytes, 3},
+  builder.AddMemoryOp(shape.backward_op, Kernel::kRouteBackward,
+                      KernelCost{bytes, HasCapacity(shape) ? 9u : 3u},
                       {dy.buffer, logits.buffer}, {dx.buffer}, shape.attributes);
   plan.PassBack(node, dx);
 }
@@ -388,8 +406,8 @@ void ForwardDispatch(Plan& plan, uint32_t node) {
   const Tensor sent = experts.MakeSent(experts.shape().name);
   std::vector<BufferId> reads = {x.buffer};
   for (const BufferId counts : experts.GatherCounts()) reads.push_back(counts);
-  experts.AddMemory(experts.shape().op, Kernel::kPermute,
-                    experts.BytesOf(x) + experts.BytesOf(sent), reads, {sent.buffer});
+  experts.AddMemory(experts.shape().op, Kernel::kPermute, experts.CostsOf(x, sent).permute, reads,
+                    {sent.buffer});
   plan.State(node).value = experts.Send(sent, /*back=*/false);
 }
 
@@ -398,7 +416,7 @@ void BackwardDispatch(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor& x = plan.Input(node);
   const Tensor dx = plan.MakeGradient(experts.shape().inputs.front(), x.layout);
   experts.AddMemory("permute backward", Kernel::kPermuteBackward,
-                    experts.BytesOf(dy) + experts.BytesOf(dx), {dy.buffer}, {dx.buffer});
+                    experts.CostsOf(dx, dy).permute_backward, {dy.buffer}, {dx.buffer});
   plan.PassBack(node, dx);
 }
 
@@ -425,6 +443,7 @@ void ForwardGroupedProduct(Plan& plan, uint32_t node) {
                                            ExpertNode(&plan, node).ResultOf(role));
   MultiplyGrouped(plan, node, GemmMode::kNT, x.buffer, weight, y.buffer, false);
   AddBias(plan, node, y, /*back=*/false);
+  if (role == MatrixRole::kExpertSecond) ExpertNode(&plan, node).Join(y.name, y);
   plan.State(node).operand = x;
   plan.State(node).value = y;
 }
@@ -437,6 +456,8 @@ void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& grad
   const BufferId weight = plan.parameters.OperandBackward(matrix);
   Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);
   MultiplyGrouped(plan, node, GemmMode::kNN, dy.buffer, weight, dx.buffer, false);
+  if (plan.network.matrices[matrix].role == MatrixRole::kExpertFirst)
+    ExpertNode(&plan, node).Join(dx.name, dx);
   plan.PassToWeight(node, {plan.State(node).operand, dy});
   plan.parameters.Release(matrix);
   plan.PassBack(node, std::move(dx));
@@ -457,7 +478,7 @@ void ForwardCombine(Plan& plan, uint32_t node) {
   const Tensor& x = plan.Input(node);
   const Tensor& weights = plan.Input(node, 1);
   const Tensor y = plan.builder.MakeTensor(shape.name, shape.rows, shape.columns, weights.layout);
-  experts.AddMemory(shape.op, Kernel::kCombine, experts.BytesOf(x) + experts.BytesOf(y),
+  experts.AddMemory(shape.op, Kernel::kCombine, experts.CostsOf(y, x).combine,
                     {x.buffer, weights.buffer}, {y.buffer});
   plan.State(node).value = y;
 }
@@ -470,7 +491,7 @@ void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = experts.MakeSent("d " + plan.Node(shape.inputs[0]).name);
   const Tensor dw = plan.MakeGradient(shape.inputs[1], weights.layout);
   experts.AddMemory(shape.backward_op, Kernel::kCombineBackward,
-                    experts.BytesOf(dy) + 2 * experts.BytesOf(x),
+                    experts.CostsOf(dy, x).combine_backward,
                     {dy.buffer, x.buffer, weights.buffer}, {dx.buffer, dw.buffer});
   plan.PassBack(node, dw, 1);
   plan.Gradient(shape.inputs.front()) = experts.Send(dx, /*back=*/false);

@@ -175,6 +175,45 @@ LossCosts CostsOfCrossEntropy(const Training& training, double elements, double 
   return costs;
 }
 
+namespace {
+
+bool PermutesByPyTorch(const Training& training) {
+  return training.kernels == KernelStyle::kEager ||
+         (training.kernels == KernelStyle::kFused && !training.fused_permutation);
+}
+
+}  // namespace
+
+PermutationCosts CostsOfPermutation(const Training& training, double tokens, double sent,
+                                    double element) {
+  PermutationCosts costs;
+  if (!PermutesByPyTorch(training)) {
+    // Inductor sorts an index first.
+    const uint32_t kernels = training.kernels == KernelStyle::kFused ? 1 : 2;
+    costs.permute = {(tokens + sent) * element, kernels};
+    costs.permute_backward = costs.permute;
+    costs.combine = costs.permute;
+    costs.combine_backward = {(tokens + 2 * sent) * element, kernels};
+    return costs;
+  }
+  // Three kernels for the index; then rows are read and written.
+  costs.permute = {2 * sent * element, 4, sent, 2 * sent * element};
+  // Zeros; each row is read and added (3).
+  costs.permute_backward = {(tokens + 3 * sent) * element, 2, sent, 3 * sent * element};
+  // Rows times their weights (2), which are broadcast; then as above.
+  costs.combine = {(tokens + 5 * sent) * element, 3, 2 * sent, 5 * sent * element};
+  // Rows are read and written; times the weights (2); the weights' own gradients are sums (1) of
+  // products (3).
+  costs.combine_backward = {8 * sent * element, 4, 2 * sent, 4 * sent * element};
+  return costs;
+}
+
+KernelCost CostOfOrder(const Training& training, double elements, double element, bool padded) {
+  const double bytes = 2 * elements * element;
+  if (padded && PermutesByPyTorch(training)) return {bytes, 1, elements, bytes};
+  return {bytes, 1};
+}
+
 // A copy in fp32, then log_softmax: its input twice, its result.
 KernelCost CostOfMetric(double elements, double element) {
   return {elements * (CastBytes(element) + 12), element == kBytesOfFloat ? 2u : 3u};

@@ -80,6 +80,24 @@ struct LossCosts {
 // twice, then once more and overwritten by their gradient.
 LossCosts CostsOfCrossEntropy(const Training& training, double elements, double element);
 
+// The rows of tokens, for the experts that they go to and back, from so many elements of tokens and
+// of what is sent: a token is sent to several experts. All but `order` are counted where tokens
+// are, `order` (of so many elements) where experts are.
+struct PermutationCosts {
+  KernelCost permute;
+  KernelCost permute_backward;
+  KernelCost combine;
+  KernelCost combine_backward;
+};
+// Fused: each row is read once and written once, sums of a token's rows are made on the way. Else
+// PyTorch's kernels, as eager mode has them, too (Megatron-LM, megatron/core/transformer/moe/
+// moe_utils.py): rows are picked by an index that is made first, and added to zeros one by one.
+PermutationCosts CostsOfPermutation(const Training& training, double tokens, double sent,
+                                    double element);
+// What comes from several sources, by expert. `padded`: all pieces are equally long, so that
+// PyTorch swaps two dimensions; else it joins pieces.
+KernelCost CostOfOrder(const Training& training, double elements, double element, bool padded);
+
 // The loss once more, forward only, by PyTorch's own kernels.
 KernelCost CostOfMetric(double elements, double element);
 

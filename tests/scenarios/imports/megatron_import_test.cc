@@ -125,6 +125,22 @@ TEST(MegatronImportTest, MixtralIsTheShippedScenario) {
   EXPECT_THAT(imported.remarks, ElementsAre());
 }
 
+TEST(MegatronImportTest, ExpertsOneByOneAndFusedPermutationsAreCarried) {
+  std::string arguments = kMixtral;
+  const std::string grouped = "--moe-grouped-gemm";
+  arguments.replace(arguments.find(grouped), grouped.size(), "--moe-permute-fusion");
+  const ImportedScenario imported = ImportMegatron(arguments, "mixtral.txt", "dgx-h100:nodes=8");
+  EXPECT_EQ(DescribeRun(imported.text), DescribeRun(R"({
+    "name": "hand", "software": "megatron-core", "cluster": "dgx-h100:nodes=8",
+    "model": {"preset": "mixtral-8x7b"},
+    "training": {"batch": 256, "sequence": 4096, "micro_batches": 32, "recomputation": "none",
+                 "expert_kernels": "sequential", "permutation": "fused"},
+    "strategy": {"kind": "combined", "tensor": 2, "sequence_parallel": true, "shard": 8, "zero": 1,
+                 "overlap_gradients": true, "overlap_parameter_gathers": true, "expert": 4},
+    "pipeline": {"stages": 4, "schedule": "1f1b"}})"));
+  EXPECT_THAT(imported.remarks, ElementsAre());
+}
+
 constexpr const char* kDeepSeek = R"run(NNODES=16
 GPUS_PER_NODE=8
 EXPERT_LAYERS="([0]*3+[1]*58)"

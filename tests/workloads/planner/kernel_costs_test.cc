@@ -7,6 +7,7 @@
 #include "topology/devices/device.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_combined.h"
 #include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
@@ -114,6 +115,87 @@ TEST(KernelCostsTest, FusedExpertsLeaveOnlyWhatIsWrittenBesides) {
   EXPECT_GT(kernels.at("cast tokens of experts").bytes.value(), 0);
   EXPECT_EQ(kernels.count("clamp experts up"), 0u);
   EXPECT_EQ(kernels.count("experts down bias"), 0u);
+}
+
+TEST(KernelCostsTest, PyTorchPermutesTokensByIndicesAndAddsRowsToZeros) {
+  const double tokens = kTokens * kHidden;
+  const double sent = 2 * tokens;  // each token goes to two experts
+  Training training = Steps(KernelStyle::kFused);
+  training.fused_permutation = true;
+  const auto fused = Kernels(ExpertsModel(false), training);
+  // Each row is read once and written once; the way back of the combination reads results, too.
+  EXPECT_EQ(fused.at("permute").bytes.value(), 2 * (tokens + sent));
+  EXPECT_EQ(fused.at("permute backward").bytes.value(), 2 * (tokens + sent));
+  EXPECT_EQ(fused.at("combine").bytes.value(), 2 * (tokens + sent));
+  EXPECT_EQ(fused.at("combine backward").bytes.value(), 2 * (tokens + 2 * sent));
+  EXPECT_EQ(fused.at("combine").kernels, 1u);
+  for (const char* name : {"permute", "permute backward", "combine", "combine backward"})
+    EXPECT_EQ(fused.at(name).strided, 0);
+
+  for (const KernelStyle style : {KernelStyle::kFused, KernelStyle::kEager}) {
+    const auto apart = Kernels(ExpertsModel(false), Steps(style));
+    EXPECT_EQ(apart.at("permute").bytes.value(), 4 * sent);
+    EXPECT_EQ(apart.at("permute backward").bytes.value(), 2 * tokens + 6 * sent);
+    EXPECT_EQ(apart.at("combine").bytes.value(), 2 * tokens + 10 * sent);
+    EXPECT_EQ(apart.at("combine backward").bytes.value(), 16 * sent);
+    // Of each row: picked, added to zeros; weighted and added; picked and weighted.
+    EXPECT_EQ(apart.at("permute").strided, sent);
+    EXPECT_EQ(apart.at("permute backward").strided, sent);
+    EXPECT_EQ(apart.at("combine").strided, 2 * sent);
+    EXPECT_EQ(apart.at("combine backward").strided, 2 * sent);
+    for (const auto& [name, kernel] : apart)
+      EXPECT_LE(kernel.strided_bytes.value(), kernel.bytes.value()) << name;
+  }
+  // torch.compile joins what it can, whoever else has a kernel for it.
+  training.kernels = KernelStyle::kCompiled;
+  EXPECT_EQ(Kernels(ExpertsModel(false), training).at("combine").bytes.value(),
+            Kernels(ExpertsModel(false), Steps(KernelStyle::kCompiled)).at("combine").bytes.value());
+}
+
+// What a rank does with 4 experts on two ranks.
+std::map<std::string, Compute> KernelsOnTwo(bool has_capacity, const Training& training) {
+  GptModel model = ExpertsModel(false);
+  if (has_capacity) model.experts->capacity = 1;
+  const Network network = MakeDecoder(model, training);
+  CombinedOptions options;
+  options.zero.shard = 2;
+  options.zero.stage = 1;
+  options.expert = 2;
+  const Schedule schedule = PlanStep(network, training, MakeCombined(options, network));
+  std::map<std::string, Compute> kernels;
+  for (const Op& op : schedule.roles[0].ops) {
+    if (const auto* compute = std::get_if<Compute>(&op.work)) kernels[op.name] = *compute;
+  }
+  return kernels;
+}
+
+TEST(KernelCostsTest, PaddedPiecesAreSwappedWhereOthersAreJoined) {
+  const double sent = 2 * (kTokens / 2) * kHidden;
+  Training training = Steps(KernelStyle::kFused);
+  const Compute joined = KernelsOnTwo(false, training).at("order tokens of experts");
+  const Compute swapped = KernelsOnTwo(true, training).at("order tokens of experts");
+  EXPECT_EQ(joined.bytes.value(), 4 * sent);
+  EXPECT_EQ(joined.strided, 0);
+  EXPECT_EQ(swapped.bytes.value(), 4 * sent);
+  EXPECT_EQ(swapped.strided, sent);
+  EXPECT_EQ(swapped.strided_bytes.value(), 4 * sent);
+  // And experts pick their tokens.
+  EXPECT_EQ(KernelsOnTwo(false, training).at("route").kernels, 7u);
+  EXPECT_EQ(KernelsOnTwo(true, training).at("route").kernels, 17u);
+  EXPECT_EQ(KernelsOnTwo(false, training).at("route backward").kernels, 3u);
+  EXPECT_EQ(KernelsOnTwo(true, training).at("route backward").kernels, 9u);
+  training.fused_permutation = true;
+  EXPECT_EQ(KernelsOnTwo(true, training).at("order tokens of experts").strided, 0);
+}
+
+TEST(KernelCostsTest, ResultsOfExpertsThatRunOneByOneAreJoined) {
+  const double sent = 2 * (kTokens / 2) * kHidden;
+  Training training = Steps(KernelStyle::kFused);
+  EXPECT_EQ(KernelsOnTwo(false, training).count("join experts down"), 0u);
+  training.sequential_experts = true;
+  const auto kernels = KernelsOnTwo(false, training);
+  EXPECT_EQ(kernels.at("join experts down").bytes.value(), 4 * sent);
+  EXPECT_EQ(kernels.at("join d rows of experts").bytes.value(), 4 * sent);
 }
 
 TEST(KernelCostsTest, NormsOfHeadsReadAndWriteQueriesAndKeys) {
