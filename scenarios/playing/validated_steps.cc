@@ -41,7 +41,7 @@ constexpr std::array kTable = {
     ValidatedSteps{kExperts, "b300", "nemo", "", 9, 8, 256, 0.137, -0.137},
     ValidatedSteps{kExperts, "gb200", "nemo", "", 4, 128, 256, 0.035, -0.011},
     ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.151, -0.02},
-    ValidatedSteps{kExperts, "h100", "nemo", "", 29, 8, 256, 0.087, -0.087},
+    ValidatedSteps{kExperts, "h100", "nemo", "", 29, 8, 256, 0.062, -0.062},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/units.h"
 #include "sim/schedule/schedule_format.h"
 #include "sim/schedule/schedule_read_parts.h"
 #include "sim/schedule/schedule_shapes.h"
@@ -278,12 +279,20 @@ class RoleReader {
   }
 
   static void ReadStrided(const JsonReader& reader, Compute* compute) {
-    if (!reader.Has("strided")) return;
+    if (!reader.Has("strided")) {
+      if (reader.Has("strided_bytes"))
+        reader.At("strided_bytes").Fail("only beside \"strided\", whose bytes they are");
+      return;
+    }
     if (compute->kind != ComputeKind::kMemory)
       reader.At("strided").Fail("only where \"compute\" is \"memory\"");
     compute->strided = reader.At("strided").Number(0, 1e30);
-    if (reader.Has("strided_bytes"))
-      compute->strided_bytes = SizeOrNone(reader.At("strided_bytes"));
+    if (!reader.Has("strided_bytes")) return;
+    compute->strided_bytes = SizeOrNone(reader.At("strided_bytes"));
+    if (compute->strided_bytes > compute->bytes) {
+      reader.At("strided_bytes")
+          .Expected(fmt::format("at most the kernel's bytes, {}", PrintExactly(compute->bytes)));
+    }
   }
 
   static Gemm ReadGemm(const JsonReader& reader) {

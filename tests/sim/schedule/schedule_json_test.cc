@@ -415,6 +415,18 @@ TEST(ScheduleJsonMistakeTest, AnotherVersionIsRefusedByName) {
   EXPECT_FALSE(IsSchedule(JsonDocument::FromText("[]", "s.json").value()));
 }
 
+TEST(ScheduleJsonMistakeTest, OfStridedOperands) {
+  const auto op = [](const std::string& keys) {
+    return WithOps(R"({"name": "a", "compute": "memory", "bytes": "4KiB", )" + keys + "}");
+  };
+  ExpectMistake(op(R"("strided_bytes": "1KiB")"),
+                "s.json:7: /ops/0/strided_bytes: only beside \"strided\", whose bytes they are");
+  ExpectMistake(op(R"("strided": 8, "strided_bytes": "5KiB")"),
+                "s.json:7: /ops/0/strided_bytes: found \"5KiB\", expected at most the kernel's "
+                "bytes, 4KiB");
+  EXPECT_NO_THROW(Read(op(R"("strided": 8, "strided_bytes": "4KiB")")));
+}
+
 TEST(ScheduleJsonMistakeTest, OfKeys) {
   ExpectMistake(WithOps(R"({"name": "a", "durration": "3ms"})"),
                 "s.json:7: /ops/0: unknown key \"durration\"; did you mean \"duration\"?");
