@@ -1,11 +1,13 @@
 #include "sim/report/result.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <numeric>
 #include <span>
 
 #include "sim/base/error.h"
+#include "sim/base/threads.h"
 #include "sim/schedule/written_out.h"
 
 namespace rehearse {
@@ -19,6 +21,9 @@ Seconds MeanOver(uint32_t ranks, WideTime picoseconds) {
 }
 
 constexpr uint32_t kCompute = Id<CommunicatorTag>::kNone;
+
+// From so many spans on, a thread of its own hashes them.
+constexpr size_t kManySpans = size_t{1} << 16;
 
 // From `at` on, one op more (or less) is active on `lane`: an axis, or kCompute.
 struct Edge {
@@ -298,7 +303,17 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   const KeptSpans kept(timeline);
   const SpansByRank& all_spans = options.spans == nullptr ? kept : *options.spans;
   CHECK(options.spans == nullptr || last_ops.empty());
-  if (options.hash) result.timeline_hash = HashOf(timeline, all_spans);
+  std::exception_ptr fault;  // of the hash
+  Threads beside;
+  const auto hash = [&] {
+    try {
+      result.timeline_hash = HashOf(timeline, all_spans);
+    } catch (...) {
+      fault = std::current_exception();
+    }
+  };
+  if (options.hash && (timeline.spans.size() < kManySpans || !beside.TryAdd(hash)))
+    result.timeline_hash = HashOf(timeline, all_spans);
   const bool shows_all = options.periods.empty();
   CHECK(shows_all || (!options.hash && last_ops.empty()));
   if (ranks == 0) return result;
@@ -422,6 +437,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   }
   result.token_name = schedule.token_name;
   if (result.step > Seconds(0)) result.tokens_per_second = schedule.tokens / result.step.value();
+  beside.Join();
+  if (fault) std::rethrow_exception(fault);
   return result;
 }
 
