@@ -38,10 +38,10 @@ constexpr std::array kTable = {
     ValidatedSteps{kStages, "gb200", "nemo", "", 7, 128, 512, 0.129, -0.126},
     ValidatedSteps{kStages, "h100", "nemo", "", 78, 32, 2304, 0.05, -0.034},
     ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.07, 0.036},
-    ValidatedSteps{kExperts, "b300", "nemo", "", 9, 8, 256, 0.137, -0.137},
-    ValidatedSteps{kExperts, "gb200", "nemo", "", 4, 128, 256, 0.035, -0.011},
-    ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.151, -0.02},
-    ValidatedSteps{kExperts, "h100", "nemo", "", 29, 8, 256, 0.062, -0.062},
+    ValidatedSteps{kExperts, "b300", "nemo", "", 9, 8, 256, 0.142, -0.142},
+    ValidatedSteps{kExperts, "gb200", "nemo", "", 4, 128, 256, 0.035, -0.012},
+    ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.151, -0.022},
+    ValidatedSteps{kExperts, "h100", "nemo", "", 29, 8, 256, 0.068, -0.068},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {

@@ -290,10 +290,10 @@ class ExpertNode {
     Tensor ordered = builder_.MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
     std::vector<double> attributes = {static_cast<double>(rows().sources()), back ? 1.0 : 0.0};
     for (const double of_source : rows().RowsOfExperts(1)) attributes.push_back(of_source);
-    builder_.AddMemoryOp("order " + tensor.name, Kernel::kOrderChunks,
-                         CostOfOrder(plan_.training, builder_.LocalElements(tensor),
-                                     plan_.element(), is_padded_),
-                         {tensor.buffer}, {ordered.buffer}, std::move(attributes));
+    builder_.AddMemoryOp(
+        "order " + tensor.name, Kernel::kOrderChunks,
+        CostOfOrder(plan_.training, builder_.LocalElements(tensor), plan_.element(), is_padded_),
+        {tensor.buffer}, {ordered.buffer}, std::move(attributes));
     return ordered;
   }
 
@@ -303,8 +303,8 @@ class ExpertNode {
   const NetworkNode& shape_;
   std::optional<ExpertRows> rows_;
   bool is_padded_ = false;  // with a capacity, an expert gets as many rows from each source
-  Layout spread_;    // every rank has its own rows
-  Layout gathered_;  // ranks that share experts have the same
+  Layout spread_;           // every rank has its own rows
+  Layout gathered_;         // ranks that share experts have the same
 };
 
 // C for each expert. Products with a mean number of rows take their average cost.
@@ -381,8 +381,8 @@ void ForwardRoute(Plan& plan, uint32_t node) {
   const double bytes = builder.LocalElements(logits) * (plan.element() + 5 * kNumber) +
                        builder.LocalElements(weights) * 4 * kNumber;
   const uint32_t kernels = (balances ? 7 : 5) + (HasCapacity(shape) ? 10 : 0);
-  builder.AddMemoryOp(shape.op, Kernel::kRoute, KernelCost{bytes, kernels},
-                      {logits.buffer}, {weights.buffer, counts}, shape.attributes);
+  builder.AddMemoryOp(shape.op, Kernel::kRoute, KernelCost{bytes, kernels}, {logits.buffer},
+                      {weights.buffer, counts}, shape.attributes);
   plan.State(node).value = weights;
   plan.State(node).saved = {counts};
 }
@@ -395,8 +395,8 @@ void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy) {
   const double bytes = builder.LocalElements(logits) * (plan.element() + 4 * kNumber) +
                        builder.LocalElements(dy) * 2 * kNumber;
   builder.AddMemoryOp(shape.backward_op, Kernel::kRouteBackward,
-                      KernelCost{bytes, HasCapacity(shape) ? 9u : 3u},
-                      {dy.buffer, logits.buffer}, {dx.buffer}, shape.attributes);
+                      KernelCost{bytes, HasCapacity(shape) ? 9u : 3u}, {dy.buffer, logits.buffer},
+                      {dx.buffer}, shape.attributes);
   plan.PassBack(node, dx);
 }
 
@@ -491,8 +491,8 @@ void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dx = experts.MakeSent("d " + plan.Node(shape.inputs[0]).name);
   const Tensor dw = plan.MakeGradient(shape.inputs[1], weights.layout);
   experts.AddMemory(shape.backward_op, Kernel::kCombineBackward,
-                    experts.CostsOf(dy, x).combine_backward,
-                    {dy.buffer, x.buffer, weights.buffer}, {dx.buffer, dw.buffer});
+                    experts.CostsOf(dy, x).combine_backward, {dy.buffer, x.buffer, weights.buffer},
+                    {dx.buffer, dw.buffer});
   plan.PassBack(node, dw, 1);
   plan.Gradient(shape.inputs.front()) = experts.Send(dx, /*back=*/false);
 }

@@ -187,23 +187,28 @@ bool PermutesByPyTorch(const Training& training) {
 PermutationCosts CostsOfPermutation(const Training& training, double tokens, double sent,
                                     double element) {
   PermutationCosts costs;
+  const bool is_fused = training.kernels == KernelStyle::kFused;
   if (!PermutesByPyTorch(training)) {
     // Inductor sorts an index first.
-    const uint32_t kernels = training.kernels == KernelStyle::kFused ? 1 : 2;
+    const uint32_t kernels = is_fused ? 1 : 2;
     costs.permute = {(tokens + sent) * element, kernels};
     costs.permute_backward = costs.permute;
     costs.combine = costs.permute;
-    costs.combine_backward = {(tokens + 2 * sent) * element, kernels};
+    costs.combine_backward = {(tokens + (is_fused ? 1 : 2) * sent) * element, kernels};
     return costs;
   }
   // Three kernels for the index; then rows are read and written.
-  costs.permute = {2 * sent * element, 4, sent, 2 * sent * element};
+  const KernelCost picked = {2 * sent * element, 1, sent, 2 * sent * element};
+  costs.permute = picked;
+  costs.permute.kernels += 3;
   // Zeros; each row is read and added (3).
   costs.permute_backward = {(tokens + 3 * sent) * element, 2, sent, 3 * sent * element};
-  // Rows times their weights (2), which are broadcast; then as above.
+  costs.combine = costs.permute_backward;
+  costs.combine_backward = picked;
+  if (is_fused) return costs;
+  // Rows times their weights (2), which are broadcast; backward that once more, and the weights'
+  // own gradients are sums (1) of products (3).
   costs.combine = {(tokens + 5 * sent) * element, 3, 2 * sent, 5 * sent * element};
-  // Rows are read and written; times the weights (2); the weights' own gradients are sums (1) of
-  // products (3).
   costs.combine_backward = {8 * sent * element, 4, 2 * sent, 4 * sent * element};
   return costs;
 }

@@ -92,6 +92,8 @@ struct PermutationCosts {
 // Fused: each row is read once and written once, sums of a token's rows are made on the way. Else
 // PyTorch's kernels, as eager mode has them, too (Megatron-LM, megatron/core/transformer/moe/
 // moe_utils.py): rows are picked by an index that is made first, and added to zeros one by one.
+// Routers' weights are part of SwiGLU where kernels are fused by hand (Megatron-LM since 2025), of
+// the combination elsewhere.
 PermutationCosts CostsOfPermutation(const Training& training, double tokens, double sent,
                                     double element);
 // What comes from several sources, by expert. `padded`: all pieces are equally long, so that
