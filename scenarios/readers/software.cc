@@ -35,24 +35,23 @@ const json& PartOf(const json& scenario, const char* key) {
   return found == scenario.end() ? nothing : *found;
 }
 
-// Of the model: its own, its preset's, or a decoder's.
-std::string KindOfModel(const json& model) {
-  std::string kind = TextAt(model, "kind");
-  if (!kind.empty()) return kind;
+struct ModelTraits {
+  std::string kind;  // the model's own, its preset's, or a decoder's
+  bool has_experts = false;
+};
+
+ModelTraits TraitsOf(const json& model) {
+  ModelTraits traits = {"decoder", model.is_object() && model.contains("experts")};
   const std::string preset = TextAt(model, "preset");
   for (const ModelPreset& known : ModelPresets()) {
-    if (known.name == preset) return known.kind;
+    if (known.name != preset) continue;
+    traits.kind = known.kind;
+    traits.has_experts = traits.has_experts || known.has_experts;
+    break;
   }
-  return "decoder";
-}
-
-bool HasExperts(const json& model) {
-  if (model.is_object() && model.contains("experts")) return true;
-  const std::string preset = TextAt(model, "preset");
-  const std::vector<ModelPreset> presets = ModelPresets();
-  return std::any_of(presets.begin(), presets.end(), [&](const ModelPreset& known) {
-    return known.name == preset && known.has_experts;
-  });
+  const std::string kind = TextAt(model, "kind");
+  if (!kind.empty()) traits.kind = kind;
+  return traits;
 }
 
 // Whether trainings of such a model have the key, and the key can have the value.
@@ -77,7 +76,7 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
                                                       uint32_t capability) {
   const std::string strategy = TextAt(PartOf(scenario, "strategy"), "kind");
   const std::string schedule = TextAt(PartOf(scenario, "pipeline"), "schedule");
-  const std::string model = KindOfModel(PartOf(scenario, "model"));
+  const auto [model, has_experts] = TraitsOf(PartOf(scenario, "model"));
   const std::string products = TextAt(PartOf(scenario, "training"), "products");
   const std::vector<std::string> models = {"decoder", "mlp", "vgg", "u-net"};
   const bool is_known = std::find(models.begin(), models.end(), model) != models.end();
@@ -95,7 +94,7 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
-    if (entry.key == "permutation" && !HasExperts(PartOf(scenario, "model"))) continue;
+    if (entry.key == "permutation" && !has_experts) continue;
     // 16-bit sums go with 16-bit arithmetic.
     if (entry.key == "gradients" && TextAt(PartOf(scenario, "training"), "precision") == "fp32")
       continue;

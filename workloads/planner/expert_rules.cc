@@ -133,20 +133,13 @@ class ExpertNode {
   double BytesOf(const Tensor& tensor) const {
     return builder_.LocalElements(tensor) * plan_.element();
   }
-  // Of tokens on this rank, which may lie in `token`.
-  PermutationCosts CostsOf(const Tensor& token, const Tensor& sent) const {
-    return CostsOfPermutation(plan_.training, builder_.LocalElements(token),
+  PermutationCosts CostsOf(const Tensor& tokens, const Tensor& sent) const {
+    return CostsOfPermutation(plan_.training, builder_.LocalElements(tokens),
                               builder_.LocalElements(sent), plan_.element());
   }
   void AddMemory(const std::string& name, Kernel kernel, const KernelCost& cost,
                  const std::vector<BufferId>& reads, const std::vector<BufferId>& writes) const {
     builder_.AddMemoryOp(name, kernel, cost, reads, writes, shape_.attributes);
-  }
-  // What experts have made one by one becomes one array.
-  void Join(const std::string& name, const Tensor& tensor) const {
-    if (!plan_.training.sequential_experts || rows().experts() == 1) return;
-    builder_.AddMemoryOp("join " + name, Kernel::kCopy, KernelCost{2 * BytesOf(tensor), 1},
-                         {tensor.buffer}, {tensor.buffer});
   }
 
   // Tells how many rows each rank will get, before they are sent.
@@ -359,6 +352,16 @@ void AddBias(Plan& plan, uint32_t node, const Tensor& results, bool back) {
                            {results.buffer}, {results.buffer});
 }
 
+// What experts have made one by one becomes one array.
+void Join(Plan& plan, uint32_t node, const Tensor& results) {
+  if (!plan.training.sequential_experts) return;
+  const ExpertNode experts(&plan, node);
+  if (experts.rows().experts() == 1) return;
+  plan.builder.AddMemoryOp("join " + results.name, Kernel::kCopy,
+                           KernelCost{2 * experts.BytesOf(results), 1}, {results.buffer},
+                           {results.buffer});
+}
+
 }  // namespace
 
 // Megatron-LM's router in fp32: cast, softmax, top-k, the map of choices and their histogram; the
@@ -443,7 +446,7 @@ void ForwardGroupedProduct(Plan& plan, uint32_t node) {
                                            ExpertNode(&plan, node).ResultOf(role));
   MultiplyGrouped(plan, node, GemmMode::kNT, x.buffer, weight, y.buffer, false);
   AddBias(plan, node, y, /*back=*/false);
-  if (role == MatrixRole::kExpertSecond) ExpertNode(&plan, node).Join(y.name, y);
+  if (role == MatrixRole::kExpertSecond) Join(plan, node, y);
   plan.State(node).operand = x;
   plan.State(node).value = y;
 }
@@ -456,8 +459,7 @@ void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& grad
   const BufferId weight = plan.parameters.OperandBackward(matrix);
   Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);
   MultiplyGrouped(plan, node, GemmMode::kNN, dy.buffer, weight, dx.buffer, false);
-  if (plan.network.matrices[matrix].role == MatrixRole::kExpertFirst)
-    ExpertNode(&plan, node).Join(dx.name, dx);
+  if (plan.network.matrices[matrix].role == MatrixRole::kExpertFirst) Join(plan, node, dx);
   plan.PassToWeight(node, {plan.State(node).operand, dy});
   plan.parameters.Release(matrix);
   plan.PassBack(node, std::move(dx));

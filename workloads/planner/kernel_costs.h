@@ -81,8 +81,7 @@ struct LossCosts {
 LossCosts CostsOfCrossEntropy(const Training& training, double elements, double element);
 
 // The rows of tokens, for the experts that they go to and back, from so many elements of tokens and
-// of what is sent: a token is sent to several experts. All but `order` are counted where tokens
-// are, `order` (of so many elements) where experts are.
+// of what is sent: a token is sent to several experts.
 struct PermutationCosts {
   KernelCost permute;
   KernelCost permute_backward;

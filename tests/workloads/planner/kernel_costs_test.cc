@@ -39,15 +39,19 @@ Training Steps(KernelStyle kernels) {
   return training;
 }
 
-// The kernels of one rank's step by name, the layer's and those outside.
-std::map<std::string, Compute> Kernels(const GptModel& model, const Training& training) {
-  const Network network = MakeDecoder(model, training);
-  const Schedule schedule = PlanStep(network, training, MakeDataParallel(1, false, network));
+// The kernels of the first rank by name, the layer's and those outside.
+std::map<std::string, Compute> KernelsOf(const Schedule& schedule) {
   std::map<std::string, Compute> kernels;
   for (const Op& op : schedule.roles[0].ops) {
     if (const auto* compute = std::get_if<Compute>(&op.work)) kernels[op.name] = *compute;
   }
   return kernels;
+}
+
+// Of one rank's step.
+std::map<std::string, Compute> Kernels(const GptModel& model, const Training& training) {
+  const Network network = MakeDecoder(model, training);
+  return KernelsOf(PlanStep(network, training, MakeDataParallel(1, false, network)));
 }
 
 TEST(KernelCostsTest, EagerSwiGluWritesAndReadsOneArrayMore) {
@@ -164,12 +168,7 @@ std::map<std::string, Compute> KernelsOnTwo(bool has_capacity, const Training& t
   options.zero.shard = 2;
   options.zero.stage = 1;
   options.expert = 2;
-  const Schedule schedule = PlanStep(network, training, MakeCombined(options, network));
-  std::map<std::string, Compute> kernels;
-  for (const Op& op : schedule.roles[0].ops) {
-    if (const auto* compute = std::get_if<Compute>(&op.work)) kernels[op.name] = *compute;
-  }
-  return kernels;
+  return KernelsOf(PlanStep(network, training, MakeCombined(options, network)));
 }
 
 TEST(KernelCostsTest, PaddedPiecesAreSwappedWhereOthersAreJoined) {
