@@ -181,7 +181,7 @@ const ObjectShape& PipelineShape() {
         "how many layers the first stage has", "3"},
        {"last_layers", AWhole(0, kMostStages), Optional("as the others"),
         "how many layers the last stage has", "3"},
-       {"layout", AText("E, t, L, | between stages, (...)*N"), Optional("\"split\""),
+       {"layout", AText("E, t, m, L, | between stages, (...)*N"), Optional("\"split\""),
         "the stages in Megatron-LM's notation", "\"Et*3|(tt|)*6L\""},
        {"order",
         Either({AText("path of a CSV file, from this one"), ListOf(AText("a rank's actions"))}),

@@ -145,6 +145,11 @@ constexpr const char* kNemoNvls =
 constexpr const char* kPermutation =
     "NVIDIA/NeMo and NVIDIA-NeMo/Megatron-Bridge, models with experts: moe_permute_fusion=True "
     "(2025 on; Megatron-Core's own default is off)";
+constexpr const char* kNemoGradients =
+    "NVIDIA/NeMo recipes in performance mode, NVIDIA-NeMo/Megatron-Bridge scripts/performance: "
+    "grad_reduce_in_fp32=False; NVIDIA/dgxc-benchmarking grok1_314b.yaml: grad_sync_dtype bf16 "
+    "(NeMo's "
+    "launcher of 2024 leaves it at fp32)";
 constexpr const char* kNemoHost =
     "calibrated to one row, gpt-oss 120B on 64 H100 by the container of 26.02 (13.7 s with "
     "micro-batches of one sequence, for which the host is too slow); scenarios/STUDIES.md has what "
@@ -258,8 +263,9 @@ std::vector<SoftwareStack> Stacks() {
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (autumn of 2024 on)",
        Joined(Joined(transformer_engine, nemo),
               Joined(Joined(UserBuffers(), WithoutNvls(kNemoNvls)),
-                     {{"training.permutation", "\"fused\"", "", kPermutation},
-                      {"training.host_launch", "\"54us\"", "", kNemoHost}}))},
+                     {{"training.gradients", "\"bf16\"", "", kNemoGradients},
+                      {"training.permutation", "\"fused\"", "", kPermutation},
+                      {"training.host_launch", "\"55us\"", "", kNemoHost}}))},
       {"nemo-launcher", "The same by NeMo's launcher, with FlashAttention-2 (to summer of 2024)",
        Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
               Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},

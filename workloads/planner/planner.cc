@@ -45,7 +45,8 @@ const Layout& InputLayout(const Network& network, const Strategy& strategy, uint
 }
 
 // The layout in which each node's value rests: a product's is the strategy's choice, others keep
-// that of their last input (a residual, that of the stream it adds to).
+// that of their last input (a residual, that of the stream it adds to), joined heads that of the
+// queries.
 std::vector<Layout> RestsOf(const Network& network, const Strategy& strategy) {
   std::vector<Layout> rests;
   for (uint32_t i = 0; i < network.nodes.size(); ++i) {
@@ -55,7 +56,8 @@ std::vector<Layout> RestsOf(const Network& network, const Strategy& strategy) {
     } else if (node.kind == NodeKind::kInput) {
       rests.push_back(InputLayout(network, strategy, i));
     } else {
-      rests.push_back(rests[node.inputs.back()]);
+      const bool is_join = node.kind == NodeKind::kJoinHeads;
+      rests.push_back(rests[is_join ? node.inputs.front() : node.inputs.back()]);
     }
   }
   return rests;

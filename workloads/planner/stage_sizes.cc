@@ -168,8 +168,8 @@ class LayoutReader {
   static constexpr size_t kMost = 1u << 16;
 
   [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(place_, fmt::format("layout \"{}\", character {}: {}; expected stages of E, t and "
-                                    "L separated by |, as in \"Et*3|(tt|)*6L\"",
+    throw Error(place_, fmt::format("layout \"{}\", character {}: {}; expected stages of E, t, m "
+                                    "and L separated by |, as in \"Et*3|(tt|)*6L\"",
                                     text_, at_ + 1, what));
   }
 
@@ -184,7 +184,7 @@ class LayoutReader {
         part = ReadRun();
         if (at_ == text_.size()) Fail("\"(\" without \")\"");
         ++at_;
-      } else if (std::string("EtL|").find(symbol) == std::string::npos) {
+      } else if (std::string("EtmL|").find(symbol) == std::string::npos) {
         --at_;
         Fail(fmt::format("found \"{}\"", symbol));
       }
@@ -212,11 +212,18 @@ class LayoutReader {
   size_t at_ = 0;
 };
 
+// Such a layer has a loss of its own.
+bool PredictsAhead(const Network& network) {
+  return std::count_if(network.nodes.begin(), network.nodes.end(), [](const NetworkNode& node) {
+           return node.kind == NodeKind::kCrossEntropy;
+         }) > 1;
+}
+
 }  // namespace
 
 std::vector<uint32_t> StagesOfLayout(const Network& network, const std::string& layout,
                                      uint32_t stages, const Place& place) {
-  std::string written = LayoutReader(layout, place).Read();
+  const std::string written = LayoutReader(layout, place).Read();
   const auto count = static_cast<uint32_t>(std::count(written.begin(), written.end(), '|')) + 1;
   if (count != stages) {
     throw Error(place,
@@ -227,15 +234,22 @@ std::vector<uint32_t> StagesOfLayout(const Network& network, const std::string& 
   const uint32_t layers = LayersIn(units);
   const auto behind = static_cast<uint32_t>(units.size()) - before - layers;
   // The units as symbols, which must come in this order.
-  const std::string expected = std::string(before > 0 ? 1 : 0, 'E') + std::string(layers, 't') +
-                               std::string(behind > 0 ? 1 : 0, 'L');
+  const std::string end = PredictsAhead(network) ? "mL" : behind > 0 ? "L" : "";
+  const std::string expected =
+      std::string(before > 0 ? 1 : 0, 'E') + std::string(layers, 't') + end;
   std::string found = written;
   std::erase(found, '|');
   if (found != expected) {
     throw Error(place, fmt::format("layout \"{}\": found {} layers, expected {}{} layers of {}{}",
                                    layout, std::count(found.begin(), found.end(), 't'),
                                    before > 0 ? "E, then the " : "the ", layers, network.name,
-                                   behind > 0 ? ", then L" : ""));
+                                   end.empty() ? "" : ", then " + end));
+  }
+  if (written.find("m|") != std::string::npos) {
+    throw Error(place, fmt::format("layout \"{}\": m is in another stage than L; the layer that "
+                                   "predicts further ahead shares the output layer, and is only "
+                                   "possible beside it",
+                                   layout));
   }
   std::vector<uint32_t> sizes(1);
   for (const char symbol : written) {

@@ -75,6 +75,58 @@ TEST(PipelineReaderTest, StagesAreCutAsIsSaid) {
             (Sizes{2, 1, 1, 1, 1, 1, 1, 2}));
 }
 
+// DeepSeek-V3 as NVIDIA's recipes cut it: 16 parts of four layers, the last one with a layer, the
+// one that predicts further ahead, and the losses.
+constexpr const char* kDeepSeek =
+    R"({"name": "x", "software": "nemo", "cluster": "dgx-h100:nodes=16",
+        "model": {"preset": "deepseek-v3", "predict_ahead": 1},
+        "training": {"batch": 256, "sequence": 4096, "micro_batches": 16, "recomputation": "none"},
+        "strategy": {"kind": "combined", "tensor": 2, "sequence_parallel": true, "shard": 16,
+                     "zero": 1, "expert": 32, "expert_tensor": 1},
+        "pipeline": {"stages": 4, "schedule": "interleaved", "virtual": 4,
+                     "layout": "Et*4|(t*4|)*14tmL"}})";
+
+std::string DeepSeek(std::initializer_list<std::pair<std::string, std::string>> changes) {
+  std::string text = kDeepSeek;
+  for (const auto& [from, to] : changes) {
+    const size_t at = text.find(from);
+    CHECK_NE(at, std::string::npos);
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+std::string MistakeOfDeepSeek(const std::string& layout) {
+  try {
+    Read(DeepSeek({{"Et*4|(t*4|)*14tmL", layout}}));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PipelineReaderTest, ALayoutNamesTheLayerThatPredictsFurtherAhead) {
+  const Scenario scenario = Read(kDeepSeek);
+  Sizes sizes(16, 4);
+  sizes.front() = 5;
+  sizes.back() = 2;
+  EXPECT_EQ(std::get<Workload>(scenario.jobs.front().work).pipeline->units_of_stage, sizes);
+  EXPECT_THAT(MistakeOfDeepSeek("Et*4|(t*4|)*14tL"), HasSubstr("then mL"));
+  EXPECT_THAT(MistakeOfDeepSeek("Et*4|(t*4|)*13t*5m|L"), HasSubstr("m is in another stage than L"));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "layout": "Et*2|(ttt|)*2mL"})"),
+              AllOf(HasSubstr("/pipeline/layout"), HasSubstr("then L")));
+  Read(DeepSeek({{"\"predict_ahead\": 1", "\"predict_ahead\": 0"}, {"tmL", "tL"}}));
+}
+
+// With one sequence for each pair of ranks of a tensor: attention has both ranks' tokens and half
+// of the heads, whatever layout the short vectors of keys rest in.
+TEST(PipelineReaderTest, RanksOfATensorShareASequenceOfLatentAttention) {
+  Scenario scenario = Read(kDeepSeek);
+  scenario.allow_out_of_memory = true;
+  const std::vector<Job> jobs = Prepare(scenario);
+  EXPECT_EQ(jobs.front().schedule.roles.size(), 4u);
+}
+
 TEST(PipelineReaderTest, AnOrderIsReadAsItIsWritten) {
   const PipelineOrder order = OrderOf(PipelineSchedule::kZeroBubbleV, 2, 2, 8, {});
   std::string rows;
