@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/imports/megatron_parts.h"
+#include "sim/base/error.h"
+#include "workloads/planner/stage_sizes.h"
 
 namespace rehearse {
 namespace {
@@ -134,13 +136,34 @@ void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const Me
 
 namespace {
 
-// Stages of each rank: from the layers per stage, or as given.
+const ArgumentList::Names& LayoutNames() {
+  static const ArgumentList::Names names = {"pipeline-model-parallel-layout"};
+  return names;
+}
+
+// A layout says how many stages there are; a mistake in it is the reader's to explain.
+std::optional<uint32_t> StagesOfLayout(ArgumentList& arguments) {
+  const std::optional<std::string> layout = arguments.Text(LayoutNames());
+  if (!layout) return std::nullopt;
+  try {
+    return CountStagesOfLayout(*layout);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Stages of each rank: from the layout or the layers per stage, or as given.
 uint64_t VirtualStages(ArgumentList& arguments, const MegatronRun& run) {
   const ArgumentList::Names layers_names = {"num-layers-per-virtual-pipeline-stage"};
   const ArgumentList::Names stages_names = {"num-virtual-stages-per-pipeline-rank",
                                             "virtual-pipeline-model-parallel-size"};
   const std::optional<int64_t> of_stage = arguments.Whole(layers_names, 1, 10000);
   const int64_t stages = arguments.WholeOr(stages_names, 1, 1024, 1);
+  if (const std::optional<uint32_t> in_all = StagesOfLayout(arguments)) {
+    if (*in_all % run.stages.value == 0) return *in_all / run.stages.value;
+    arguments.Fail(LayoutNames(), fmt::format("its {} stages are not a multiple of {} ranks",
+                                              *in_all, run.stages.value));
+  }
   if (!of_stage) return static_cast<uint64_t>(stages);
   const int64_t at_once = *of_stage * static_cast<int64_t>(run.stages.value);
   if (run.layers % at_once != 0) {
@@ -153,17 +176,16 @@ uint64_t VirtualStages(ArgumentList& arguments, const MegatronRun& run) {
 // How many layers each stage has, if not all have the same number.
 void SetStages(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run,
                uint64_t stages) {
-  const ArgumentList::Names layout_names = {"pipeline-model-parallel-layout"};
   const ArgumentList::Names first_names = {"decoder-first-pipeline-num-layers"};
   const ArgumentList::Names last_names = {"decoder-last-pipeline-num-layers"};
-  const std::optional<std::string> layout = arguments.Text(layout_names);
+  const std::optional<std::string> layout = arguments.Text(LayoutNames());
   const std::optional<int64_t> first = arguments.Whole(first_names, 0, 10000);
   const std::optional<int64_t> last = arguments.Whole(last_names, 0, 10000);
   const int64_t embedding = arguments.Switch({"account-for-embedding-in-pipeline-split"}) ? 1 : 0;
   const int64_t loss = arguments.Switch({"account-for-loss-in-pipeline-split"}) ? 1 : 0;
   const auto count = static_cast<int64_t>(stages);
   if (layout) {
-    draft.Set("/pipeline/layout", *layout, arguments.OriginOf(layout_names));
+    draft.Set("/pipeline/layout", *layout, arguments.OriginOf(LayoutNames()));
   } else if (first || last) {
     if (first) draft.Set("/pipeline/first_layers", *first, arguments.OriginOf(first_names));
     if (last) draft.Set("/pipeline/last_layers", *last, arguments.OriginOf(last_names));

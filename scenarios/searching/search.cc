@@ -1,18 +1,15 @@
 #include "scenarios/searching/search.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/readers/search_shapes.h"
-#include "scenarios/searching/space_formula.h"
+#include "scenarios/searching/evaluator.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
@@ -50,314 +47,6 @@ FormulaKind FormulaOf(const JsonReader& search, const Search& partial, const Sce
   const std::optional<PaperModel> model = PaperModels::ModelOf(scenario);
   return model ? static_cast<FormulaKind>(*model) : FormulaKind::kClosedForms;
 }
-
-// The text of an error without its place.
-std::string WithoutPlace(std::string text) {
-  for (;;) {
-    const size_t end = text.find(": ");
-    if (end == std::string::npos || text.substr(0, end).find(' ') != std::string::npos) return text;
-    text.erase(0, end + 2);
-  }
-}
-
-constexpr const char* kOutOfMemory = "out of memory";
-
-// Errors that differ only in numbers have the same reason.
-std::string ReasonOf(const std::string& error) {
-  const std::string words = WithoutPlace(error);
-  if (words.rfind(kOutOfMemory, 0) == 0) return kOutOfMemory;
-  std::string reason;
-  for (size_t i = 0; i < words.size();) {
-    const auto is_digit = [&](size_t at) {
-      return at < words.size() && words[at] >= '0' && words[at] <= '9';
-    };
-    // But not the 20 of "gpt-20b".
-    const bool begins_word = i == 0 || words[i - 1] == ' ' || words[i - 1] == '(';
-    if (!is_digit(i) || !begins_word) {
-      reason += words[i++];
-      continue;
-    }
-    while (is_digit(i) || (words[i] == '.' && is_digit(i + 1))) ++i;
-    reason += '#';
-  }
-  return reason;
-}
-
-// What is known about the points that were looked at.
-class Evaluator {
- public:
-  Evaluator(const Search& search, const SearchRun& run)
-      : search_(search),
-        run_(run),
-        begin_(std::chrono::steady_clock::now()),
-        is_over_([this] { return IsOver(); }),
-        engine_({.stores = run.stores,
-                 .allow_out_of_memory = run.allow_out_of_memory,
-                 .hash = !run.stores.empty(),
-                 .bounds_memory = run.stores.empty(),
-                 .is_stopped = is_over_}) {
-    if (search.formula == FormulaKind::kClosedForms) return;
-    paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario,
-                   &papers_);
-    if (search.space.Size() <= kMostExhaustivePoints)
-      numbers_ = std::vector<std::atomic<double>>(static_cast<size_t>(search.space.Size()));
-    for (std::atomic<double>& number : numbers_) number.store(kUnknown, std::memory_order_relaxed);
-  }
-
-  const std::function<bool()>& is_over() const { return is_over_; }
-
-  // The formula's number; nothing if the point is impossible.
-  std::optional<double> Formula(const SpacePoint& point) {
-    if (paper_) {
-      const SpaceFormula::Found found = paper_->At(point);
-      if (found.seconds) {
-        Note(point, *found.seconds);
-        return found.seconds;
-      }
-      if (found.broken != nullptr) {
-        Add(point, [&](Entry* /*entry*/) { FailBroken(found.broken->Text()); });
-        return std::nullopt;
-      }
-    }
-    Entry known = Known(point);
-    if (known.IsOpen() && !known.formula) {
-      known = Add(point, [&](Entry* entry) {
-        const JsonDocument document = DocumentOf(point);
-        const Scenario scenario = engine_.Read(document);
-        if (!paper_) {
-          entry->formula = ClosedForms(scenario);
-          return;
-        }
-        const auto model = static_cast<PaperModel>(search_.formula);
-        entry->formula = papers_.Predict(model, scenario).total.value();
-        paper_->Learn(point, document, scenario);
-      });
-    }
-    return known.IsOpen() ? known.formula : std::nullopt;
-  }
-
-  // By objective.
-  std::optional<std::vector<double>> Simulate(const SpacePoint& point) {
-    Entry known = Known(point);
-    if (known.IsOpen() && !known.simulated) {
-      known = Add(point, [&](Entry* entry) {
-        const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
-        if (!evaluation.error.empty()) throw Error(evaluation.error);
-        entry->simulated = SimulatedOf(evaluation.results.front(), evaluation.device);
-        NoteBest(point, entry->simulated->values.front());
-      });
-    }
-    if (!known.IsOpen() || !known.simulated) return std::nullopt;
-    return known.simulated->values;
-  }
-
-  void BeginSimulations(size_t most) {
-    run_.observer->Begin("simulating", "points", most);
-    const std::lock_guard lock(mutex_);
-    done_ = 0;
-  }
-  void EndOne() {
-    const std::lock_guard lock(mutex_);
-    run_.observer->Done(static_cast<double>(++done_));
-  }
-
-  // Possible points with a number from the formula, the best first.
-  std::vector<std::pair<double, SpacePoint>> ByFormula() {
-    std::vector<std::pair<double, SpacePoint>> order;
-    ForEach([&](const SpacePoint& point, const Entry& entry) {
-      if (entry.error.empty() && entry.formula) order.emplace_back(*entry.formula, point);
-    });
-    std::sort(order.begin(), order.end());
-    return order;
-  }
-  bool IsSimulated(const SpacePoint& point) const {
-    const auto entry = entries_.find(point);
-    return entry != entries_.end() &&
-           (entry->second.simulated.has_value() || !entry->second.error.empty());
-  }
-  // By the first objective; of equal ones, the first point.
-  std::optional<SpacePoint> Best() const {
-    std::optional<SpacePoint> best;
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [point, entry] : entries_) {
-      if (!entry.simulated) continue;
-      const double cost = search_.objectives.front().CostOf(entry.simulated->values.front());
-      if (cost >= least) continue;
-      least = cost;
-      best = point;
-    }
-    return best;
-  }
-
-  FoundPoints Found() {
-    FoundPoints found;
-    ForEach([&](const SpacePoint& point, Entry& entry) {
-      ++found.looked_at;
-      if (!entry.error.empty()) {
-        ExcludedPoints& excluded = found.excluded[entry.reason];
-        if (++excluded.points == 1) {
-          const bool may_be_short = entry.reason == kOutOfMemory && run_.stores.empty();
-          excluded.example = may_be_short ? engine_.ErrorOf(DocumentOf(point)) : entry.error;
-        }
-      } else if (entry.formula || entry.simulated) {
-        if (entry.simulated) ++found.simulated;
-        found.points.push_back({point, entry.formula, std::move(entry.simulated)});
-      }
-    });
-    return found;
-  }
-
- private:
-  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-  struct Entry {
-    std::optional<double> formula;
-    std::optional<SimulatedPoint> simulated;
-    std::string error;
-    std::string reason;
-
-    bool IsOpen() const { return error.empty(); }  // not known to be impossible
-  };
-
-  bool IsOver() const {
-    if (run_.is_stopped()) return true;
-    if (!search_.seconds) return false;
-    const std::chrono::duration<double> past = std::chrono::steady_clock::now() - begin_;
-    return past.count() >= *search_.seconds;
-  }
-
-  // The scenario of a point that meets the constraints.
-  JsonDocument DocumentOf(const SpacePoint& point) const {
-    JsonDocument document = search_.scenario;
-    for (size_t i = 0; i < point.size(); ++i) {
-      const SpaceAxis& axis = search_.space.axes[i];
-      for (const auto& [path, value] : axis.choices[point[i]].changes)
-        document.Set(path + "=" + value.dump(), axis.place);
-    }
-    if (const auto broken = search_.space.Broken(document.value())) FailBroken(*broken);
-    return document;
-  }
-  [[noreturn]] static void FailBroken(const std::string& constraint) {
-    throw Error("does not meet \"where\": " + constraint);
-  }
-
-  EvaluationKey KeyOf(const SpacePoint& point) const {
-    if (run_.stores.empty()) return {};
-    return {.study = search_.name,
-            .point = search_.space.NameOf(point),
-            .parameters = search_.space.ChangesOf(point)};
-  }
-
-  double ClosedForms(Scenario scenario) {
-    scenario.lowering.fidelity = Fidelity::kFormula;
-    const Objective& objective = search_.objectives.front();
-    const std::string device = scenario.cluster->DeviceOf(0).name;
-    return objective.CostOf(ValueOf(objective, engine_.Play(scenario), device));
-  }
-
-  SimulatedPoint SimulatedOf(const Result& result, const std::string& device) const {
-    SimulatedPoint simulated;
-    for (const Objective& objective : search_.objectives)
-      simulated.values.push_back(ValueOf(objective, result, device));
-    simulated.step = result.step;
-    simulated.compute = result.breakdown.compute;
-    simulated.idle = result.breakdown.idle;
-    for (const AxisUse& axis : result.axes) simulated.exposed.emplace_back(axis.name, axis.exposed);
-    simulated.model_flops_utilization = result.model_flops_utilization;
-    simulated.memory = result.memory.Total();
-    for (const LinkSummary& link : result.links) {
-      if (link.kind == "memory") continue;
-      simulated.busiest_link = link.name;
-      simulated.busiest_share = link.utilization;
-      break;
-    }
-    return simulated;
-  }
-
-  void Note(const SpacePoint& point, double number) {
-    if (!numbers_.empty()) {
-      numbers_[search_.space.IndexOf(point)].store(number, std::memory_order_relaxed);
-      return;
-    }
-    const std::lock_guard lock(mutex_);
-    entries_[point].formula = number;
-  }
-
-  // What is known about each point, in order.
-  template <typename Visit>
-  void ForEach(const Visit& visit) {
-    auto next = entries_.begin();
-    for (size_t index = 0; index < numbers_.size(); ++index) {
-      const double number = numbers_[index].load(std::memory_order_relaxed);
-      const bool has_entry = next != entries_.end() && search_.space.IndexOf(next->first) == index;
-      if (has_entry) {
-        if (!std::isnan(number)) next->second.formula = number;
-        visit(next->first, next->second);
-        ++next;
-      } else if (!std::isnan(number)) {
-        Entry entry;
-        entry.formula = number;
-        visit(search_.space.PointAt(index), entry);
-      }
-    }
-    for (; next != entries_.end(); ++next) visit(next->first, next->second);
-  }
-
-  Entry Known(const SpacePoint& point) {
-    const std::lock_guard lock(mutex_);
-    const auto known = entries_.find(point);
-    return known == entries_.end() ? Entry() : known->second;
-  }
-
-  // Notes what `make` finds out about the point's scenario, or why it is impossible, and returns
-  // all that is then known. Two threads may find the same thing about a point. Nothing is noted if
-  // the search is over before that.
-  template <typename Make>
-  Entry Add(const SpacePoint& point, const Make& make) {
-    Entry found;
-    try {
-      make(&found);
-    } catch (const Stopped&) {
-      return found;
-    } catch (const Error& error) {
-      found.error = error.what();
-      found.reason = ReasonOf(found.error);
-    }
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entries_[point];
-    if (found.formula) entry.formula = found.formula;
-    if (found.simulated) entry.simulated = std::move(found.simulated);
-    if (!found.IsOpen()) {
-      entry.error = std::move(found.error);
-      entry.reason = std::move(found.reason);
-    }
-    return entry;
-  }
-
-  void NoteBest(const SpacePoint& point, double value) {
-    const Objective& objective = search_.objectives.front();
-    const std::lock_guard lock(mutex_);
-    if (best_ && objective.CostOf(value) >= objective.CostOf(*best_)) return;
-    best_ = value;
-    run_.observer->Note(
-        fmt::format("best {} ({})", Print(objective, value), search_.space.NameOf(point)));
-  }
-
-  const Search& search_;
-  const SearchRun& run_;
-  const std::chrono::steady_clock::time_point begin_;
-  const std::function<bool()> is_over_;
-  Engine engine_;
-  PaperModels papers_;
-  std::optional<SpaceFormula> paper_;  // nothing if the formula is no paper's
-  std::mutex mutex_;
-  std::map<SpacePoint, Entry> entries_;
-  // By the number of the point, of all points if there are not too many: what the paper's formula
-  // says; most of them have no entry.
-  std::vector<std::atomic<double>> numbers_;
-  std::optional<double> best_;
-  size_t done_ = 0;
-};
 
 // As one number, smaller is better: with two objectives, each start weighs them differently.
 double JointCost(const Search& search, const std::vector<double>& values, uint32_t start) {
@@ -427,7 +116,7 @@ bool AreNeighbours(const SearchSpace& space, const SpacePoint& a, const SpacePoi
 
 // How many of the points were possible.
 size_t SimulateAll(const std::vector<SpacePoint>& points, const SearchRun& run,
-                   Evaluator* evaluator, Leases* leases = nullptr) {
+                   PointEvaluator* evaluator, Leases* leases = nullptr) {
   std::vector<char> is_possible(points.size());
   ForLeased(points.size(), run.threads, leases, [&](size_t i) {
     if (evaluator->is_over()()) return;
@@ -441,7 +130,7 @@ size_t SimulateAll(const std::vector<SpacePoint>& points, const SearchRun& run,
 // them is better.
 void SimulateNeighbours(const Search& search, const SearchRun& run,
                         const std::vector<std::pair<double, SpacePoint>>& order,
-                        Evaluator* evaluator) {
+                        PointEvaluator* evaluator) {
   std::optional<SpacePoint> before;
   while (!evaluator->is_over()()) {
     const std::optional<SpacePoint> best = evaluator->Best();
@@ -458,7 +147,7 @@ void SimulateNeighbours(const Search& search, const SearchRun& run,
 // The formula's best points are simulated until enough of them were possible. Returns the formula's
 // number of the last one.
 std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
-                                   Evaluator* evaluator) {
+                                   PointEvaluator* evaluator) {
   const std::vector<std::pair<double, SpacePoint>> order = evaluator->ByFormula();
   const auto share =
       static_cast<size_t>(std::ceil(search.keep * static_cast<double>(order.size())));
@@ -540,7 +229,7 @@ Search ReadSearch(const JsonDocument& document) {
 
 FoundPoints RunSearch(const Search& search, const SearchRun& run) {
   CheckPart(search, run);
-  Evaluator evaluator(search, run);
+  PointEvaluator evaluator(search, run);
   const bool by_formula = search.decide != Decision::kSimulation;
   const double most =
       search.walk.method == WalkMethod::kExhaustive
@@ -598,70 +287,6 @@ JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
   for (const auto& [path, change] : search.space.ChangesOf(point))
     document.Set(path + "=" + change.dump());
   return document;
-}
-
-double MostEfficientCost(const std::vector<double>& costs) {
-  CHECK(!costs.empty());
-  constexpr size_t kBest = 5;
-  const double best = costs.front();
-  return std::max(best + 0.1 * std::abs(best), costs[std::min(kBest, costs.size()) - 1]);
-}
-
-SearchQuality ComputeQuality(const Search& search, const FoundPoints& found) {
-  struct Pair {
-    double formula;
-    double cost;
-    double value;
-  };
-  std::vector<Pair> pairs;
-  for (const FoundPoint& point : found.points) {
-    if (!point.formula || !point.simulated) continue;
-    const double value = point.simulated->values.front();
-    pairs.push_back({*point.formula, search.objectives.front().CostOf(value), value});
-  }
-  SearchQuality quality;
-  quality.points = pairs.size();
-  if (pairs.empty()) return quality;
-  // Points were sorted by cost, best first.
-  const double best = pairs.front().cost;
-  std::vector<double> costs;
-  for (const Pair& pair : pairs) costs.push_back(pair.cost);
-  const double most = MostEfficientCost(costs);
-  std::vector<size_t> order(pairs.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return pairs[a].formula < pairs[b].formula; });
-  double efficient = 0;
-  double precision = 0;
-  for (size_t i = 0; i < std::min(kFirstOfFormula, order.size()); ++i) {
-    if (pairs[order[i]].cost > most) continue;
-    ++efficient;
-    precision += efficient / static_cast<double>(i + 1);
-  }
-  if (efficient > 0) quality.average_precision_at_5 = precision / efficient;
-  quality.regret = std::abs(pairs[order.front()].value / pairs.front().value - 1);
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (pairs[order[i]].cost > best) continue;
-    quality.rank_of_best = i + 1;
-    break;
-  }
-  double concordant = 0;
-  double ties_of_formula = 0;
-  double ties_of_cost = 0;
-  double all = 0;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const double f = pairs[i].formula - pairs[j].formula;
-      const double c = pairs[i].cost - pairs[j].cost;
-      ++all;
-      if (f == 0) ++ties_of_formula;
-      if (c == 0) ++ties_of_cost;
-      if (f != 0 && c != 0) concordant += (f > 0) == (c > 0) ? 1 : -1;
-    }
-  }
-  const double norm = std::sqrt((all - ties_of_formula) * (all - ties_of_cost));
-  if (norm > 0) quality.kendall_tau = concordant / norm;
-  return quality;
 }
 
 }  // namespace rehearse

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/searching/search_quality.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"

@@ -212,6 +212,10 @@ class LayoutReader {
   size_t at_ = 0;
 };
 
+uint32_t CountStages(const std::string& written) {
+  return static_cast<uint32_t>(std::count(written.begin(), written.end(), '|')) + 1;
+}
+
 // Such a layer has a loss of its own.
 bool PredictsAhead(const Network& network) {
   return std::count_if(network.nodes.begin(), network.nodes.end(), [](const NetworkNode& node) {
@@ -221,10 +225,14 @@ bool PredictsAhead(const Network& network) {
 
 }  // namespace
 
+uint32_t CountStagesOfLayout(const std::string& layout, const Place& place) {
+  return CountStages(LayoutReader(layout, place).Read());
+}
+
 std::vector<uint32_t> StagesOfLayout(const Network& network, const std::string& layout,
                                      uint32_t stages, const Place& place) {
   const std::string written = LayoutReader(layout, place).Read();
-  const auto count = static_cast<uint32_t>(std::count(written.begin(), written.end(), '|')) + 1;
+  const uint32_t count = CountStages(written);
   if (count != stages) {
     throw Error(place,
                 fmt::format("layout \"{}\": found {} stages, expected {}", layout, count, stages));

@@ -40,6 +40,7 @@ std::vector<uint32_t> StagesOfLayers(const Network& network, const std::vector<u
 // Megatron-LM's --pipeline-model-parallel-layout: stages are separated by '|', E is the embedding,
 // t a layer, m the one that predicts further ahead, L the output layer with the loss; a symbol or a
 // group in parentheses may be followed by *N. "Et*3|(tt|)*6L". m is in the stage of L.
+uint32_t CountStagesOfLayout(const std::string& layout, const Place& place = {});
 std::vector<uint32_t> StagesOfLayout(const Network& network, const std::string& layout,
                                      uint32_t stages, const Place& place = {});
 

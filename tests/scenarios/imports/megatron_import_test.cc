@@ -301,6 +301,10 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                     "--overlap-moe-expert-parallel-comm")
                   .text,
               HasSubstr("\"pair_passes\": true"));
+  EXPECT_THAT(Small("--bf16 --pipeline-model-parallel-size 2 --global-batch-size 128 "
+                    "--pipeline-model-parallel-layout Et*6\\|\\(t*6\\|\\)*2t*6L")
+                  .text,
+              AllOf(HasSubstr("\"virtual\": 2"), HasSubstr("\"Et*6|(t*6|)*2t*6L\"")));
   EXPECT_THAT(
       Small("--bf16 --cpu-offloading-num-layers 3 --offload-optimizer-states").text,
       AllOf(HasSubstr("\"offloaded_layers\": 3"), HasSubstr("\"offloaded_optimizer\": true")));
@@ -351,6 +355,12 @@ TEST(MegatronImportTest, MistakesNameTheArgumentAndItsLine) {
               StartsWith("run.sh:2: --num-attention-heads: 3 groups do not divide 16 heads"));
   EXPECT_THAT(with("--pipeline-model-parallel-size 16"),
               HasSubstr("24 layers cannot be shared by 16 stages"));
+  EXPECT_THAT(
+      with("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*8|t*8|t*8L'"),
+      HasSubstr("layout: its 3 stages are not a multiple of 2 ranks"));
+  EXPECT_THAT(
+      with("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*12|t*12)L'"),
+      HasSubstr("\")\" without \"(\""));
   EXPECT_THAT(with("--global-batch-size 31"), HasSubstr("31 sequences are not a multiple of"));
   EXPECT_THAT(with("--num-experts 8"), HasSubstr("expected --swiglu"));
   EXPECT_THAT(with("--swiglu --num-experts 9 --expert-model-parallel-size 4"),

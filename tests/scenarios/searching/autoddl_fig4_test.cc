@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/searching/search.h"
+#include "scenarios/searching/search_quality.h"
 #include "tests/support/places.h"
 
 namespace rehearse {

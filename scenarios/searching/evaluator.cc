@@ -1,0 +1,285 @@
+#include "scenarios/searching/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/interruption.h"
+
+namespace rehearse {
+namespace {
+
+// The text of an error without its place.
+std::string WithoutPlace(std::string text) {
+  for (;;) {
+    const size_t end = text.find(": ");
+    if (end == std::string::npos || text.substr(0, end).find(' ') != std::string::npos) return text;
+    text.erase(0, end + 2);
+  }
+}
+
+constexpr const char* kOutOfMemory = "out of memory";
+
+// Errors that differ only in numbers have the same reason.
+std::string ReasonOf(const std::string& error) {
+  const std::string words = WithoutPlace(error);
+  if (words.rfind(kOutOfMemory, 0) == 0) return kOutOfMemory;
+  std::string reason;
+  for (size_t i = 0; i < words.size();) {
+    const auto is_digit = [&](size_t at) {
+      return at < words.size() && words[at] >= '0' && words[at] <= '9';
+    };
+    // But not the 20 of "gpt-20b".
+    const bool begins_word = i == 0 || words[i - 1] == ' ' || words[i - 1] == '(';
+    if (!is_digit(i) || !begins_word) {
+      reason += words[i++];
+      continue;
+    }
+    while (is_digit(i) || (words[i] == '.' && is_digit(i + 1))) ++i;
+    reason += '#';
+  }
+  return reason;
+}
+
+[[noreturn]] void FailBroken(const std::string& constraint) {
+  throw Error("does not meet \"where\": " + constraint);
+}
+
+}  // namespace
+
+PointEvaluator::PointEvaluator(const Search& search, const SearchRun& run)
+    : search_(search),
+      run_(run),
+      begin_(std::chrono::steady_clock::now()),
+      is_over_([this] { return IsOver(); }),
+      engine_({.stores = run.stores,
+               .allow_out_of_memory = run.allow_out_of_memory,
+               .hash = !run.stores.empty(),
+               .bounds_memory = run.stores.empty(),
+               .is_stopped = is_over_}) {
+  if (search.formula == FormulaKind::kClosedForms) return;
+  paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario, &papers_);
+  if (search.space.Size() <= kMostExhaustivePoints)
+    numbers_ = std::vector<std::atomic<double>>(static_cast<size_t>(search.space.Size()));
+  for (std::atomic<double>& number : numbers_) number.store(kUnknown, std::memory_order_relaxed);
+}
+
+bool PointEvaluator::IsOver() const {
+  if (run_.is_stopped()) return true;
+  if (!search_.seconds) return false;
+  const std::chrono::duration<double> past = std::chrono::steady_clock::now() - begin_;
+  return past.count() >= *search_.seconds;
+}
+
+template <typename Visit>
+void PointEvaluator::ForEach(const Visit& visit) {
+  auto next = entries_.begin();
+  for (size_t index = 0; index < numbers_.size(); ++index) {
+    const double number = numbers_[index].load(std::memory_order_relaxed);
+    const bool has_entry = next != entries_.end() && search_.space.IndexOf(next->first) == index;
+    if (has_entry) {
+      if (!std::isnan(number)) next->second.formula = number;
+      visit(next->first, next->second);
+      ++next;
+    } else if (!std::isnan(number)) {
+      Entry entry;
+      entry.formula = number;
+      visit(search_.space.PointAt(index), entry);
+    }
+  }
+  for (; next != entries_.end(); ++next) visit(next->first, next->second);
+}
+
+PointEvaluator::Entry PointEvaluator::Known(const SpacePoint& point) {
+  const std::lock_guard lock(mutex_);
+  const auto known = entries_.find(point);
+  return known == entries_.end() ? Entry() : known->second;
+}
+
+template <typename Make>
+PointEvaluator::Entry PointEvaluator::Add(const SpacePoint& point, const Make& make) {
+  Entry found;
+  try {
+    make(&found);
+  } catch (const Stopped&) {
+    return found;
+  } catch (const Error& error) {
+    found.error = error.what();
+    found.reason = ReasonOf(found.error);
+  }
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[point];
+  if (found.formula) entry.formula = found.formula;
+  if (found.simulated) entry.simulated = std::move(found.simulated);
+  if (!found.IsOpen()) {
+    entry.error = std::move(found.error);
+    entry.reason = std::move(found.reason);
+  }
+  return entry;
+}
+
+void PointEvaluator::Note(const SpacePoint& point, double number) {
+  if (!numbers_.empty()) {
+    numbers_[search_.space.IndexOf(point)].store(number, std::memory_order_relaxed);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  entries_[point].formula = number;
+}
+
+void PointEvaluator::NoteBest(const SpacePoint& point, double value) {
+  const Objective& objective = search_.objectives.front();
+  const std::lock_guard lock(mutex_);
+  if (best_ && objective.CostOf(value) >= objective.CostOf(*best_)) return;
+  best_ = value;
+  run_.observer->Note(
+      fmt::format("best {} ({})", Print(objective, value), search_.space.NameOf(point)));
+}
+
+JsonDocument PointEvaluator::DocumentOf(const SpacePoint& point) const {
+  JsonDocument document = search_.scenario;
+  for (size_t i = 0; i < point.size(); ++i) {
+    const SpaceAxis& axis = search_.space.axes[i];
+    for (const auto& [path, value] : axis.choices[point[i]].changes)
+      document.Set(path + "=" + value.dump(), axis.place);
+  }
+  if (const auto broken = search_.space.Broken(document.value())) FailBroken(*broken);
+  return document;
+}
+
+EvaluationKey PointEvaluator::KeyOf(const SpacePoint& point) const {
+  if (run_.stores.empty()) return {};
+  return {.study = search_.name,
+          .point = search_.space.NameOf(point),
+          .parameters = search_.space.ChangesOf(point)};
+}
+
+double PointEvaluator::ClosedForms(Scenario scenario) {
+  scenario.lowering.fidelity = Fidelity::kFormula;
+  const Objective& objective = search_.objectives.front();
+  const std::string device = scenario.cluster->DeviceOf(0).name;
+  return objective.CostOf(ValueOf(objective, engine_.Play(scenario), device));
+}
+
+SimulatedPoint PointEvaluator::SimulatedOf(const Result& result, const std::string& device) const {
+  SimulatedPoint simulated;
+  for (const Objective& objective : search_.objectives)
+    simulated.values.push_back(ValueOf(objective, result, device));
+  simulated.step = result.step;
+  simulated.compute = result.breakdown.compute;
+  simulated.idle = result.breakdown.idle;
+  for (const AxisUse& axis : result.axes) simulated.exposed.emplace_back(axis.name, axis.exposed);
+  simulated.model_flops_utilization = result.model_flops_utilization;
+  simulated.memory = result.memory.Total();
+  for (const LinkSummary& link : result.links) {
+    if (link.kind == "memory") continue;
+    simulated.busiest_link = link.name;
+    simulated.busiest_share = link.utilization;
+    break;
+  }
+  return simulated;
+}
+
+std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
+  if (paper_) {
+    const SpaceFormula::Found found = paper_->At(point);
+    if (found.seconds) {
+      Note(point, *found.seconds);
+      return found.seconds;
+    }
+    if (found.broken != nullptr) {
+      Add(point, [&](Entry* /*entry*/) { FailBroken(found.broken->Text()); });
+      return std::nullopt;
+    }
+  }
+  Entry known = Known(point);
+  if (known.IsOpen() && !known.formula) {
+    known = Add(point, [&](Entry* entry) {
+      const JsonDocument document = DocumentOf(point);
+      const Scenario scenario = engine_.Read(document);
+      if (!paper_) {
+        entry->formula = ClosedForms(scenario);
+        return;
+      }
+      const auto model = static_cast<PaperModel>(search_.formula);
+      entry->formula = papers_.Predict(model, scenario).total.value();
+      paper_->Learn(point, document, scenario);
+    });
+  }
+  return known.IsOpen() ? known.formula : std::nullopt;
+}
+
+std::optional<std::vector<double>> PointEvaluator::Simulate(const SpacePoint& point) {
+  Entry known = Known(point);
+  if (known.IsOpen() && !known.simulated) {
+    known = Add(point, [&](Entry* entry) {
+      const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
+      if (!evaluation.error.empty()) throw Error(evaluation.error);
+      entry->simulated = SimulatedOf(evaluation.results.front(), evaluation.device);
+      NoteBest(point, entry->simulated->values.front());
+    });
+  }
+  if (!known.IsOpen() || !known.simulated) return std::nullopt;
+  return known.simulated->values;
+}
+
+void PointEvaluator::BeginSimulations(size_t most) {
+  run_.observer->Begin("simulating", "points", most);
+  const std::lock_guard lock(mutex_);
+  done_ = 0;
+}
+
+void PointEvaluator::EndOne() {
+  const std::lock_guard lock(mutex_);
+  run_.observer->Done(static_cast<double>(++done_));
+}
+
+std::vector<std::pair<double, SpacePoint>> PointEvaluator::ByFormula() {
+  std::vector<std::pair<double, SpacePoint>> order;
+  ForEach([&](const SpacePoint& point, const Entry& entry) {
+    if (entry.error.empty() && entry.formula) order.emplace_back(*entry.formula, point);
+  });
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+bool PointEvaluator::IsSimulated(const SpacePoint& point) const {
+  const auto entry = entries_.find(point);
+  return entry != entries_.end() &&
+         (entry->second.simulated.has_value() || !entry->second.error.empty());
+}
+
+std::optional<SpacePoint> PointEvaluator::Best() const {
+  std::optional<SpacePoint> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [point, entry] : entries_) {
+    if (!entry.simulated) continue;
+    const double cost = search_.objectives.front().CostOf(entry.simulated->values.front());
+    if (cost >= least) continue;
+    least = cost;
+    best = point;
+  }
+  return best;
+}
+
+FoundPoints PointEvaluator::Found() {
+  FoundPoints found;
+  ForEach([&](const SpacePoint& point, Entry& entry) {
+    ++found.looked_at;
+    if (!entry.error.empty()) {
+      ExcludedPoints& excluded = found.excluded[entry.reason];
+      if (++excluded.points == 1) {
+        const bool may_be_short = entry.reason == kOutOfMemory && run_.stores.empty();
+        excluded.example = may_be_short ? engine_.ErrorOf(DocumentOf(point)) : entry.error;
+      }
+    } else if (entry.formula || entry.simulated) {
+      if (entry.simulated) ++found.simulated;
+      found.points.push_back({point, entry.formula, std::move(entry.simulated)});
+    }
+  });
+  return found;
+}
+
+}  // namespace rehearse

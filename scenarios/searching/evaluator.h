@@ -1,0 +1,94 @@
+// The points of a search as far as they are known: what the formula says about each, what its
+// simulation came to, or why it is impossible. For any number of threads; all points are asked in
+// the search's own order at the end.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/evaluating/engine.h"
+#include "scenarios/explaining/paper_models.h"
+#include "scenarios/searching/search.h"
+#include "scenarios/searching/space_formula.h"
+
+namespace rehearse {
+
+class PointEvaluator {
+ public:
+  // Both must outlive it.
+  PointEvaluator(const Search& search, const SearchRun& run);
+
+  // Stopped by its user, or out of time.
+  const std::function<bool()>& is_over() const { return is_over_; }
+
+  // The formula's number; nothing if the point is impossible.
+  std::optional<double> Formula(const SpacePoint& point);
+  // By objective.
+  std::optional<std::vector<double>> Simulate(const SpacePoint& point);
+
+  void BeginSimulations(size_t most);
+  void EndOne();
+
+  // Possible points with a number from the formula, the best first.
+  std::vector<std::pair<double, SpacePoint>> ByFormula();
+  bool IsSimulated(const SpacePoint& point) const;
+  // By the first objective; of equal ones, the first point.
+  std::optional<SpacePoint> Best() const;
+  // In no order of merit. Simulations are moved there.
+  FoundPoints Found();
+
+ private:
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+  struct Entry {
+    std::optional<double> formula;
+    std::optional<SimulatedPoint> simulated;
+    std::string error;
+    std::string reason;
+
+    bool IsOpen() const { return error.empty(); }  // not known to be impossible
+  };
+
+  bool IsOver() const;
+  // The scenario of a point that meets the constraints.
+  JsonDocument DocumentOf(const SpacePoint& point) const;
+  EvaluationKey KeyOf(const SpacePoint& point) const;
+  double ClosedForms(Scenario scenario);
+  SimulatedPoint SimulatedOf(const Result& result, const std::string& device) const;
+  void Note(const SpacePoint& point, double number);
+  // What is known about each point, in order.
+  template <typename Visit>
+  void ForEach(const Visit& visit);
+  Entry Known(const SpacePoint& point);
+  // Notes what `make` finds out about the point's scenario, or why it is impossible, and returns
+  // all that is then known. Two threads may find the same thing about a point. Nothing is noted if
+  // the search is over before that.
+  template <typename Make>
+  Entry Add(const SpacePoint& point, const Make& make);
+  void NoteBest(const SpacePoint& point, double value);
+
+  const Search& search_;
+  const SearchRun& run_;
+  const std::chrono::steady_clock::time_point begin_;
+  const std::function<bool()> is_over_;
+  Engine engine_;
+  PaperModels papers_;
+  std::optional<SpaceFormula> paper_;  // nothing if the formula is no paper's
+  std::mutex mutex_;
+  std::map<SpacePoint, Entry> entries_;
+  // By the number of the point, of all points if there are not too many: what the paper's formula
+  // says; most of them have no entry.
+  std::vector<std::atomic<double>> numbers_;
+  std::optional<double> best_;
+  size_t done_ = 0;
+};
+
+}  // namespace rehearse
