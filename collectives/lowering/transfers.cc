@@ -1,7 +1,6 @@
 #include "collectives/lowering/transfers.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <string_view>
 
@@ -9,6 +8,7 @@
 
 #include "collectives/lowering/collective_error.h"
 #include "collectives/lowering/question.h"
+#include "collectives/lowering/transfer_writer.h"
 #include "collectives/lowering/tuning.h"
 #include "sim/base/error.h"
 #include "topology/fabrics/host_ways.h"
@@ -187,7 +187,7 @@ class Maker {
       site.plan = like.plan;
       const GroupPlan& plan = table_.plans[site.plan];
       PlaceOnce(WayKey(slot, group, *request.collective, plan), &site,
-                [&] { CopyTransfers(table_.sites[*alike], &site); });
+                [&] { writer_.CopyTransfers(table_.sites[*alike], &site); });
     } else {
       OrSayWhich(*request.collective, [&] { PlanSite(slot, group, &site); });
       const bool has_numbered_ends =
@@ -299,7 +299,7 @@ class Maker {
         plan.choice = like.choice;
         const std::shared_ptr<GroupLayout> layout = LayoutOf(collective, site->ranks, &plan);
         for (uint32_t part = 0; part < layout->rounds.size(); ++part)
-          AddRounds(part, layout->rounds[part]);
+          writer_.AddRounds(part, layout->rounds[part]);
       }
     });
   }
@@ -343,42 +343,6 @@ class Maker {
     return &alike_.try_emplace(key, kNoTransfer).first->second;
   }
 
-  // What a group in a machine does is what a similar group in another does, link by link.
-  void CopyTransfers(const Site& alike, Site* site) {
-    const ClusterStructure& structure = *router_.cluster().structure();
-    const uint32_t devices = structure.devices_per_machine;
-    const uint32_t machines = site->ranks[0] / devices - alike.ranks[0] / devices;
-    const uint32_t links =
-        machines * structure.links_per_machine();  // may wrap, and so may sums with it
-    const uint32_t ranks = machines * devices;
-    const auto move = [](uint32_t place, uint32_t by) {
-      return place == kNoTransfer ? kNoTransfer : place + by;
-    };
-    for (uint32_t i = alike.transfer_begin; i < alike.transfer_end; ++i) {
-      Transfer transfer = table_.transfers[i];
-      const uint32_t begin = transfer.use_begin;
-      const uint32_t end = transfer.detour_end;
-      const uint32_t uses = static_cast<uint32_t>(table_.uses.size()) - begin;
-      const uint32_t transfers = site->transfer_begin - alike.transfer_begin;
-      transfer.use_begin += uses;
-      transfer.use_end += uses;
-      transfer.detour_end += uses;
-      transfer.after_begin += transfers;
-      transfer.after_end += transfers;
-      transfer.upstream = move(transfer.upstream, transfers);
-      transfer.downstream = move(transfer.downstream, transfers);
-      if (transfer.from != transfer.to) {
-        transfer.from += ranks;
-        transfer.to += ranks;
-      }
-      for (uint32_t use = begin; use < end; ++use) {
-        const LinkUse own = table_.uses[use];
-        table_.uses.Add({LinkId(own.link.index() + links), own.multiplicity});
-      }
-      table_.transfers.Add(transfer);
-    }
-  }
-
   static bool IsRing(const GroupPlan& plan) {
     return std::string_view(plan.choice.algorithm->name) == "ring" && !plan.IsPipeline();
   }
@@ -386,52 +350,17 @@ class Maker {
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks) {
     if (memory_ != nullptr && fidelity_ == Fidelity::kFluid) {
       for (const Channel& channel : memory_->RingsOf(ranks, choice.channels))
-        AddRing(choice, channel);
+        writer_.AddRing(choice, channel);
       return;
     }
     std::vector<Channel> channels = finder_.Find(ranks, choice.channels);
     if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
     for (const Channel& channel : channels) {
       if (fidelity_ == Fidelity::kStep)
-        AddEdges(choice, channel);
+        writer_.AddEdges(choice, channel);
       else
-        AddRing(choice, channel);
+        writer_.AddRing(choice, channel);
     }
-  }
-
-  void AddRing(const Choice& choice, const Channel& channel) {
-    Transfer transfer;
-    transfer.share = channel.share / channel.ways;
-    for (const Route* edge : channel.edges) {
-      transfer.step_latency = std::max(transfer.step_latency, StepLatency(choice, edge->latency));
-    }
-    transfer.idle_rate = channel.rate / channel.ways;
-    AddUses(channel.uses, channel.detour, &transfer);
-    table_.transfers.Add(transfer);
-  }
-
-  void AddEdges(const Choice& choice, const Channel& channel) {
-    const uint32_t size = static_cast<uint32_t>(channel.ranks.size());
-    const uint32_t first = static_cast<uint32_t>(table_.transfers.size());
-    for (uint32_t i = 0; i < size; ++i) {
-      Transfer transfer = OnRoute(choice, *channel.edges[i]);
-      transfer.share *= channel.share;
-      transfer.upstream = first + (i + size - 1) % size;
-      transfer.downstream = first + (i + 1) % size;
-      transfer.from = channel.ranks[i];
-      transfer.to = channel.ranks[(i + 1) % size];
-      table_.transfers.Add(transfer);
-    }
-  }
-
-  Transfer OnRoute(const Choice& choice, const Route& route) {
-    Transfer transfer;
-    transfer.step_latency = StepLatency(choice, route.latency);
-    transfer.share = 1.0 / router_.ways();
-    transfer.idle_rate = route.bandwidth / router_.ways();
-    const bool fails = router_.MeetsFailure(route);
-    AddPath({&route, {}, route.detour, fails, Seconds(0), router_.ways()}, &transfer);
-    return transfer;
   }
 
   // Everything except its time.
@@ -455,8 +384,8 @@ class Maker {
       for (const auto& part : rounds) plan->unit_shares.push_back(plan->ways * part[0].share);
     }
     for (uint32_t part = 0; part < plan->parts.size(); ++part) {
-      if (fidelity_ == Fidelity::kFluid) AddRounds(part, rounds[part]);
-      if (fidelity_ == Fidelity::kStep) AddMessages(*plan, part);
+      if (fidelity_ == Fidelity::kFluid) writer_.AddRounds(part, rounds[part]);
+      if (fidelity_ == Fidelity::kStep) writer_.AddMessages(*plan, part);
     }
   }
 
@@ -505,74 +434,6 @@ class Maker {
     }
   }
 
-  // One transfer per flow of each round; those of a round begin when those of the previous one are
-  // done.
-  void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds) {
-    uint32_t before = static_cast<uint32_t>(table_.transfers.size());
-    uint32_t own = before;
-    for (size_t i = 0; i < rounds.size(); ++i) {
-      const RoundFlow& flow = rounds[i];
-      if (i > 0 && flow.round != rounds[i - 1].round) {
-        before = own;
-        own = static_cast<uint32_t>(table_.transfers.size());
-      }
-      Transfer transfer;
-      transfer.share = flow.share;
-      transfer.step_latency = flow.latency;
-      transfer.part = part;
-      transfer.steps = flow.steps;
-      transfer.after_begin = before;
-      transfer.after_end = own;
-      AddUses(flow.uses, flow.detour, &transfer);
-      table_.transfers.Add(transfer);
-    }
-  }
-
-  void AddMessages(const GroupPlan& plan, uint32_t part_index) {
-    const Part& part = plan.parts[part_index];
-    const uint32_t p = part.input.ranks();
-    const auto end = [&](uint32_t position) {
-      return position < p ? plan.ranks[part.order[position]]
-                          : schedule_.ranks() + table_.switches + position - p;
-    };
-    const std::optional<Seconds> forwarding = ForwardingLatency(plan, part_index, router_);
-    for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
-      if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
-      const MessageWay way = WayOf(plan, part, message, router_);
-      Transfer transfer;
-      transfer.share = message.share / way.ways;
-      transfer.step_latency = forwarding.value_or(way.latency);
-      transfer.part = part_index;
-      transfer.steps = message.steps;
-      transfer.step = forwarding ? 0 : message.step;
-      transfer.from = end(message.from);
-      transfer.to = end(message.to);
-      AddPath(way, &transfer);
-      table_.transfers.Add(transfer);
-    }
-    table_.switches += plan.choice.algorithm->switches(part.input);
-  }
-
-  void AddPath(const MessageWay& way, Transfer* transfer) {
-    transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
-    ForEachCrossing(way, [this](uint32_t link, uint32_t parts) {
-      table_.uses.Add({LinkId(link), parts});
-    });
-    transfer->use_end = static_cast<uint32_t>(table_.uses.size());
-    if (way.may_fail)
-      for (const uint32_t link : way.detour) table_.uses.Add({LinkId(link), way.ways});
-    transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
-  }
-
-  void AddUses(const std::vector<LinkUse>& own, const std::vector<LinkUse>& detour,
-               Transfer* transfer) {
-    transfer->use_begin = static_cast<uint32_t>(table_.uses.size());
-    table_.uses.Add(own);
-    transfer->use_end = static_cast<uint32_t>(table_.uses.size());
-    table_.uses.Add(detour);
-    transfer->detour_end = static_cast<uint32_t>(table_.uses.size());
-  }
-
   // A device's way to the memory of its host, or back.
   uint32_t HostSite(uint32_t rank, const Slot& slot) {
     Site site;
@@ -581,19 +442,7 @@ class Maker {
     site.request = slot.sends ? 0 : 1;
     site.ranks = {rank};
     site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
-    const std::vector<uint32_t> links = host_ways_.Of(rank, slot.sends);
-    Transfer transfer;
-    transfer.from = transfer.to = rank;
-    transfer.idle_rate = BytesPerSecond(std::numeric_limits<double>::infinity());
-    transfer.use_begin = static_cast<uint32_t>(table_.uses.size());
-    for (const uint32_t link : links) {
-      const ClusterLink figures = router_.cluster().Link(link);
-      transfer.step_latency += figures.latency;
-      transfer.idle_rate = std::min(transfer.idle_rate, figures.Capacity());
-      table_.uses.Add({LinkId(link), 1});
-    }
-    transfer.use_end = transfer.detour_end = static_cast<uint32_t>(table_.uses.size());
-    table_.transfers.Add(transfer);
+    writer_.AddCopy(rank, host_ways_.Of(rank, slot.sends));
     site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
     table_.sites.push_back(std::move(site));
     return static_cast<uint32_t>(table_.sites.size() - 1);
@@ -614,11 +463,7 @@ class Maker {
       site.ranks = {from, to};
       site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
       router_.EnterPhase(PhaseOf(slot.communicator, "", 0));
-      Transfer transfer = OnRoute(plain_, router_.Between(from, to));
-      transfer.from = from;
-      transfer.to = to;
-      transfer.is_of_pair = true;
-      table_.transfers.Add(transfer);
+      writer_.AddMessage(plain_, from, to);
       site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
       it->second = static_cast<uint32_t>(table_.sites.size());
       table_.sites.push_back(std::move(site));
@@ -635,6 +480,7 @@ class Maker {
   const Fidelity fidelity_;
   const uint32_t channels_;
   TransferTable table_;
+  TransferWriter writer_{router_, schedule_.ranks(), &table_};
   Choice plain_;                               // of sends and receives
   std::vector<std::vector<Slot>> slots_;       // by role
   std::vector<std::vector<uint32_t>> groups_;  // by communicator and group: its first site
