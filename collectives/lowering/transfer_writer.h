@@ -1,6 +1,6 @@
-// Writes transfers and the links that they use into a table (collectives/lowering/transfers.h), each
-// kind as its form of a collective has it. Which sites there are, what they do and which of them
-// share their transfers is decided elsewhere.
+// Writes transfers and the links that they use into a table (collectives/lowering/transfers.h), in
+// each form that a collective may have. Which sites there are, what they do and which of them share
+// their transfers is decided elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class TransferWriter {
   void AddRing(const Choice& choice, const Channel& channel);
   // A transfer for each edge of a ring.
   void AddEdges(const Choice& choice, const Channel& channel);
-  // One for each flow of each round; those of a round begin when those of the previous one are done.
+  // One for each flow of each round; those of a round begin when those of the one before are done.
   void AddRounds(uint32_t part, const std::vector<RoundFlow>& rounds);
   // One for each message of the part, step by step.
   void AddMessages(const GroupPlan& plan, uint32_t part_index);
