@@ -39,7 +39,7 @@ constexpr std::array kTable = {
     ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.170, 0.048},
     ValidatedSteps{kStages, "h100", "nemo", "", 81, 32, 8192, 0.057, -0.052},
     ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.07, 0.036},
-    ValidatedSteps{kExperts, "b300", "nemo", "", 14, 8, 256, 0.139, -0.061},
+    ValidatedSteps{kExperts, "b300", "nemo", "", 14, 8, 256, 0.103, -0.102},
     ValidatedSteps{kExperts, "gb200", "nemo", "", 21, 128, 512, 0.096, -0.089},
     ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.153, -0.026},
     ValidatedSteps{kExperts, "h100", "nemo", "", 43, 8, 2048, 0.074, -0.074},

@@ -104,6 +104,14 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   training.dropout = reader.At("dropout").Bool();
   training.metrics = reader.At("metrics").Whole<uint32_t>();
   training.host_launch = reader.At("host_launch").Duration();
+  if (reader.Has("cuda_graphs")) {
+    for (const JsonReader& part : reader.At("cuda_graphs").Elements()) {
+      const size_t choice = part.Choice();
+      training.graphs_attention |= choice == 0;
+      training.graphs_mlp |= choice == 1;
+      training.graphs_router |= choice == 2;
+    }
+  }
   return training;
 }
 
@@ -346,7 +354,10 @@ const ObjectShape& TrainingShape() {
        {"metrics", AWhole(0, 100), Default("0"),
         "how many more times the loss is computed, for logging", "2", "of decoders"},
        {"host_launch", ADurationUpTo(Seconds(1)), Default("\"0s\""),
-        "time the host takes to launch a kernel, which bounds small models", "\"6us\""}}};
+        "time the host takes to launch a kernel, which bounds small models", "\"6us\""},
+       {"cuda_graphs", ListOf(OneOf({"attention", "mlp", "router"})), Default("[]"),
+        "parts of each layer that the host replays as one CUDA graph each, and so launches at once",
+        R"(["attention", "router"])", "of decoders"}}};
   return shape;
 }
 

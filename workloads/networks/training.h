@@ -112,6 +112,11 @@ struct Training {
   // How often the loss is computed once more from the logits, for people to watch.
   uint32_t metrics = 0;
   bool dropout = true;  // of GPT; without it there are neither masks nor their kernels
+  // Parts of a layer that the host replays as a CUDA graph each (Megatron-LM, --cuda-graph-scope):
+  // it launches their kernels at once, and one by one those of the others.
+  bool graphs_attention = false;  // with the norm before and the sum after
+  bool graphs_mlp = false;        // likewise; of layers without experts
+  bool graphs_router = false;     // with the norm before
   // How long the host needs to launch a kernel: ops begin when they have been launched, one after
   // the other. 0: launching never holds kernels up, or they are replayed from a graph.
   Seconds host_launch;

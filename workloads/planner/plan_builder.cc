@@ -161,8 +161,10 @@ void PlanBuilder::CountLaunches(uint32_t launches) {
     builder_.AddWait("launches", std::move(wait), host_);
     launches_ = 0;
   }
+  const bool is_launched = is_same && graph_ > 0 && graph_ == launched_graph_;
   launched_ = tag();
-  launches_ += launches;
+  launched_graph_ = graph_;
+  if (!is_launched) launches_ += graph_ > 0 ? 1 : launches;
 }
 
 OpId PlanBuilder::AddCompute(std::string name, Compute compute, std::vector<BufferId> reads,

@@ -109,6 +109,8 @@ class PlanBuilder {
   // (or of what comes between layers) begin when everything before them has been launched; 0: they
   // do not wait for that.
   void set_host_launch(Seconds time) { host_launch_ = time; }
+  // Which graph of its layer the next ops belong to; they are launched at once. 0: none.
+  void set_graph(uint32_t graph) { graph_ = graph; }
   // So many more than ops say, before the next one.
   void CountLaunches(uint32_t launches);
   OpId AddCollective(std::string name, CollectiveKind kind, const std::vector<uint32_t>& axes,
@@ -177,6 +179,8 @@ class PlanBuilder {
   Seconds host_launch_;
   uint32_t launches_ = 0;  // since the host's last op
   Tag launched_;           // the layer that they belong to
+  uint32_t graph_ = 0;
+  uint32_t launched_graph_ = 0;
   StreamId host_;
   std::map<CollectiveKind, StreamId> copy_streams_;
   std::vector<uint32_t> sizes_;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/planner/layer_graphs.h"
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
@@ -45,6 +46,7 @@ StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan
     : step_(step),
       stage_(stage),
       nodes_(std::make_unique<NodesOfStage>(step.network, stage)),
+      graphs_(GraphsOfNodes(step.network, step.training)),
       plan_(*plan),
       builder_(plan->builder),
       parameters_(plan->parameters),
@@ -335,8 +337,10 @@ void StagePlanner::RunWeights() {
     SetPhase(Phase::kBackward, step_.network.nodes[node].layer);
     ForEachChunk([&] {
       CHECK_EQ(plan_.chunk->put_off[i].first, node);
+      EnterGraphOf(node);
       RuleOf(step_.network.nodes[node].kind)
           .weight_gradient(plan_, node, plan_.chunk->put_off[i].second);
+      builder_.set_graph(0);
     });
   }
   parameters_.FinishGradients();
@@ -365,9 +369,16 @@ std::vector<StagePlanner::Visit> StagePlanner::AllVisits() const {
   return visits;
 }
 
+// Its ops are launched with those of the same graph.
+void StagePlanner::EnterGraphOf(uint32_t node) {
+  if (!graphs_.empty()) builder_.set_graph(graphs_[node]);
+}
+
 void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
   TakeTurns(phase, visits, [&](const Visit& visit) {
+    EnterGraphOf(visit.node);
     RuleOf(step_.network.nodes[visit.node].kind).forward(plan_, visit.node);
+    builder_.set_graph(0);
     if (phase == Phase::kForward && visit.node + 1 == visit.unit->end) {
       parameters_.ReleaseAfterForward(visit.unit->first_matrix, visit.unit->matrix_end);
       OffloadAfter(*visit.unit);
@@ -379,10 +390,12 @@ void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
 void StagePlanner::Backward(const std::vector<Visit>& visits) {
   TakeTurns(Phase::kBackward, {visits.rbegin(), visits.rend()}, [&](const Visit& visit) {
     ReturnBefore(*visit.unit);
+    EnterGraphOf(visit.node);
     std::optional<Tensor>& gradient = plan_.Gradient(visit.node);
     RuleOf(step_.network.nodes[visit.node].kind)
         .input_gradient(plan_, visit.node, gradient.value_or(Tensor()));
     gradient.reset();
+    builder_.set_graph(0);
   });
 }
 

@@ -101,6 +101,7 @@ class StagePlanner {
     const Unit* unit = nullptr;
   };
 
+  void EnterGraphOf(uint32_t node);
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
   // The place of the unit among the stage's layers; nothing if it is no layer.
   std::optional<uint32_t> LayerOfStage(const Unit& unit) const;
@@ -141,6 +142,7 @@ class StagePlanner {
   const StepSetup& step_;
   const Stage& stage_;
   std::unique_ptr<const NodesOfStage> nodes_;
+  const std::vector<uint32_t> graphs_;  // by node (workloads/planner/layer_graphs.h)
   uint32_t layers_ = 0;
   Plan& plan_;
   PlanBuilder& builder_;
