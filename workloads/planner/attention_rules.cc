@@ -1,7 +1,9 @@
 // The attention core over this rank's rows and heads. A fused core never stores its scores; an
 // unfused one has s of them for each row and head: softmax, dropout mask and dropout's result are
 // kept for the backward pass (Korthikanti et al. 2022), or made again for it when recomputation is
-// selective.
+// selective. Without dropout, softmax alone is.
+#include <algorithm>
+
 #include "sim/schedule/attention_part.h"
 #include "workloads/planner/attention_ops.h"
 #include "workloads/planner/node_rules.h"
@@ -64,6 +66,13 @@ double LocalScores(const Plan& plan, uint32_t node) {
          plan.Node(node).attributes[kAttentionSequence];
 }
 
+// Models drop scores out where they drop anything out.
+bool DropsScores(const Plan& plan) {
+  const std::vector<NetworkNode>& nodes = plan.network.nodes;
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const NetworkNode& node) { return node.kind == NodeKind::kDropout; });
+}
+
 // A fused backward pass has three products with columns of queries and keys and two with those of
 // values; forward has one of each.
 double FusedBackwardPasses(const NetworkNode& node) {
@@ -76,7 +85,7 @@ double FusedBackwardPasses(const NetworkNode& node) {
 
 // QK^T and PV are 4·s·h flops per token, of which a fused core saves what the causal mask (and a
 // window) leaves out. An unfused one writes and reads scores: after QK^T, softmax, dropout with its
-// mask, before PV: 6·element + 1 bytes.
+// mask, before PV: 6·element + 1 bytes; without dropout 4·element.
 void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel kernel, double passes,
                   double traffic, const std::vector<BufferId>& reads,
                   const std::vector<BufferId>& writes) {
@@ -89,17 +98,20 @@ void AddAttention(Plan& plan, uint32_t node, const std::string& name, Kernel ker
       plan.builder.LocalElements(plan.Input(node)) + plan.builder.LocalElements(y);
   Compute compute = MakeAttention(plan, node, kernel, y, {passes, pairs, traffic * elements});
   if (!fused) {
-    compute.bytes += Bytes(traffic * LocalScores(plan, node) * (6 * plan.element() + 1));
-    compute.kernels = 5;
+    const bool drops = DropsScores(plan);
+    const double bytes = drops ? 6 * plan.element() + 1 : 4 * plan.element();
+    compute.bytes += Bytes(traffic * LocalScores(plan, node) * bytes);
+    compute.kernels = drops ? 5 : 4;
   }
   plan.builder.AddCompute(name, compute, reads, writes);
 }
 
 // What an unfused core stores of its scores; backends with fused kernels do without.
 BufferId AddScores(Plan& plan, uint32_t node) {
+  const double bytes = DropsScores(plan) ? 2 * plan.element() + 1 : plan.element();
   return plan.builder.AddBuffer({.name = plan.builder.Label(plan.Node(node).name + " scores"),
                                  .kind = BufferKind::kActivation,
-                                 .bytes = Bytes(LocalScores(plan, node) * (2 * plan.element() + 1)),
+                                 .bytes = Bytes(LocalScores(plan, node) * bytes),
                                  .dtype = plan.builder.precision()});
 }
 

@@ -63,6 +63,27 @@ TEST(MemoryTest, ActivationsAreWithinTenPercentOfKorthikantis) {
   }
 }
 
+// Softmax's result, and with dropout its mask and its result, for each head, row and column.
+TEST(MemoryTest, WithoutDropoutUnfusedAttentionKeepsItsSoftmaxAlone) {
+  const auto scores = [](bool dropout) {
+    Training training;
+    training.batch = 4;
+    training.sequence = 128;
+    training.recomputation = Recomputation::kNone;
+    training.attention = AttentionKernel::kUnfused;
+    training.dropout = dropout;
+    const Network network = MakeDecoder(Known("gpt-125m"), training);
+    const Schedule schedule = PlanStep(network, training, MakeDataParallel(1, false, network));
+    double bytes = 0;
+    for (const Buffer& buffer : schedule.roles[0].buffers)
+      if (buffer.name.find("scores") != std::string::npos) bytes += buffer.bytes.value();
+    return bytes;
+  };
+  const double entries = 12.0 * 12 * 4 * 128 * 128;  // layers, heads
+  EXPECT_EQ(scores(true), entries * (2 + 1 + 2));
+  EXPECT_EQ(scores(false), entries * 2);
+}
+
 TEST(MemoryTest, ZerosStagesShareOptimizerGradientsAndParameters) {
   // Rajbhandari et al., Fig. 1: (2 + 4 + 12)·n bytes, of which N ranks share 12, 4 + 12, 2 + 4 +
   // 12; our gradients are kept in fp32, and stage 1 keeps all of them, since its shard is summed in
