@@ -9,7 +9,6 @@
 
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/searching/search_quality.h"
-#include "scenarios/searching/search_quality.h"
 #include "scenarios/searching/search_report.h"
 #include "tests/scenarios/small_scenario.h"
 #include "workloads/cost_models/axonn_model.h"
