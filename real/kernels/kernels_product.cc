@@ -31,8 +31,12 @@ std::string BlasDescription() { return "plain loops (built without OpenBLAS)"; }
 #else
 void SetBlasThreads(int threads) { openblas_set_num_threads(threads); }
 
+// OpenBLAS writes its configuration into the same array for every caller, so ranks that are threads
+// must not ask at the same time.
 std::string BlasDescription() {
-  return fmt::format("{} core {}", openblas_get_config(), openblas_get_corename());
+  static const std::string description =
+      fmt::format("{} core {}", openblas_get_config(), openblas_get_corename());
+  return description;
 }
 
 // OpenBLAS keeps 128 MiB of addresses for each thread that multiplies, and where it gets none, it

@@ -3,6 +3,9 @@
 #include "real/kernels/kernels.h"
 
 #include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/real/kernel_harness.h"
 
@@ -857,6 +860,18 @@ TEST(KernelTableTest, EveryKernelHasAFunction) {
   for (auto i = static_cast<uint8_t>(Kernel::kGemm); i <= static_cast<uint8_t>(Kernel::kAdam);
        ++i) {
     EXPECT_NE(FindKernel<float>(static_cast<Kernel>(i)), nullptr) << Name(static_cast<Kernel>(i));
+  }
+}
+
+// Ranks that are threads describe themselves at the same time.
+TEST(GemmKernelTest, TheLibraryIsDescribedTheSameToAllThreads) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> told(4);
+  for (std::string& own : told) threads.emplace_back([&own] { own = BlasDescription(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& own : told) {
+    EXPECT_EQ(own, told.front());
+    EXPECT_EQ(own.find('\0'), std::string::npos);
   }
 }
 
