@@ -142,7 +142,7 @@ const ArgumentList::Names& LayoutNames() {
 }
 
 // A layout says how many stages there are; a mistake in it is the reader's to explain.
-std::optional<uint32_t> StagesOfLayout(ArgumentList& arguments) {
+std::optional<uint32_t> StagesByLayout(ArgumentList& arguments) {
   const std::optional<std::string> layout = arguments.Text(LayoutNames());
   if (!layout) return std::nullopt;
   try {
@@ -159,7 +159,7 @@ uint64_t VirtualStages(ArgumentList& arguments, const MegatronRun& run) {
                                             "virtual-pipeline-model-parallel-size"};
   const std::optional<int64_t> of_stage = arguments.Whole(layers_names, 1, 10000);
   const int64_t stages = arguments.WholeOr(stages_names, 1, 1024, 1);
-  if (const std::optional<uint32_t> in_all = StagesOfLayout(arguments)) {
+  if (const std::optional<uint32_t> in_all = StagesByLayout(arguments)) {
     if (*in_all % run.stages.value == 0) return *in_all / run.stages.value;
     arguments.Fail(LayoutNames(), fmt::format("its {} stages are not a multiple of {} ranks",
                                               *in_all, run.stages.value));

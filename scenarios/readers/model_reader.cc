@@ -104,13 +104,9 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   training.dropout = reader.At("dropout").Bool();
   training.metrics = reader.At("metrics").Whole<uint32_t>();
   training.host_launch = reader.At("host_launch").Duration();
-  if (reader.Has("cuda_graphs")) {
-    for (const JsonReader& part : reader.At("cuda_graphs").Elements()) {
-      const size_t choice = part.Choice();
-      training.graphs_attention |= choice == 0;
-      training.graphs_mlp |= choice == 1;
-      training.graphs_router |= choice == 2;
-    }
+  for (const JsonReader& part : reader.At("cuda_graphs").Elements()) {
+    bool* const of[] = {&training.graphs_attention, &training.graphs_mlp, &training.graphs_router};
+    *of[part.Choice()] = true;
   }
   return training;
 }

@@ -148,8 +148,7 @@ constexpr const char* kPermutation =
 constexpr const char* kNemoGradients =
     "NVIDIA/NeMo recipes in performance mode, NVIDIA-NeMo/Megatron-Bridge scripts/performance: "
     "grad_reduce_in_fp32=False; NVIDIA/dgxc-benchmarking grok1_314b.yaml: grad_sync_dtype bf16 "
-    "(NeMo's "
-    "launcher of 2024 leaves it at fp32)";
+    "(NeMo's launcher of 2024 leaves it at fp32)";
 constexpr const char* kNemoHost =
     "calibrated to one row, gpt-oss 120B on 64 H100 by the container of 26.02 (13.7 s with "
     "micro-batches of one sequence, for which the host is too slow); scenarios/STUDIES.md has what "

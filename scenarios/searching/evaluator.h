@@ -1,6 +1,5 @@
 // The points of a search as far as they are known: what the formula says about each, what its
-// simulation came to, or why it is impossible. For any number of threads; all points are asked in
-// the search's own order at the end.
+// simulation came to, or why it is impossible. Points may be asked for by any number of threads.
 #pragma once
 
 #include <atomic>

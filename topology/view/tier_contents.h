@@ -31,9 +31,9 @@ struct TierContents {
     std::vector<size_t> items;
   };
   struct Bundle {  // equal links between two items, the first before the second
-    size_t a, b;
-    LinkKind kind;
-    double bandwidth;
+    size_t a = 0, b = 0;
+    LinkKind kind = LinkKind::kNetwork;
+    double bandwidth = 0;
     uint32_t there = 0;
     uint32_t back = 0;
   };

@@ -8,6 +8,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/json_document.h"
+#include "sim/schedule/attention_part.h"
 
 namespace rehearse {
 namespace pipeline_reader_test {
@@ -124,7 +125,17 @@ TEST(PipelineReaderTest, RanksOfATensorShareASequenceOfLatentAttention) {
   Scenario scenario = Read(kDeepSeek);
   scenario.allow_out_of_memory = true;
   const std::vector<Job> jobs = Prepare(scenario);
-  EXPECT_EQ(jobs.front().schedule.roles.size(), 4u);
+  const Schedule& schedule = jobs.front().schedule;
+  EXPECT_EQ(schedule.roles.size(), 4u);
+  uint32_t cores = 0;
+  for (const Op& op : schedule.roles.front().ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr || compute->kernel != Kernel::kAttention) continue;
+    ++cores;
+    EXPECT_EQ(compute->attributes[kAttentionSequence], 4096);
+    EXPECT_EQ(compute->attributes[kAttentionGroups], 64);
+  }
+  EXPECT_GT(cores, 0u);
 }
 
 TEST(PipelineReaderTest, AnOrderIsReadAsItIsWritten) {
