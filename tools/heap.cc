@@ -1,9 +1,14 @@
 #include "tools/heap.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <string>
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +19,7 @@
 #endif
 
 #include "sim/base/say.h"
+#include "sim/base/spare_memory.h"
 
 #ifdef REHEARSE_HAS_JEMALLOC
 // jemalloc reads this before main. A plan is millions of small blocks, which it allocates and frees
@@ -43,11 +49,48 @@ void MakeArenasIfLimited() {
     _exit(1);
   }
 }
+
+size_t StatisticOf(const char* name) {
+  size_t value = 0;
+  size_t size = sizeof value;
+  return mallctl(name, &value, &size, nullptr, 0) == 0 ? value : 0;
+}
+
+size_t KeptBytes() {
+  uint64_t epoch = 1;  // statistics are those of the last one
+  mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch);
+  const size_t active = StatisticOf("stats.active");
+  return std::max(StatisticOf("stats.resident"), active) - active;
+}
+
+void ReturnKeptBytes() {
+  const std::string name = fmt::format("arena.{}.purge", MALLCTL_ARENAS_ALL);
+  mallctl(name.c_str(), nullptr, nullptr, nullptr, 0);
+}
+#else
+size_t KeptBytes() { return mallinfo2().fordblks; }
+
+void ReturnKeptBytes() { malloc_trim(0); }
 #endif
+
+// Blocks of many sizes leave each other no room, so that a search over large scenarios would come
+// to keep several times what any of them needs.
+void ReturnWhatIsTooMuch() {
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<Clock::rep> next_look = 0;
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  Clock::rep due = next_look.load();
+  constexpr Clock::duration kBetweenLooks = std::chrono::milliseconds(100);
+  if (now < due || !next_look.compare_exchange_strong(due, now + kBetweenLooks.count())) return;
+  static const size_t limit =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 4;
+  if (KeptBytes() > limit) ReturnKeptBytes();
+}
 
 }  // namespace
 
 void KeepFreedMemory() {
+  SetSpareMemoryHandler(ReturnWhatIsTooMuch);
 #ifdef REHEARSE_HAS_JEMALLOC
   MakeArenasIfLimited();
 #endif

@@ -311,6 +311,7 @@ class Lowering {
       last[position - 1] = own.last;
       previous = own.last;
     }
+    if (role.ops.empty()) return;  // a spare device
     has_copies_ = has_copies_ && pieces.AreEqual();
     if (has_copies_) copies_.push_back(pieces.Copies());
   }

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -72,11 +73,14 @@ void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& b
 void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Backend& backend) {
   for (const uint32_t index : OptimizerOps(*plan.role)) {
     const Op& op = plan.role->ops[index];
-    const BufferPlan& state = plan.buffers[op.writes.back().index()];
+    const size_t arrays = op.reads.size() - 1;  // all but the norm
+    const BufferId moments = op.writes.back();
+    const BufferPlan& state = plan.buffers[moments.index()];
+    const bool are_apart = op.writes.size() == arrays + 2;
     std::vector<double> values;
-    if (state.rows == 3) {
+    if (are_apart || state.rows == 3) {
       values.reserve(state.columns);
-      for (size_t i = 0; i + 1 < op.writes.size(); ++i) {
+      for (size_t i = 0; i < arrays; ++i) {
         const BufferId parameter = op.writes[i];
         const BufferKind kind = plan.role->buffers[parameter.index()].kind;
         // The shard of a parameter that Adam writes before it is gathered (ZeRO-1, -2).
@@ -85,8 +89,9 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Back
         values.insert(values.end(), own.begin(), own.end());
       }
     }
+    if (are_apart) backend.Write(op.writes[arrays], std::exchange(values, {}));
     if (poison) values.resize(state.elements());  // otherwise the rest is already zero
-    backend.Write(op.writes.back(), values);
+    backend.Write(moments, values);
   }
 }
 

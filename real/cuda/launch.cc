@@ -25,7 +25,7 @@ enum class Grid : uint8_t {
   kPartQueries,   // the same for a rank's parts of sequences
   kPartKeys,
   kTensorChunks,  // chunks × reads
-  kTensors,       // threads over the largest array × arrays
+  kTensors,       // threads over the largest gradient × gradients
   kOne,           // one block
 };
 
@@ -255,7 +255,8 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
       return {s.chunks, Narrow(s.reads), 1};
     case Grid::kTensors: {
       uint64_t largest = 0;
-      const size_t arrays = s.operands.size() - s.reads - 1;  // behind them lies the state
+      const size_t norms = s.compute.attributes.size() > 1 ? 2 : 1;  // behind the gradients
+      const size_t arrays = s.reads - norms;
       for (size_t i = 0; i < arrays; ++i) largest = std::max(largest, ElementsOf(s.operands[i]));
       return s.OverElements(largest, Narrow(arrays));
     }

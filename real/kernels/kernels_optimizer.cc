@@ -1,7 +1,8 @@
 // The gradient norm and Adam (Kingma, Ba 2015, with their constants), with clipping to norm 1.
 //
-// The rows of the state are master weights (if parameters are not themselves in fp32), first and
-// second moments, each with the elements of all parameters, one after the other.
+// The rows of the state are master weights (if parameters are not themselves in fp32; they may also
+// be an array of their own), first and second moments, each with the elements of all parameters,
+// one after the other.
 #include <algorithm>
 #include <cmath>
 
@@ -46,10 +47,13 @@ T ClipOf(const Operand<T>& norm) {
 template <typename T, typename Work>
 void ForEachParameter(const KernelCall<T>& call, size_t norms, const Work& work) {
   const size_t arrays = call.reads.size() - norms;
-  CHECK_EQ(call.writes.size(), arrays + 1);
+  CHECK(call.writes.size() == arrays + 1 || call.writes.size() == arrays + 2);
+  const Operand<T>& masters = call.writes[arrays];  // its first row, if there are any
   const Operand<T>& state = call.writes.back();
-  const bool has_masters = state.rows == 3;
-  CHECK(has_masters || state.rows == 2);
+  const bool are_apart = call.writes.size() == arrays + 2;
+  const bool has_masters = are_apart || state.rows == 3;
+  CHECK_EQ(state.rows, has_masters && !are_apart ? 3u : 2u);
+  CHECK(!are_apart || (masters.rows == 1 && masters.columns == state.columns));
   uint64_t at = 0;  // in the state's rows
   for (size_t a = 0; a < arrays; ++a) {
     const Operand<T>& gradient = call.reads[a];
@@ -61,7 +65,7 @@ void ForEachParameter(const KernelCall<T>& call, size_t norms, const Work& work)
       const T* g = gradient.columns == parameter.columns ? gradient.Row(i)
                                                          : gradient.data + i * parameter.columns;
       T* p = parameter.Row(i);
-      T* master = has_masters ? state.Row(0) + at : p;
+      T* master = has_masters ? masters.Row(0) + at : p;
       T* first = state.Row(state.rows - 2) + at;
       T* second = state.Row(state.rows - 1) + at;
       for (uint64_t j = 0; j < parameter.columns; ++j)

@@ -282,7 +282,6 @@ constexpr NotCarried kNotCarried[] = {
     {"standalone-embedding-stage", "the embedding is on the first stage"},
     {"tp-comm-overlap",
      "collectives of tensor parallelism are not split up to overlap with products"},
-    {"use-precision-aware-optimizer", "Adam's state has 32 bits"},
     {"use-ring-exchange-p2p", "messages are sent one by one"},
     {"use-tp-pp-dp-mapping", "ranks nest as tensor, context, data, pipeline"},
     {"variable-seq-lengths", "all sequences have the same length"},

@@ -159,6 +159,24 @@ void SetPrecision(ArgumentList& arguments, ScenarioDraft& draft) {
   SetNarrowProducts(arguments, draft);
 }
 
+// In what precision Adam keeps its moments.
+void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names names = {"use-precision-aware-optimizer"};
+  const std::string first = arguments.Text({"exp-avg-dtype"}).value_or("fp32");
+  const std::string second = arguments.Text({"exp-avg-sq-dtype"}).value_or("fp32");
+  if (!arguments.Switch(names)) return;
+  const auto has_half = [](const std::string& type) { return type == "bf16" || type == "fp16"; };
+  if (has_half(first) && has_half(second)) {
+    draft.Set("/training/moments", "bf16", arguments.OriginOf(names));
+  } else if (first != "fp32" || second != "fp32") {
+    draft.Remark(fmt::format("not supported: Adam's moments in {} and {}; they have 32 bits", first,
+                             second));
+  }
+  draft.Remark(
+      "--use-precision-aware-optimizer: master weights have 32 bits here; Megatron-LM keeps only "
+      "the 16 that the parameters lack");
+}
+
 void SetAttention(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
   const ArgumentList::Names backend_names = {"attention-backend"};
   const size_t backend =
@@ -213,6 +231,7 @@ void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, Megatron
   SetRecomputation(arguments, draft);
   SetOffloaded(arguments, draft);
   SetPrecision(arguments, draft);
+  SetMoments(arguments, draft);
   SetAttention(arguments, draft, *run);
   SetKernels(arguments, draft, *run);
 }

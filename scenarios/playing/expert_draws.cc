@@ -61,7 +61,8 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
     const size_t seed = i == 0 ? 0 : i + 1;
     try {
       const Scenario drawn = Drawn(scenario, static_cast<uint32_t>(seed));
-      const PlayedScenario played = PlayJobs(drawn, Prepare(drawn));
+      const PlayedScenario played =
+          PlayJobs(drawn, Prepare(drawn), {}, nullptr, CopiedSpans::kLeftOut);
       steps[seed] = StepOf(played.schedule(), played.simulation.timeline);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));

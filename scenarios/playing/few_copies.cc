@@ -23,6 +23,7 @@ uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturba
   uint64_t copied = 0;  // ops
   uint64_t ops = 0;
   for (const Role& role : schedule.roles) {
+    if (role.ops.empty()) continue;  // spare devices
     if (role.repeats.size() != 1) return 0;
     const Repeat& repeat = role.repeats.front();
     if (fewest != Program::kNone && repeat.micro_batches != micro_batches) return 0;

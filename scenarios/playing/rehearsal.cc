@@ -21,6 +21,7 @@
 #include "scenarios/playing/typical_step.h"
 #include "scenarios/playing/validated_steps.h"
 #include "sim/base/error.h"
+#include "sim/base/spare_memory.h"
 #include "sim/engine/recurrence.h"
 #include "sim/schedule/expert_routing.h"
 
@@ -186,10 +187,21 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   return described;
 }
 
-// Plays the scenario's one job with so many copies fewer. Returns whether that tells how all go.
+// Whether what the scenario's step did is only a part of the joint timeline.
+bool HasOwnPart(const Scenario& scenario, const PlayedScenario& played) {
+  return !scenario.lists_jobs && !IsWhole(played.jobs, scenario.cluster->device_count());
+}
+
+// OwnPart() of a timeline that nobody else needs.
+std::optional<JobPart> TakeOwnPart(const Scenario& scenario, PlayedScenario* played) {
+  if (!IsOneStep(played->jobs) || !HasOwnPart(scenario, *played)) return OwnPart(scenario, *played);
+  return TakeOut(played->jobs.front(), std::move(played->simulation.timeline));
+}
+
+// Plays the schedule with so many copies fewer. Returns whether that tells how all go.
 bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans copied,
                    const std::function<void()>& lower, PlayedScenario* played) {
-  Schedule& schedule = played->jobs.front().schedule;
+  Schedule& schedule = played->joint ? *played->joint : played->jobs.front().schedule;
   options.copies_left_out = left_out;
   try {
     const FewCopies few(&schedule, left_out);
@@ -252,8 +264,9 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
     }
   };
   const uint32_t left_out =
-      played.joint ? 0
-                   : CopiesToLeaveOut(played.schedule(), scenario.lowering.perturbation, options);
+      IsOneStep(played.jobs)
+          ? CopiesToLeaveOut(played.schedule(), scenario.lowering.perturbation, options)
+          : 0;
   if (left_out == 0 || !PlayFewCopies(left_out, options, copied, lower, &played)) {
     lower();
     simulate();
@@ -272,9 +285,10 @@ PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& o
 
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played) {
   const Timeline& joint = played.simulation.timeline;
-  if (scenario.lists_jobs || IsWhole(played.jobs, joint.ranks)) return std::nullopt;
+  if (!HasOwnPart(scenario, played)) return std::nullopt;
   JobPart part = CutOut(played.jobs.front(), joint);
   part.timeline.links = joint.links;
+  if (played.copies_left_out > 0) part.timeline.step = joint.step;
   return part;
 }
 
@@ -296,7 +310,8 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   SummaryOptions summary = options;
   std::optional<SpansWithCopies> spans;
   if (played.copies_left_out > 0) {
-    spans.emplace(simulation.timeline, played.schedule(), *simulation.recurrence,
+    spans.emplace(own ? own->timeline : simulation.timeline,
+                  own ? own->schedule : played.schedule(), *simulation.recurrence,
                   played.copies_left_out);
     summary.spans = &*spans;
   }
@@ -336,6 +351,7 @@ Bytes PeakResidentMemory() {
 
 Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   const RehearsalClock clock;
+  OfferSpareMemory();
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
@@ -346,13 +362,14 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
       options.spans || scenario.lists_jobs ? CopiedSpans::kWrittenOut : CopiedSpans::kLeftOut);
   played.lowered.program = {};
   if (routes) DescribeRoutes(*scenario.cluster, played, &*routes);
-  std::optional<JobPart> own = OwnPart(scenario, played);
+  std::optional<JobPart> own = TakeOwnPart(scenario, &played);
 
   Rehearsal rehearsal;
   rehearsal.result = Describe(scenario, played, own, {.hash = options.hash});
   rehearsal.result.routes = std::move(routes);
-  rehearsal.result.experts = DrawExperts(
-      scenario, StepOf(played.schedule(), played.simulation.timeline), options.threads, observer);
+  const Seconds step = own ? StepOf(own->schedule, own->timeline)
+                           : StepOf(played.schedule(), played.simulation.timeline);
+  rehearsal.result.experts = DrawExperts(scenario, step, options.threads, observer);
   rehearsal.names =
       NamesOf(scenario, own ? played.jobs.front().placement : AllDevices(*scenario.cluster));
   if (scenario.lists_jobs) {

@@ -32,7 +32,7 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
     try {
       Scenario other = *scenario;
       other.routing = routings[i];
-      const PlayedScenario played = PlayJobs(other, jobs);
+      const PlayedScenario played = PlayJobs(other, jobs, {}, nullptr, CopiedSpans::kLeftOut);
       steps[i] = StepOf(played.schedule(), played.simulation.timeline);
       const std::lock_guard lock(mutex);
       observer.Done(static_cast<double>(++done));

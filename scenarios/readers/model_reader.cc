@@ -96,6 +96,9 @@ Training ReadTraining(const JsonReader& object, Rows rows) {
   constexpr OptimizerKernels kOptimizers[] = {OptimizerKernels::kFused, OptimizerKernels::kForeach,
                                               OptimizerKernels::kLoop};
   training.optimizer = kOptimizers[reader.At("optimizer").Choice()];
+  training.moments = reader.At("moments").Choice() == 0 ? DType::kFp32 : DType::kBf16;
+  if (training.moments != DType::kFp32 && training.optimizer != OptimizerKernels::kFused)
+    reader.At("moments").Fail("bf16 takes an \"optimizer\" that is \"fused\"");
   training.fused_cross_entropy = reader.At("cross_entropy").Choice() == 1;
   training.fused_experts = reader.At("expert_kernels").Choice() == 1;
   training.sequential_experts = reader.At("expert_kernels").Choice() == 2;
@@ -334,6 +337,8 @@ const ObjectShape& TrainingShape() {
        {"optimizer", OneOf({"fused", "foreach", "loop"}), Default("\"fused\""),
         "Adam as one kernel, one kernel for each operation, or one for each operation and array",
         "\"foreach\""},
+       {"moments", OneOf({"fp32", "bf16"}), Default("\"fp32\""),
+        "precision in which Adam keeps its two moments; master weights have fp32", "\"bf16\""},
        {"cross_entropy", OneOf({"unfused", "fused"}), Default("\"unfused\""),
         "unfused: copies the logits in fp32", "\"fused\"", "of decoders"},
        {"expert_kernels", OneOf({"separate", "fused", "sequential"}), Default("\"separate\""),

@@ -1,6 +1,7 @@
 #include "sim/report/job_part.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/error.h"
 
@@ -23,6 +24,25 @@ std::vector<Seconds> StepTimes(const Job& job, const Timeline& timeline) {
   return times;
 }
 
+std::vector<uint32_t> RankOfDevice(const Job& job, uint32_t devices) {
+  std::vector<uint32_t> ranks(devices, 0);
+  for (uint32_t rank = 0; rank < job.placement.size(); ++rank) ranks[job.placement[rank]] = rank;
+  return ranks;
+}
+
+std::vector<uint32_t> Representatives(const Job& job, const Timeline& joint) {
+  std::vector<uint32_t> representatives;
+  if (joint.representative.empty()) return representatives;
+  const std::vector<uint32_t> rank_of_device = RankOfDevice(job, joint.ranks);
+  for (const uint32_t device : job.placement) {
+    // Roles of different jobs differ, so ranks that are alike belong to one job.
+    const uint32_t rank = rank_of_device[joint.representative[device]];
+    CHECK_EQ(job.placement[rank], joint.representative[device]);
+    representatives.push_back(rank);
+  }
+  return representatives;
+}
+
 }  // namespace
 
 JobPart CutOut(const Job& job, const Timeline& joint) {
@@ -31,17 +51,7 @@ JobPart CutOut(const Job& job, const Timeline& joint) {
   Timeline& timeline = part.timeline;
   timeline.provenance = joint.provenance;
   timeline.ranks = job.schedule.ranks();
-  if (!joint.representative.empty()) {
-    std::vector<uint32_t> rank_of_device(joint.ranks, 0);
-    for (uint32_t rank = 0; rank < timeline.ranks; ++rank)
-      rank_of_device[job.placement[rank]] = rank;
-    for (const uint32_t device : job.placement) {
-      // Roles of different jobs differ, so ranks that are alike belong to one job.
-      const uint32_t rank = rank_of_device[joint.representative[device]];
-      CHECK_EQ(job.placement[rank], joint.representative[device]);
-      timeline.representative.push_back(rank);
-    }
-  }
+  timeline.representative = Representatives(job, joint);
   const Time start = ToTime(job.start);
   const uint32_t first_op = FirstOp(job);
   for (uint32_t rank = 0; rank < timeline.ranks; ++rank) {
@@ -60,6 +70,25 @@ JobPart CutOut(const Job& job, const Timeline& joint) {
     }
   }
   part.steps = StepTimes(job, timeline);
+  return part;
+}
+
+JobPart TakeOut(const Job& job, Timeline joint) {
+  CHECK(job.repeat == 1 && job.start == Seconds(0));
+  JobPart part;
+  part.schedule = job.schedule;
+  part.steps = {ToSeconds(joint.step)};
+  const std::vector<uint32_t> rank_of_device = RankOfDevice(job, joint.ranks);
+  part.timeline = std::move(joint);
+  Timeline& timeline = part.timeline;
+  timeline.representative = Representatives(job, timeline);
+  timeline.ranks = job.schedule.ranks();
+  for (Span& span : timeline.spans) span.rank = rank_of_device[span.rank];
+  const auto is_before = [](const Span& a, const Span& b) {
+    return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;
+  };
+  if (!std::is_sorted(timeline.spans.begin(), timeline.spans.end(), is_before))
+    std::sort(timeline.spans.begin(), timeline.spans.end(), is_before);
   return part;
 }
 

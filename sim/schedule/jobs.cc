@@ -116,10 +116,14 @@ Role OverTime(Role role, Seconds start, uint32_t repeat) {
 
 }  // namespace
 
+bool IsOneStep(const std::vector<Job>& jobs) {
+  const Job& job = jobs.front();
+  return jobs.size() == 1 && job.start == Seconds(0) && job.repeat == 1;
+}
+
 bool IsWhole(const std::vector<Job>& jobs, uint32_t devices) {
   const Job& job = jobs.front();
-  return jobs.size() == 1 && job.placement.size() == devices && IsIdentity(job.placement) &&
-         job.start == Seconds(0) && job.repeat == 1;
+  return IsOneStep(jobs) && job.placement.size() == devices && IsIdentity(job.placement);
 }
 
 std::string JointName(const std::vector<Job>& jobs, const Job& job, const std::string& name) {

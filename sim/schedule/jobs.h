@@ -28,6 +28,10 @@ struct Job {
 // joint schedule is its own.
 bool IsWhole(const std::vector<Job>& jobs, uint32_t devices);
 
+// Whether it is a single job that takes one step from the start, on whichever devices: the joint
+// schedule then does what its own does.
+bool IsOneStep(const std::vector<Job>& jobs);
+
 // One schedule with a rank for each device. Roles are those of the jobs, one after the other, and a
 // last one without ops where devices are spare. Communicators name devices; of several jobs they
 // are called "job/axis", roles "job/role".

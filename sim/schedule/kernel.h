@@ -150,9 +150,10 @@ enum class Kernel : uint8_t {
   kSquaredNorm,
   // Adam in fp32; gradients are clipped to norm 1. The state is one array of as many elements as
   // all parameters have, in their order, times 3 rows (master weights, two moments) or 2 where
-  // parameters are fp32 themselves. Attributes: learning rate [, AdamAgain: undoes the update that
-  // was clipped by `norm`, and does it with `whole`, unless both clip alike].
-  //                             reads gradients…, norm [, whole]; writes as many parameters…, state
+  // parameters are fp32 themselves. Master weights may also be an array of one row, before that of
+  // the moments. Attributes: learning rate [, AdamAgain: undoes the update that was clipped by
+  // `norm`, and does it with `whole`, unless both clip alike].
+  //         reads gradients…, norm [, whole]; writes as many parameters…, [master weights,] state
   kAdam,
 
   // ---- attention over sequences that several ranks share (sim/schedule/sequence_order.h) --------

@@ -172,11 +172,11 @@ constexpr StrategyCase kStrategies[] = {
      R"({"kind": "fsdp", "shard": 4, "replicas": 1, "overlap_gradients": false, "gather": "layer",
          "overlap_reduce_scatter": true, "prefetch": 1, "reshard_after_forward": true})",
      R"("batch": 8, "micro_batches": 2, "recomputation": "none", "offloaded_layers": 1,
-        "offloaded_optimizer": true)"},
+        "offloaded_optimizer": true, "moments": "bf16")"},
     {"latent", 4,
      R"({"kind": "combined", "tensor": 2, "sequence_parallel": true, "data": 2, "zero": 0,
          "overlap_all_reduce": true, "overlap_gradients": true})",
-     kTwoMicroBatches,
+     R"("batch": 8, "micro_batches": 2, "recomputation": "none", "moments": "bf16")",
      R"(, "style": "llama", "feed_forward": 64, "tied": false, "predict_ahead": 1,
         "latent": {"query_rank": 16, "kv_rank": 16, "rope_head": 4, "head": 8})"},
 };

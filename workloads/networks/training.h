@@ -90,6 +90,9 @@ struct Training {
   // Megatron-LM in fp16), which halves the bytes. What is reduce-scattered product by product
   // (ZeRO-2, -3) travels in `precision` anyway.
   DType gradients = DType::kFp32;
+  // The type in which Adam keeps its two moments; master weights are fp32 (Megatron-LM's
+  // --use-precision-aware-optimizer).
+  DType moments = DType::kFp32;
   // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
   KernelStyle kernels = KernelStyle::kFused;

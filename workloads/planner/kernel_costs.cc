@@ -225,10 +225,10 @@ KernelCost CostOfMetric(double elements, double element) {
 }
 
 OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t arrays,
-                           double gradient_bytes, double states, double parameter_bytes) {
+                           double gradient_bytes, double state_bytes, double parameter_bytes) {
   if (training.optimizer == OptimizerKernels::kFused) {
     return {{gradient_bytes, 1},
-            {gradient_bytes + elements * (2 * states * kBytesOfFloat + parameter_bytes), 1}};
+            {gradient_bytes + 2 * state_bytes + elements * parameter_bytes, 1}};
   }
   // Decay (2 accesses), first moment (3), second (2 + 3), root (2), two divisors (2 + 2), update
   // (4) of fp32 numbers; gradients are scaled first (read and written).

@@ -103,13 +103,12 @@ KernelCost CostOfOrder(const Training& training, double elements, double element
 KernelCost CostOfMetric(double elements, double element);
 
 // Adam of so many parameters in so many arrays, whose gradients have `gradient_bytes` in all: norm,
-// clipping, and the update of `states` fp32 numbers per parameter in addition to its
-// `parameter_bytes`.
+// clipping, and the update of a state of so many bytes and of parameters of `parameter_bytes` each.
 struct OptimizerCosts {
   KernelCost norm;
   KernelCost update;
 };
 OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t arrays,
-                           double gradient_bytes, double states, double parameter_bytes);
+                           double gradient_bytes, double state_bytes, double parameter_bytes);
 
 }  // namespace rehearse

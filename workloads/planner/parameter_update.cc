@@ -205,7 +205,7 @@ void Parameters::BeginStep() {
   if (!training_.offloaded_optimizer) return;
   const Tag tag = plan_.tag();
   plan_.set_tag({Phase::kUpdate, -1, 0});
-  state_on_host_ = plan_.CopyToHost("offload optimizer", {optimizer_state_}, OpId()).front();
+  state_on_host_ = plan_.CopyToHost("offload optimizer", optimizer_state_, OpId());
   plan_.set_tag(tag);
 }
 
@@ -315,10 +315,11 @@ double Parameters::GradientBytes() const {
 }
 
 OptimizerCosts Parameters::AdamCosts() const {
-  const double states = static_cast<double>(plan_.BufferOf(optimizer_state_).rows);
+  Bytes state;
+  for (const BufferId array : optimizer_state_) state += plan_.BufferOf(array).bytes;
   const double parameter_bytes =
       training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
-  return CostsOfAdam(training_, update_elements_, UpdatedArrays(), GradientBytes(), states,
+  return CostsOfAdam(training_, update_elements_, UpdatedArrays(), GradientBytes(), state.value(),
                      parameter_bytes);
 }
 
@@ -386,6 +387,11 @@ constexpr const char* kValidation = "validation";
 void Parameters::set_validation(AdamAgain validation) {
   validation_ = validation;
   if (validation == kAdamOnce) return;
+  if (training_.moments != DType::kFp32)
+    throw Error(plan_.place(),
+                "validation after the update: Adam's moments have 16 bits, of which an update "
+                "cannot be taken back; expected \"moments\": \"fp32\", or \"validation\": "
+                "\"before-update\"");
   for (uint32_t index = 0; index < matrices_.size(); ++index) {
     const bool is_gathered = HasMatrix(index) && IsOwner(index) && Shares(matrices_[index], 1) &&
                              !Shares(matrices_[index], 3);
@@ -473,7 +479,7 @@ void Parameters::Update() {
     shares.push_back(matrix.shared == nullptr ? share / copies : share / 2);
   }
   gradients.push_back(GradientNorm(summands, std::move(shares)));
-  parameters.push_back(optimizer_state_);
+  parameters.insert(parameters.end(), optimizer_state_.begin(), optimizer_state_.end());
   plan_.AddMemoryOp("Adam", Kernel::kAdam, AdamCosts().update, gradients, parameters,
                     {kLearningRate});
   if (validation_ != kAdamOnce) Validate(gradients, parameters);

@@ -95,14 +95,24 @@ Parameters::Parameters(const Network& network, const Strategy& strategy, const T
   }
   MakeBuckets();
   AddVectors(rests);
-  const uint64_t states = training.precision == DType::kFp32 && ZeroStage() % 3 == 0 ? 2 : 3;
+  const bool has_masters = training.precision != DType::kFp32 || ZeroStage() % 3 != 0;
+  if (training.moments == DType::kFp32) {
+    AddState("Adam: master weights and moments", has_masters ? 3 : 2, DType::kFp32);
+  } else {
+    if (has_masters) AddState("Adam: master weights", 1, DType::kFp32);
+    AddState("Adam: moments", 2, training.moments);
+  }
+}
+
+void Parameters::AddState(const char* name, uint64_t rows, DType dtype) {
   const auto elements = static_cast<uint64_t>(update_elements_);
-  optimizer_state_ = plan_.AddBuffer({.name = "Adam: master weights and moments",
-                                      .kind = BufferKind::kOptimizer,
-                                      .bytes = Bytes(static_cast<double>(states * elements) * 4),
-                                      .dtype = DType::kFp32,
-                                      .rows = states,
-                                      .columns = elements});
+  optimizer_state_.push_back(
+      plan_.AddBuffer({.name = name,
+                       .kind = BufferKind::kOptimizer,
+                       .bytes = static_cast<double>(rows * elements) * SizeOf(dtype),
+                       .dtype = dtype,
+                       .rows = rows,
+                       .columns = elements}));
 }
 
 bool Parameters::HasMatrix(uint32_t matrix) const {

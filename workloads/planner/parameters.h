@@ -199,6 +199,7 @@ class Parameters {
                       bool share) const;
   BufferId AddMatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                            bool share);
+  void AddState(const char* name, uint64_t rows, DType dtype);
   void AddVectors(const std::vector<Layout>& rests);
   void AddVectorsOf(const Stage& stage, const std::vector<Layout>& rests);
   void AddVectorViews(VectorGroup* group);
@@ -248,12 +249,12 @@ class Parameters {
   std::vector<VectorGroup> groups_;
   std::vector<Bucket> buckets_;
   std::map<std::pair<uint64_t, uint64_t>, BufferId>
-      blocks_;  // blocks that several matrices share, by size
-  BufferId optimizer_state_;
-  BufferId state_on_host_;         // if it is offloaded
-  double update_elements_ = 0;     // of all parameters that this rank updates
-  double vector_elements_ = 0;     // those of vectors among them
-  std::vector<uint32_t> ended_;    // matrices whose gradients wait for those of their group
+      blocks_;                             // blocks that several matrices share, by size
+  std::vector<BufferId> optimizer_state_;  // as Adam writes it: kAdam in sim/schedule/kernel.h
+  std::vector<BufferId> state_on_host_;    // if it is offloaded
+  double update_elements_ = 0;             // of all parameters that this rank updates
+  double vector_elements_ = 0;             // those of vectors among them
+  std::vector<uint32_t> ended_;            // matrices whose gradients wait for those of their group
   std::vector<uint32_t> put_off_;  // matrices whose shares are accumulated at the end of backward
   StreamId beside_;                // where shares are accumulated that are summed beside backward
   AdamAgain validation_ = kAdamOnce;

@@ -295,9 +295,9 @@ std::vector<BufferId> PlanBuilder::CopyFromHost(const std::string& name,
   return copies;
 }
 
-void PlanBuilder::ReturnFromHost(const std::string& name, BufferId on_host, BufferId buffer,
-                                 OpId since) {
-  AddHostCopy(CollectiveKind::kFromHost, name, {on_host}, {buffer}, since);
+void PlanBuilder::ReturnFromHost(const std::string& name, const std::vector<BufferId>& on_host,
+                                 const std::vector<BufferId>& buffers, OpId since) {
+  AddHostCopy(CollectiveKind::kFromHost, name, on_host, buffers, since);
 }
 
 std::vector<BufferId> PlanBuilder::MakeCopies(const std::vector<BufferId>& buffers, bool on_host) {

@@ -135,7 +135,8 @@ class PlanBuilder {
   std::vector<BufferId> CopyFromHost(const std::string& name, const std::vector<BufferId>& buffers,
                                      OpId since);
   // Back to where it was.
-  void ReturnFromHost(const std::string& name, BufferId on_host, BufferId buffer, OpId since);
+  void ReturnFromHost(const std::string& name, const std::vector<BufferId>& on_host,
+                      const std::vector<BufferId>& buffers, OpId since);
   void Await(OpId op) { builder_.Await(op); }
   OpId LastCompute() const { return builder_.LastCompute(); }
   OpId LastOp() const { return OpId(static_cast<uint32_t>(role().ops.size() - 1)); }

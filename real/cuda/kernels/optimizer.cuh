@@ -33,19 +33,19 @@ __device__ inline float ClipOf(const GpuOperand& squared_norm) {
   return norm > 1 ? 1 / norm : 1;
 }
 
-// Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves),
-// first and second moments, each the arrays' elements one after the other. An update that is done
-// again is undone first, unless both clip alike.
+// Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves;
+// they may be an array of their own before it), first and second moments, each the arrays' elements
+// one after the other. An update that is done again is undone first, unless both clip alike.
 extern "C" __global__ void Adam(KernelArguments a) {
   constexpr float kBeta1 = 0.9f, kBeta2 = 0.999f, kEpsilon = 1e-8f;
-  const uint32_t arrays = a.writes - 1;
+  const bool again = a.attribute_count > 1;
+  const uint32_t arrays = a.reads - (again ? 2 : 1);
   const GpuOperand gradient = Read(a, blockIdx.y), parameter = Write(a, blockIdx.y);
-  const GpuOperand state = Write(a, arrays);
-  const bool has_master = state.rows == 3;
+  const GpuOperand masters = Write(a, arrays), state = Write(a, a.writes - 1);
+  const bool has_master = a.writes == arrays + 2 || state.rows == 3;
   const uint64_t second_row = state.rows - 1, first_row = second_row - 1;
   uint64_t begin = 0;  // of this array's elements in a row of the state
   for (uint32_t i = 0; i < blockIdx.y; ++i) begin += Write(a, i).rows * Write(a, i).columns;
-  const bool again = a.attribute_count > 1;
   const float clip = ClipOf(Read(a, a.reads - 1)), old_clip = ClipOf(Read(a, arrays));
   if (again && clip == old_clip) return;
   const double t = a.step;
@@ -55,7 +55,7 @@ extern "C" __global__ void Adam(KernelArguments a) {
     const uint64_t at = begin + i * parameter.columns + j;
     const float whole = LoadAt(gradient, IndexIn(gradient, parameter, i, j));
     float first = Load(state, first_row, at), second = Load(state, second_row, at);
-    float weight = has_master ? Load(state, 0, at) : Load(parameter, i, j);
+    float weight = has_master ? Load(masters, 0, at) : Load(parameter, i, j);
     if (again) {
       const float old = whole * old_clip;
       weight += rate * first / (sqrtf(second * correction) + kEpsilon);
@@ -66,7 +66,7 @@ extern "C" __global__ void Adam(KernelArguments a) {
     first = kBeta1 * first + (1 - kBeta1) * value;
     second = kBeta2 * second + (1 - kBeta2) * value * value;
     weight -= rate * first / (sqrtf(second * correction) + kEpsilon);
-    if (has_master) Store(state, 0, at, weight);
+    if (has_master) Store(masters, 0, at, weight);
     Store(state, first_row, at, first);
     Store(state, second_row, at, second);
     Store(parameter, i, j, weight);

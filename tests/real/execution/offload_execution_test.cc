@@ -94,6 +94,7 @@ TEST(OffloadExecutionTest, EveryStrategyGivesTheSerialNumbers) {
             own.recomputed_ops = {.activations = true, .norms = true};
           own.offloaded_layers = layers;
           own.offloaded_optimizer = layers == 3;
+          own.moments = layers == 3 ? DType::kBf16 : DType::kFp32;  // then it is two arrays
           const Schedule schedule = PlanStep(network, own, strategy);
           EXPECT_EQ(CopiesIn(schedule.roles[0]),
                     2 * (layers * 2 * strategy.chunks + (layers == 3 ? 1 : 0)));

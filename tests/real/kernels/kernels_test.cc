@@ -798,6 +798,28 @@ TEST(AdamKernelTest, TwoStepsByHand) {
   }
 }
 
+TEST(AdamKernelTest, MasterWeightsMayBeAnArrayOfTheirOwn) {
+  Array g = {1, 3, {0.3, -0.5, 0.01}};
+  Array norm = {1, 1, {0.25}};
+  Array p = {1, 3, {1, 2, 3}};
+  Array state = {3, 3, {1, 2, 3, 0, 0, 0, 0, 0, 0}};
+  Array other = p;
+  Array masters = p;
+  Array moments = Zeros(2, 3);
+  for (uint32_t step = 1; step <= 2; ++step) {
+    const StepFacts facts = {.number = step};
+    Call(Kernel::kAdam, {.attributes = {0.1}, .facts = facts}, {&g, &norm}, {&p, &state});
+    Call(Kernel::kAdam, {.attributes = {0.1}, .facts = facts}, {&g, &norm},
+         {&other, &masters, &moments});
+  }
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(other.At(0, i), p.At(0, i));
+    EXPECT_EQ(masters.At(0, i), state.At(0, i));
+    EXPECT_EQ(moments.At(0, i), state.At(1, i));
+    EXPECT_EQ(moments.At(1, i), state.At(2, i));
+  }
+}
+
 TEST(AdamKernelTest, GradientsAreClippedToNormOne) {
   // |(30, 40)| = 50: clipped to (0.6, 0.8); the first moment of the first is 0.1·0.6.
   Array g = {1, 2, {30, 40}};

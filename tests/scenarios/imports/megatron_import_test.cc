@@ -308,6 +308,11 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
   EXPECT_THAT(
       Small("--bf16 --cpu-offloading-num-layers 3 --offload-optimizer-states").text,
       AllOf(HasSubstr("\"offloaded_layers\": 3"), HasSubstr("\"offloaded_optimizer\": true")));
+  EXPECT_THAT(Small("--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 "
+                    "--exp-avg-sq-dtype bf16")
+                  .text,
+              HasSubstr("\"moments\": \"bf16\""));
+  EXPECT_THAT(Small("--bf16 --exp-avg-dtype bf16").text, Not(HasSubstr("moments")));
   EXPECT_THAT(Small("--bf16 --activations-checkpoint-method uniform").text,
               AllOf(HasSubstr("megatron-lm-2021"), HasSubstr("\"full\"")));
   EXPECT_THAT(Small("--bf16 --use-megatron-fsdp --data-parallel-sharding-strategy "

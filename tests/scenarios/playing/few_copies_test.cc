@@ -64,6 +64,24 @@ TEST(FewCopiesTest, AtEveryFidelityAndWithSlowerLinks) {
   }
 }
 
+// One that has more devices than the job has ranks, which need not lie side by side.
+TEST(FewCopiesTest, OnAPartOfAMachine) {
+  for (const char* placement : {R"("even")", R"([0, 1, 2, 3, 9, 8, 11, 10])"}) {
+    SCOPED_TRACE(placement);
+    const Scenario scenario =
+        Pipelined(R"({"stages": 4, "schedule": "1f1b"})", 240,
+                  {"cluster=dgx-a100:nodes=2", fmt::format("placement={}", placement)});
+    EXPECT_TRUE(ExpectTheSame(scenario));
+    const Rehearsal with = Rehearse(scenario);
+    Rehearsal without = Rehearse(scenario, {.spans = false});
+    EXPECT_EQ(with.timeline.ranks, 8u);
+    EXPECT_EQ(without.timeline.step, with.timeline.step);
+    EXPECT_EQ(without.result.timeline_hash, HashOf(with.timeline));
+    without.result.simulator = with.result.simulator;
+    EXPECT_EQ(ToJson(without.result), ToJson(with.result));
+  }
+}
+
 TEST(FewCopiesTest, WhatDiffersFromCopyToCopyIsPlayedInFull) {
   constexpr const char* kPipeline = R"({"stages": 4, "schedule": "1f1b"})";
   for (const char* change : {R"(simulator={"perturbation": {"compute_jitter": 0.02, "seed": 3}})",

@@ -274,15 +274,15 @@ TEST(KernelCostsTest, ACompiledNormBehindASumOnlyWrites) {
 TEST(KernelCostsTest, UnfusedAdamTouchesItsStateOperationByOperation) {
   Training training;
   // Fused: gradient 4, three fp32 numbers read and written (24), the bf16 parameter written (2).
-  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.bytes, 400 + 100 * 26);
-  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.kernels, 1u);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 1200, 2).update.bytes, 400 + 100 * 26);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 1200, 2).update.kernels, 1u);
   // 20 fp32 accesses, the master read and the parameter written, gradients scaled.
   training.optimizer = OptimizerKernels::kLoop;
-  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.bytes, 800 + 100 * 86);
-  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.kernels, 90u);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 1200, 2).update.bytes, 800 + 100 * 86);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 1200, 2).update.kernels, 90u);
   training.optimizer = OptimizerKernels::kForeach;
-  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 3, 2).update.kernels, 9u);
-  EXPECT_EQ(CostsOfAdam(training, 100, 31, 400, 3, 2).update.kernels, 18u);
+  EXPECT_EQ(CostsOfAdam(training, 100, 10, 400, 1200, 2).update.kernels, 9u);
+  EXPECT_EQ(CostsOfAdam(training, 100, 31, 400, 1200, 2).update.kernels, 18u);
 }
 
 TEST(KernelCostsTest, FusedAccumulationLeavesTheProductToAddToTheSum) {

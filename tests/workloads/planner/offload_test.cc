@@ -105,6 +105,19 @@ TEST(OffloadTest, OptimizerStateIsAwayWhileActivationsAreLargest) {
   EXPECT_EQ(UseOf(training).optimizer, away.host);
 }
 
+// 4 bytes of master weights and twice 2 of moments, in place of 12.
+TEST(OffloadTest, MomentsMayHave16Bits) {
+  Training training = TrainingOf(Recomputation::kNone);
+  const MemoryUse whole = UseOf(training);
+  training.moments = DType::kBf16;
+  const MemoryUse narrow = UseOf(training);
+  EXPECT_DOUBLE_EQ(narrow.optimizer.value(), whole.optimizer.value() * 8 / 12);
+  EXPECT_EQ(narrow.parameters, whole.parameters);
+  training.batch = 64;
+  training.offloaded_optimizer = true;
+  EXPECT_EQ(UseOf(training).host, narrow.optimizer);
+}
+
 TEST(OffloadTest, TheLastLayerOfAStageStays) {
   Training training = TrainingOf(Recomputation::kNone);
   training.offloaded_layers = 8;
