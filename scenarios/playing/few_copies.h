@@ -5,9 +5,10 @@
 // (sim/engine/recurrence.h). If it does, the timeline is that of all copies, to the last bit, and
 // so are the links' bytes. If not, nothing has been lost but the time.
 //
-// Only where the ops of all copies are alike and nothing depends on the time itself: one step of one
-// job, with one repeat a role of as many micro-batches each; no events of links, no compute jitter
-// (jitter of links is the same all step long), no recordings. And only where most ops are left out.
+// Only where the ops of all copies are alike and nothing depends on the time itself: one step of
+// one job, with one repeat a role of as many micro-batches each; no events of links, no compute
+// jitter (jitter of links is the same all step long), no recordings. And only where most ops are
+// left out.
 #pragma once
 
 #include <cstdint>
