@@ -57,6 +57,12 @@ bool HasRails(const Fabric& fabric) {
   return clos != nullptr && (clos->rails || clos->rail_only);
 }
 
+bool AreOnOneRail(const Fabric& fabric, uint32_t port, uint32_t other) {
+  const auto* clos = std::get_if<Clos>(&fabric.kind);
+  if (clos == nullptr || !clos->rails) return TreeOf(fabric, port) == TreeOf(fabric, other);
+  return RailOf(*clos, port) == RailOf(*clos, other);
+}
+
 void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, RouteChoice choice, uint64_t flow,
                 std::vector<uint32_t>* load, std::vector<uint32_t>* links) {
   if (const auto* clos = std::get_if<Clos>(&fabric.kind)) {

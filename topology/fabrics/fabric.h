@@ -43,6 +43,8 @@ uint32_t SwitchOfPort(const Fabric& fabric, uint32_t machine, uint32_t port);
 uint32_t TreeOf(const Fabric& fabric, uint32_t port);
 // Whether ports with the same number meet sooner than others, or only they meet.
 bool HasRails(const Fabric& fabric);
+// Whether two ports of a machine are on one rail, if there are any.
+bool AreOnOneRail(const Fabric& fabric, uint32_t port, uint32_t other);
 
 // Appends the links between two such switches, as drawn. `flow` is a hash of who sends to whom,
 // seed included; `load` is needed only by flowlet, and is updated (AppendLeastLoaded). CHECKs that

@@ -26,7 +26,9 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
   const double o = spec.oversubscription;
   const auto up = levels == 1 ? 0u : std::max(1u, static_cast<uint32_t>(spec.radix / (1 + o)));
   const uint32_t down = spec.radix - up;
-  clos.machines_down = down;
+  clos.rail_count = clos.rails && spec.rail_count > 0 ? spec.rail_count : own_ports;
+  // Of each rail, a machine's ports are on one leaf.
+  clos.machines_down = down / std::max(1u, CeilDivide(own_ports, std::max(1u, clos.rail_count)));
   clos.ports_down = down;
   const uint64_t all_ports = uint64_t{machines} * own_ports;
   Clos::Level leaf;
@@ -34,7 +36,8 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
     leaf.blocks = CeilDivide(all_ports, down);
     clos.rails = false;  // all are on one switch
   } else {
-    leaf.blocks = clos.rails ? CeilDivide(machines, down) * own_ports : CeilDivide(all_ports, down);
+    leaf.blocks = clos.rails ? CeilDivide(machines, clos.machines_down) * clos.rail_count
+                             : CeilDivide(all_ports, down);
   }
   leaf.blocks *= clos.trees;
   leaf.parents = up;
@@ -53,6 +56,20 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
     clos.levels.push_back(level);
   }
   return clos;
+}
+
+void CheckRails(const ClosSpec& spec, uint32_t ports) {
+  if (spec.rail_count == 0 || ports == 0) return;
+  const uint32_t own = ports / TreesFor(spec, ports);
+  if (own % spec.rail_count != 0)
+    throw Error(
+        fmt::format("{} rails need as many ports per machine, or a multiple of that, found {}",
+                    spec.rail_count, own));
+  const auto up = static_cast<uint32_t>(spec.radix / (1 + spec.oversubscription));
+  if (own / spec.rail_count > spec.radix - up)
+    throw Error(
+        fmt::format("a machine has {} ports on each of {} rails, but a leaf has {} for machines",
+                    own / spec.rail_count, spec.rail_count, spec.radix - up));
 }
 
 uint64_t PortsOf(ClosSpec spec, uint32_t levels) {
@@ -74,7 +91,7 @@ std::string NameOf(const Clos& clos, const ClosSpec& spec, uint32_t level, uint3
   block %= of_tree;
   if (top == 0) return tree + spec.hub;
   if (level == 0) {
-    const uint32_t rails = clos.ports / clos.trees;
+    const uint32_t rails = clos.rail_count;
     return tree + (clos.rails ? fmt::format("rail{}/leaf{}", block % rails, block / rails)
                               : fmt::format("leaf{}", block));
   }
@@ -111,6 +128,7 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
   if (!(spec.oversubscription >= 1 && spec.oversubscription <= spec.radix - 1))
     throw Error(
         fmt::format("oversubscription {} is not between 1 and radix - 1", spec.oversubscription));
+  CheckRails(spec, ports);
   uint32_t levels = spec.levels == 0 ? 1 : spec.levels;
   Clos clos = Shape(spec, levels, machines, ports);
   while (spec.levels == 0 && clos.levels.back().blocks > clos.trees && levels < kMostLevels)
@@ -154,7 +172,7 @@ uint32_t LeafOf(const Clos& clos, uint32_t machine, uint32_t port) {
   const uint32_t ports = clos.ports / clos.trees;
   const uint32_t own = port / clos.trees;
   const uint32_t leaf =
-      clos.rails ? machine / clos.machines_down * ports + own
+      clos.rails ? machine / clos.machines_down * clos.rail_count + RailOf(clos, port)
                  : static_cast<uint32_t>((uint64_t{machine} * ports + own) / clos.ports_down);
   return TreeOf(clos, port) * (clos.levels.front().blocks / clos.trees) + leaf;
 }

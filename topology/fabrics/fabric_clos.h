@@ -10,7 +10,9 @@
 //
 // Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
 // machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
-// (NVIDIA DGX SuperPOD reference architecture). Several trees may stand side by side without a
+// (NVIDIA DGX SuperPOD reference architecture). Where there are fewer rails than ports, port p is of
+// rail p mod rails, as in racks of trays with a few NICs each (the same for GB200, GB300); a leaf
+// then has whole machines. Several trees may stand side by side without a
 // cable between them: planes, where port p of a machine is in plane p mod planes, like the ports of
 // NICs that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is in tree p (Wang et
 // al., "Rail-only", Hot Interconnects 2024). Only machines lead from one tree to another.
@@ -34,6 +36,7 @@ struct ClosSpec {
   uint32_t levels = 0;          // 0: as few as the machines need
   double oversubscription = 1;  // at the leaves, at least 1
   bool rails = false;
+  uint32_t rail_count = 0;     // 0: a rail for each port of a machine
   bool rail_only = false;      // each rail is a tree of its own
   uint32_t planes = 1;         // trees, if it is not
   RoutingRule routing;         // spray unless said otherwise
@@ -59,6 +62,7 @@ struct Clos {
   uint32_t trees = 1;
   uint32_t ports = 1;          // of a machine
   uint32_t machines_down = 1;  // with rails: machines per leaf
+  uint32_t rail_count = 1;     // likewise; of a tree
   uint32_t ports_down = 1;     // without: ports per leaf
   bool rails = false;          // leaves of a rail, within a tree
   bool rail_only = false;      // a tree for each port
@@ -70,6 +74,10 @@ uint32_t TreesFor(const ClosSpec& spec, uint32_t ports);
 
 // The tree of a machine's port: all ports in one tree lead to each other, and to no others.
 inline uint32_t TreeOf(const Clos& clos, uint32_t port) { return port % clos.trees; }
+// With rails: which one of its tree.
+inline uint32_t RailOf(const Clos& clos, uint32_t port) {
+  return port / clos.trees % clos.rail_count;
+}
 
 // Adds the switches and their cables. `first_switch` receives the vertex of leaf 0; the others
 // follow. Throws Error when the radix is too small for that many machines, saying how many would

@@ -644,7 +644,8 @@ std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) 
   const uint32_t from = from_rank / devices;
   const uint32_t proxy = from * devices + to_rank % devices;
   if (from == to_rank / devices || proxy == from_rank || !IsRegular(from)) return std::nullopt;
-  if (ExitsOf(from_rank % devices).front().port == ExitsOf(to_rank % devices).front().port)
+  if (AreOnOneRail(*fabric, ExitsOf(from_rank % devices).front().port,
+                   ExitsOf(to_rank % devices).front().port))
     return std::nullopt;
   if (!IsOverNvLinks(cluster_, Between(from_rank, proxy))) return std::nullopt;
   return proxy;

@@ -233,6 +233,11 @@ const ObjectShape& FatTreeShape() {
         "oversubscription at the leaves", "2"},
        {"planes", AWhole(1, kMostOfASwitch), Default("1"),
         "parallel trees; port p of a machine is cabled to tree p modulo their number", "2"},
+       {"rails", AWhole(1, kMostOfASwitch), Optional("one for each port of a node"),
+        "of kind rails: how many; port p of a node is on rail p modulo their number, and a leaf "
+        "has "
+        "whole nodes",
+        "4"},
        RoutingRow(ChoicesOfFatTree()),
        {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),
         "queue pairs of a pair of ranks, each hashed separately (ecmp)", "4"},

@@ -157,6 +157,10 @@ ClosSpec ReadFatTree(const JsonReader& object, std::string_view kind) {
   spec.rails = kind == "rails";
   spec.rail_only = kind == "rail-only";
   spec.planes = ReadCount(reader.At("planes"));
+  if (reader.Has("rails")) {
+    if (!spec.rails) reader.At("rails").Fail("only a fabric of kind \"rails\" has them");
+    spec.rail_count = ReadCount(reader.At("rails"));
+  }
   if (spec.rail_only && reader.Has("planes"))
     reader.At("planes").Fail("a rail of a fabric of kind \"rail-only\" is a plane already");
   spec.radix = ReadCount(reader.At("radix"));

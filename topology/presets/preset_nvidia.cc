@@ -101,13 +101,21 @@ MachineSpec OneflowV100(const Parameters& parameters) {
 constexpr const char* kRack =
     "A rack is one machine: its 18 compute trays share one NVLink domain, drawn as one vertex.";
 constexpr const char* kBetweenRacks =
-    "A plain fat tree between racks; the C2C link's efficiency is assumed to be PCIe's.";
+    "Between racks four rails, one for each NIC of a tray, whose leaves take whole racks; the C2C "
+    "link's efficiency is assumed to be PCIe's.";
+
+// The i-th of the four NICs of every tray is on rail i.
+ClosSpec RailsOfTrays(uint32_t radix, double gigabits) {
+  ClosSpec spec = FatTree(radix, gigabits, true);
+  spec.rail_count = 4;
+  return spec;
+}
 
 MachineSpec Nvl72(const Parameters& parameters) {
   return {"gb200-nvl72",
           Nvl72Rack(),
           parameters.at("racks"),
-          FatTree(64, 400, false),
+          RailsOfTrays(64, 400),
           {kRack, kBetweenRacks}};
 }
 
@@ -115,7 +123,7 @@ MachineSpec Gb300Nvl72(const Parameters& parameters) {
   return {"gb300-nvl72",
           Gb300Rack(),
           parameters.at("racks"),
-          FatTree(64, 800, false),
+          RailsOfTrays(144, 800),
           {kRack, kBetweenRacks}};
 }
 
@@ -202,14 +210,16 @@ std::vector<ClusterPreset> NvidiaPresets() {
        {Nodes("boxes of 8 GPUs", 4)},
        OneflowV100},
       {"gb200-nvl72",
-       "NVIDIA GB200 NVL72: 72 GB200 in one NVLink domain, 72 NDR NICs",
-       "NVIDIA GB200 NVL72 product page; efficiencies as dgx-b200",
+       "NVIDIA GB200 NVL72: 72 GB200 in one NVLink domain, 72 NDR NICs on 4 rails",
+       "NVIDIA GB200 NVL72 product page, DGX SuperPOD (GB200) reference architecture; efficiencies "
+       "as dgx-b200",
        "gb200",
        {{"racks", 1, 4096, 1, "racks of 72 GPUs"}},
        Nvl72},
       {"gb300-nvl72",
-       "NVIDIA GB300 NVL72: 72 GB300 in one NVLink domain, 72 NICs of 800 Gb/s",
-       "NVIDIA GB300 NVL72 product page; efficiencies as dgx-b200",
+       "NVIDIA GB300 NVL72: 72 GB300 in one NVLink domain, 72 NICs of 800 Gb/s on 4 rails",
+       "NVIDIA GB300 NVL72 product page, DGX SuperPOD (GB300) reference architecture; efficiencies "
+       "as dgx-b200",
        "gb300",
        {{"racks", 1, 4096, 1, "racks of 72 GPUs"}},
        Gb300Nvl72},

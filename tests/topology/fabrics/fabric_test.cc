@@ -209,6 +209,26 @@ TEST(ClosTest, RailsJoinEqualPortsAtTheirLeaf) {
   EXPECT_EQ(router.Between(1, 2).links.size(), 8u);  // other rail: likewise
 }
 
+TEST(ClosTest, MachinesMayHaveFewerRailsThanPorts) {
+  // Radix 8, machines of 4 GPUs on 2 rails: two ports of each on a rail, so leaves of 2 machines.
+  ClosSpec spec = ClosOf(8, 2, 1, true);
+  spec.rail_count = 2;
+  const auto cluster = Boxes(spec, 4, 4);
+  Router router(*cluster);
+  EXPECT_THAT(
+      Names(*cluster, router.Between(1, 7)),  // GPUs 1 and 3 of machines 0 and 1
+      ElementsAre("node0/gpu1->node0/pcie1", "node0/pcie1->node0/nic1", "node0/nic1->rail1/leaf0",
+                  "rail1/leaf0->node1/nic3", "node1/nic3->node1/pcie3", "node1/pcie3->node1/gpu3"));
+  EXPECT_EQ(router.Between(1, 4).links.size(), 8u);   // the other rail
+  EXPECT_EQ(router.Between(1, 13).links.size(), 8u);  // the rail's next leaf
+  spec.rail_count = 3;
+  EXPECT_THAT(ErrorOf([&] { Boxes(spec, 4, 4); }),
+              HasSubstr("3 rails need as many ports per machine, or a multiple of that, found 4"));
+  spec.rail_count = 1;
+  EXPECT_THAT(ErrorOf([&] { Boxes(spec, 4, 5); }),
+              HasSubstr("a machine has 5 ports on each of 1 rails, but a leaf has 4"));
+}
+
 TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   // What ApplyEdits does, by hand: the same cluster without one cable of leaf 0.
   const auto whole = Single(ClosOf(8, 2), 16);

@@ -111,6 +111,8 @@ TEST(CompactFormTest, EveryKindOfFabricIsRead) {
   // 4 down, 4 up: 3 leaves, 4 spines.
   EXPECT_EQ(cluster(R"("kind": "fat-tree", "radix": 8)" + cable)->link_count(), 2u * (12 + 12));
   EXPECT_EQ(cluster(R"("kind": "rails", "radix": 8)" + cable)->link_count(), 2u * (12 + 12));
+  EXPECT_EQ(cluster(R"("kind": "rails", "rails": 1, "radix": 8)" + cable)->link_count(),
+            2u * (12 + 12));
   // Groups of 3 switches with 2 nodes: 2 groups of 3 pairs, 2 cables between them.
   EXPECT_EQ(cluster(R"("kind": "dragonfly", "nodes_per_switch": 2, "global_cables": 2,
                        "local": [{"size": 3, "link": )" +
@@ -124,6 +126,9 @@ TEST(CompactFormTest, EveryKindOfFabricIsRead) {
 }
 
 TEST(CompactFormTest, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(ErrorOf(Example("\"radix\": 64", "\"rails\": 4, \"radix\": 64")),
+              AllOf(StartsWith("test.json:7: /fabric/rails: "),
+                    HasSubstr("only a fabric of kind \"rails\" has them")));
   EXPECT_THAT(
       ErrorOf(Example("\"kind\": \"nvswitch\"", "\"kind\": \"nvswich\"")),
       AllOf(StartsWith("test.json:2: /node/kind: "), HasSubstr("did you mean \"nvswitch\"?")));

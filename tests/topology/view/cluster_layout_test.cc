@@ -188,7 +188,12 @@ TEST(ClusterLayoutTest, ATorusOfNodesIsAGridOfThem) {
 
 TEST(ClusterSvgTest, TheLegendListsEachNumberOfCables) {
   // 288 NICs on leaves of 32 ports down: a rack of 72 has 32, 32 and 8 of them, and so on.
-  const std::string svg = ClusterSvg(*Build("gb200-nvl72", {{"racks", 4}}));
+  const JsonDocument racks = JsonDocument::FromText(
+      R"({"name": "racks", "node": "gb200-nvl72", "nodes": 4,
+          "fabric": {"kind": "fat-tree", "radix": 64,
+                     "cable": {"bandwidth": "50GBps", "latency": "0us"}}})",
+      "racks.json");
+  const std::string svg = ClusterSvg(*ReadCluster(racks.Root()));
   for (const char* entry : {"×8 = 400 GB/s", "×16 = 800 GB/s", "×24 = 1.2 TB/s", "×32 = 1.6 TB/s"})
     EXPECT_THAT(svg, ::testing::HasSubstr(entry));
 }
