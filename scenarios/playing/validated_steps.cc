@@ -36,7 +36,7 @@ constexpr std::array kTable = {
     ValidatedSteps{kStages, "b200", "megatron-core", "", 5, 8, 8, 0.073, -0.073},
     ValidatedSteps{kStages, "b200", "nemo", "", 4, 128, 448, 0.122, -0.122},
     ValidatedSteps{kStages, "gb200", "nemo", "", 8, 72, 512, 0.144, -0.144},
-    ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.170, 0.048},
+    ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.174, 0.052},
     ValidatedSteps{kStages, "h100", "nemo", "", 81, 32, 8192, 0.057, -0.052},
     ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.07, 0.036},
     ValidatedSteps{kExperts, "b300", "nemo", "", 14, 8, 256, 0.103, -0.102},

@@ -10,12 +10,12 @@
 //
 // Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
 // machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
-// (NVIDIA DGX SuperPOD reference architecture). Where there are fewer rails than ports, port p is of
-// rail p mod rails, as in racks of trays with a few NICs each (the same for GB200, GB300); a leaf
-// then has whole machines. Several trees may stand side by side without a
-// cable between them: planes, where port p of a machine is in plane p mod planes, like the ports of
-// NICs that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is in tree p (Wang et
-// al., "Rail-only", Hot Interconnects 2024). Only machines lead from one tree to another.
+// (NVIDIA DGX SuperPOD reference architecture). Where there are fewer rails than ports, port p is
+// of rail p mod rails, as in racks of trays with a few NICs each (the same for GB200, GB300); a
+// leaf then has whole machines. Several trees may stand side by side without a cable between them:
+// planes, where port p of a machine is in plane p mod planes, like the ports of NICs that have two
+// (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is in tree p (Wang et al., "Rail-only", Hot
+// Interconnects 2024). Only machines lead from one tree to another.
 //
 // Routes go up to the lowest block that both leaves have in common and down again, which is the
 // shortest way. Which of the parallel switches they take is the routing's choice at every level
