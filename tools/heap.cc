@@ -68,9 +68,20 @@ void ReturnKeptBytes() {
   mallctl(name.c_str(), nullptr, nullptr, nullptr, 0);
 }
 #else
-size_t KeptBytes() { return mallinfo2().fordblks; }
+// Which glibc still counts as free, as far as they are not used again.
+std::atomic<size_t> returned_bytes = 0;
 
-void ReturnKeptBytes() { malloc_trim(0); }
+size_t KeptBytes() {
+  const size_t free = mallinfo2().fordblks;
+  const size_t returned = std::min(returned_bytes.load(), free);
+  returned_bytes = returned;
+  return free - returned;
+}
+
+void ReturnKeptBytes() {
+  malloc_trim(0);
+  returned_bytes = mallinfo2().fordblks;
+}
 #endif
 
 // Blocks of many sizes leave each other no room, so that a search over large scenarios would come

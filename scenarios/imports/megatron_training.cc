@@ -1,5 +1,6 @@
 // How long the step is and how it is computed: batch, recomputation, precision, kernels.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -159,11 +160,24 @@ void SetPrecision(ArgumentList& arguments, ScenarioDraft& draft) {
   SetNarrowProducts(arguments, draft);
 }
 
+// "bf16" on a command line is "torch.bfloat16" in a log.
+std::string TypeIn(ArgumentList& arguments, const char* name) {
+  std::string text = arguments.Text({name}).value_or("fp32");
+  constexpr std::pair<const char*, const char*> kOfTorch[] = {{"torch.float32", "fp32"},
+                                                              {"torch.bfloat16", "bf16"},
+                                                              {"torch.float16", "fp16"},
+                                                              {"torch.uint8", "fp8"}};
+  for (const auto& [of_torch, ours] : kOfTorch)
+    if (text == of_torch) return ours;
+  return text;
+}
+
 // In what precision Adam keeps its moments.
 void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
   const ArgumentList::Names names = {"use-precision-aware-optimizer"};
-  const std::string first = arguments.Text({"exp-avg-dtype"}).value_or("fp32");
-  const std::string second = arguments.Text({"exp-avg-sq-dtype"}).value_or("fp32");
+  const std::string first = TypeIn(arguments, "exp-avg-dtype");
+  const std::string second = TypeIn(arguments, "exp-avg-sq-dtype");
+  const std::string masters = TypeIn(arguments, "main-params-dtype");
   if (!arguments.Switch(names)) return;
   const auto has_half = [](const std::string& type) { return type == "bf16" || type == "fp16"; };
   if (has_half(first) && has_half(second)) {
@@ -172,9 +186,12 @@ void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
     draft.Remark(fmt::format("not supported: Adam's moments in {} and {}; they have 32 bits", first,
                              second));
   }
-  draft.Remark(
-      "--use-precision-aware-optimizer: master weights have 32 bits here; Megatron-LM keeps only "
-      "the 16 that the parameters lack");
+  if (masters != "fp32")
+    draft.Remark(fmt::format("not supported: master weights in {}; they have 32 bits", masters));
+  else if (arguments.Switch({"bf16"}))
+    draft.Remark(
+        "--use-precision-aware-optimizer: master weights have 32 bits here; Megatron-LM keeps only "
+        "the 16 that the parameters lack");
 }
 
 void SetAttention(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {

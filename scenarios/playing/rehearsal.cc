@@ -286,9 +286,9 @@ PlayedScenario PlayScenario(const Scenario& scenario, const SimulationOptions& o
 std::optional<JobPart> OwnPart(const Scenario& scenario, const PlayedScenario& played) {
   const Timeline& joint = played.simulation.timeline;
   if (!HasOwnPart(scenario, played)) return std::nullopt;
+  CHECK_EQ(played.copies_left_out, 0u);  // Rehearse() takes the part then
   JobPart part = CutOut(played.jobs.front(), joint);
   part.timeline.links = joint.links;
-  if (played.copies_left_out > 0) part.timeline.step = joint.step;
   return part;
 }
 

@@ -18,6 +18,7 @@
 //                  "tuned_kernels": false,          optional; each product's fastest of NN, NT, TN
 //                  "kernels": "fused",              optional, and the rest; or "eager", "compiled"
 //                  "optimizer": "fused",            or "foreach", "loop"
+//                  "moments": "fp32",               Adam's; or "bf16"
 //                  "cross_entropy": "unfused",      or "fused"
 //                  "expert_kernels": "separate",    or "fused", "sequential"
 //                  "permutation": "unfused",        or "fused"

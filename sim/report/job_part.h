@@ -19,7 +19,7 @@ struct JobPart {
 
 JobPart CutOut(const Job& job, const Timeline& joint);
 // The same of a job that is alone and takes one step (IsOneStep in sim/schedule/jobs.h): its spans
-// are those of the timeline and stay where they are.
+// are those of the timeline, and are not copied.
 JobPart TakeOut(const Job& job, Timeline joint);
 
 // The result of one step: the mean of the job's steps. `peak` as in Summarize(); links and

@@ -59,8 +59,8 @@ bool HasRails(const Fabric& fabric) {
 
 bool AreOnOneRail(const Fabric& fabric, uint32_t port, uint32_t other) {
   const auto* clos = std::get_if<Clos>(&fabric.kind);
-  if (clos == nullptr || !clos->rails) return TreeOf(fabric, port) == TreeOf(fabric, other);
-  return RailOf(*clos, port) == RailOf(*clos, other);
+  if (TreeOf(fabric, port) != TreeOf(fabric, other)) return false;
+  return clos == nullptr || !clos->rails || RailOf(*clos, port) == RailOf(*clos, other);
 }
 
 void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, RouteChoice choice, uint64_t flow,

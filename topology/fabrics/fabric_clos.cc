@@ -63,8 +63,8 @@ void CheckRails(const ClosSpec& spec, uint32_t ports) {
   const uint32_t own = ports / TreesFor(spec, ports);
   if (own % spec.rail_count != 0)
     throw Error(
-        fmt::format("{} rails need as many ports per machine, or a multiple of that, found {}",
-                    spec.rail_count, own));
+        fmt::format("{} rails need as many ports per machine{}, or a multiple of that, found {}",
+                    spec.rail_count, spec.planes > 1 ? " and plane" : "", own));
   const auto up = static_cast<uint32_t>(spec.radix / (1 + spec.oversubscription));
   if (own / spec.rail_count > spec.radix - up)
     throw Error(

@@ -235,8 +235,7 @@ const ObjectShape& FatTreeShape() {
         "parallel trees; port p of a machine is cabled to tree p modulo their number", "2"},
        {"rails", AWhole(1, kMostOfASwitch), Optional("one for each port of a node"),
         "of kind rails: how many; port p of a node is on rail p modulo their number, and a leaf "
-        "has "
-        "whole nodes",
+        "has whole nodes",
         "4"},
        RoutingRow(ChoicesOfFatTree()),
        {"queue_pairs", AWhole(1, kMostQueuePairs), Default("1"),

@@ -312,6 +312,12 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                     "--exp-avg-sq-dtype bf16")
                   .text,
               HasSubstr("\"moments\": \"bf16\""));
+  EXPECT_THAT(Small("--bf16 --use-precision-aware-optimizer --exp-avg-dtype torch.bfloat16 "
+                    "--exp-avg-sq-dtype torch.bfloat16")  // as logs have it
+                  .text,
+              HasSubstr("\"moments\": \"bf16\""));
+  EXPECT_THAT(Small("--use-precision-aware-optimizer --exp-avg-dtype torch.float32").remarks,
+              Not(Contains(HasSubstr("32 bits"))));
   EXPECT_THAT(Small("--bf16 --exp-avg-dtype bf16").text, Not(HasSubstr("moments")));
   EXPECT_THAT(Small("--bf16 --activations-checkpoint-method uniform").text,
               AllOf(HasSubstr("megatron-lm-2021"), HasSubstr("\"full\"")));

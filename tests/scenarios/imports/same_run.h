@@ -28,12 +28,13 @@ inline std::string DescribeRun(const std::string& scenario) {
                   training.batch, training.sequence, training.micro_batches,
                   static_cast<int>(training.recomputation), static_cast<int>(training.attention));
   text += fmt::format(
-      "products {}, kernels {}, fused {} {}, experts {} {} {}, buckets {}, overlaps {} {} {}\n",
+      "products {}, kernels {}, moments {}, fused {} {}, experts {} {} {}, buckets {}, overlaps {} "
+      "{} {}\n",
       static_cast<int>(training.products), static_cast<int>(training.kernels),
-      training.fused_cross_entropy, training.fused_accumulation, training.fused_experts,
-      training.sequential_experts, training.fused_permutation, work.strategy.bucket_elements,
-      work.strategy.asynchronous_input_gradient, work.strategy.asynchronous_data_gradient,
-      work.strategy.gathers_beside_forward);
+      static_cast<int>(training.moments), training.fused_cross_entropy, training.fused_accumulation,
+      training.fused_experts, training.sequential_experts, training.fused_permutation,
+      work.strategy.bucket_elements, work.strategy.asynchronous_input_gradient,
+      work.strategy.asynchronous_data_gradient, work.strategy.gathers_beside_forward);
   if (work.pipeline) {
     text +=
         fmt::format("{} stages, {} actions, units {}\n", work.pipeline->places.ranks,
