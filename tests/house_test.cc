@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tools -> scenarios -> { workloads, real } -> collectives -> topology -> sim; only to the right,
-// and workloads and real never see each other.
+// tools -> tools/foreign -> scenarios -> { workloads, real } -> collectives -> topology -> sim;
+// only to the right, and workloads and real never see each other.
 const std::map<std::string, std::set<std::string>>& MayInclude() {
   static const std::map<std::string, std::set<std::string>> rules = {
       {"sim", {"sim"}},
@@ -28,7 +28,11 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
       {"workloads", {"workloads", "collectives", "topology", "sim"}},
       {"real", {"real", "collectives", "topology", "sim"}},
       {"scenarios", {"scenarios", "workloads", "real", "collectives", "topology", "sim"}},
-      {"tools", {"tools", "scenarios", "workloads", "real", "collectives", "topology", "sim"}},
+      {"tools/foreign",
+       {"tools/foreign", "scenarios", "workloads", "real", "collectives", "topology", "sim"}},
+      {"tools",
+       {"tools", "tools/foreign", "scenarios", "workloads", "real", "collectives", "topology",
+        "sim"}},
   };
   return rules;
 }
@@ -36,14 +40,15 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
 // The rooms of a folder; each may include itself and those that stand before it.
 const std::map<std::string, std::vector<std::string>>& Rooms() {
   static const std::map<std::string, std::vector<std::string>> rooms = {
-      {"sim", {"base", "schedule", "engine", "report", "interchange"}},
-      {"topology", {"devices", "cluster", "fabrics", "presets", "files", "import", "view"}},
+      {"sim", {"base", "schedule", "engine", "report"}},
+      {"topology", {"devices", "cluster", "fabrics", "presets", "files", "view"}},
       {"collectives", {"algorithms", "nccl", "lowering"}},
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},
       {"real", {"kernels", "transports", "backends", "cpu", "cuda", "execution", "calibration"}},
       {"scenarios",
-       {"readers", "imports", "playing", "explaining", "evaluating", "sweeping", "searching",
-        "reporting", "trials", "library"}},
+       {"readers", "playing", "explaining", "evaluating", "sweeping", "searching", "reporting",
+        "trials", "library"}},
+      {"tools/foreign", {"machines", "traces", "runs", "logs"}},
       {"tools", {"", "viewer", "python"}},  // also what is compiled for the page, and for Python
   };
   return rooms;
@@ -56,6 +61,9 @@ bool IsSource(const fs::path& path) {
          path.extension() == ".cuh";
 }
 
+// The formats of others are a library, and so a folder, of their own.
+constexpr const char* kForeign = "tools/foreign";
+
 // Files of a folder and its rooms, in order, as paths below the root.
 std::vector<fs::path> FilesOf(const std::string& folder, bool (*wanted)(const fs::path&)) {
   std::vector<fs::path> files;
@@ -63,7 +71,9 @@ std::vector<fs::path> FilesOf(const std::string& folder, bool (*wanted)(const fs
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
     // What npm brings for tools/viewer is not ours.
     if (entry.path().string().find("/node_modules/") != std::string::npos) continue;
-    if (wanted(entry.path())) files.push_back(fs::relative(entry.path(), root));
+    const fs::path path = fs::relative(entry.path(), root);
+    if (folder == "tools" && path.string().rfind(kForeign + std::string("/"), 0) == 0) continue;
+    if (wanted(path)) files.push_back(path);
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -77,6 +87,8 @@ struct FolderAndRoom {
 FolderAndRoom PlaceOf(const fs::path& path) {
   auto part = path.begin();
   FolderAndRoom place{(part++)->string(), ""};
+  if (path.string().rfind(kForeign + std::string("/"), 0) == 0)
+    place.folder += "/" + (part++)->string();
   if (std::next(part) != path.end()) place.room = part->string();
   return place;
 }
@@ -103,6 +115,9 @@ TEST(LayeringTest, FoldersIncludeOnlyToTheRight) {
   size_t count = 0;
   for (const auto& [folder, allowed] : MayInclude()) {
     for (const Include& include : IncludesOf(folder)) {
+      // A fuzz target stands beside the reader of a foreign format, and is a part of tests/fuzz.
+      const bool is_test = include.file.find("_fuzz.cc") != std::string::npos;
+      if (is_test && PlaceOf(include.target).folder == "tests") continue;
       EXPECT_TRUE(allowed.count(PlaceOf(include.target).folder) == 1)
           << include.file << " includes \"" << include.target << "\"";
       ++count;
@@ -338,7 +353,7 @@ TEST(LayeringTest, EveryTypeOfAHeaderHasANameOfItsOwn) {
 // All commands play what Prepare() makes, so all play the same.
 TEST(LayeringTest, OnlyPrepareAsksThePlanner) {
   size_t count = 0;
-  for (const char* folder : {"scenarios", "tools"}) {
+  for (const char* folder : {"scenarios", kForeign, "tools"}) {
     for (const fs::path& path : FilesOf(folder, IsSource)) {
       std::ifstream file(fs::path(SourceDir()) / path);
       const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -9,7 +9,6 @@
 #include "collectives/lowering/trial.h"
 #include "collectives/lowering/tuning.h"
 #include "real/calibration/calibration_fit.h"
-#include "real/calibration/nccl_log.h"
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
 #include "sim/base/output_file.h"
@@ -18,6 +17,7 @@
 #include "sim/base/visible_text.h"
 #include "tools/alpha_beta_fit.h"
 #include "tools/comparers.h"
+#include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/trial_options.h"
 #include "topology/files/calibration.h"
 

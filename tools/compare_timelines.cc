@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "real/calibration/nccl_log.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/readers/given_differences.h"
 #include "sim/base/error.h"
@@ -17,6 +16,7 @@
 #include "sim/report/text_page.h"
 #include "tools/command.h"
 #include "tools/comparers.h"
+#include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/terminal.h"
 
 namespace rehearse {

@@ -6,20 +6,20 @@
 
 #include <fmt/format.h>
 
-#include "real/calibration/nccl_log.h"
-#include "scenarios/imports/megatron_import.h"
-#include "scenarios/imports/torchtitan_import.h"
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "sim/base/moved_paths.h"
 #include "sim/base/output_file.h"
-#include "sim/interchange/chakra_read.h"
-#include "sim/interchange/kineto_read.h"
+#include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/foreign/machines/nccl/nccl_graph.h"
+#include "tools/foreign/runs/megatron/megatron_import.h"
+#include "tools/foreign/runs/torchtitan/torchtitan_import.h"
+#include "tools/foreign/traces/chakra/chakra_read.h"
+#include "tools/foreign/traces/kineto/kineto_read.h"
 #include "tools/import_machine.h"
 #include "topology/files/cluster_file.h"
-#include "topology/import/nccl_graph.h"
 #include "topology/view/cluster_view.h"
 #include "workloads/networks/hf_model.h"
 

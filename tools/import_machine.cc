@@ -6,14 +6,14 @@
 #include "sim/base/input_file.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/units.h"
+#include "tools/foreign/machines/hwloc/import_lstopo.h"
+#include "tools/foreign/machines/ibnetdiscover/import_ibnet.h"
+#include "tools/foreign/machines/infragraph/import_infragraph.h"
+#include "tools/foreign/machines/nccl/import_nccl.h"
+#include "tools/foreign/machines/slurm/import_slurm.h"
+#include "tools/foreign/machines/smi/import_smi.h"
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
-#include "topology/import/import_ibnet.h"
-#include "topology/import/import_infragraph.h"
-#include "topology/import/import_lstopo.h"
-#include "topology/import/import_nccl.h"
-#include "topology/import/import_slurm.h"
-#include "topology/import/import_smi.h"
 
 namespace rehearse {
 

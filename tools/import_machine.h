@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "topology/import/imported_cluster.h"
+#include "tools/foreign/machines/imported_cluster.h"
 
 namespace rehearse {
 

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "collectives/lowering/goal.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
@@ -13,10 +12,11 @@
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
-#include "sim/interchange/chakra_write.h"
 #include "sim/schedule/jobs.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/command.h"
+#include "tools/foreign/traces/chakra/chakra_write.h"
+#include "tools/foreign/traces/goal/goal.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
 #include "topology/cluster/cluster.h"

@@ -6,7 +6,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
-#include "sim/interchange/kineto_write.h"
+#include "tools/foreign/traces/kineto/kineto_write.h"
 
 namespace rehearse {
 

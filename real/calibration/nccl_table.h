@@ -1,6 +1,6 @@
 // nccl-tests' tables, in both directions: written from our figures and read from anybody's.
 //
-// Read (real/calibration/nccl_log.h): the output of all_reduce_perf and its siblings.
+// Read (tools/foreign/logs/nccl_tests/nccl_log.h): the output of all_reduce_perf and its siblings.
 // Written: nccl-tests' own columns, so that parsers for them work; our additions are in comments.
 #pragma once
 

@@ -3,7 +3,8 @@
 // A reader may throw Error with one message of at most kLongestErrorText bytes. Anything else that
 // it throws is a finding, as are a crash, more than kLongestSeconds and more than kMostMemory.
 //
-// Each file of tests/fuzz/targets is one target, which adds itself to FuzzTargets():
+// Each file of tests/fuzz/targets is one target, and so is each NAME_fuzz.cc beside a reader in
+// tools/foreign. It adds itself to FuzzTargets():
 //   const FuzzTargetRow kRow({"cluster", ReadText, Seeds, Words, FuzzLanguage::kJson});
 #pragma once
 

@@ -10,9 +10,9 @@
 #include "sim/base/fnv.h"
 #include "sim/base/input_file.h"
 #include "sim/base/sqlite_connection.h"
-#include "sim/interchange/kineto_read.h"
 #include "tests/golden/record.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/foreign/traces/kineto/kineto_read.h"
 
 namespace rehearse {
 namespace nsys_test {

@@ -13,13 +13,13 @@
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
 #include "sim/base/sqlite_connection.h"
-#include "sim/interchange/chakra_read.h"
-#include "sim/interchange/kineto_read.h"
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/golden/record.h"
 #include "tests/support/places.h"
+#include "tools/foreign/traces/chakra/chakra_read.h"
+#include "tools/foreign/traces/kineto/kineto_read.h"
 
 namespace rehearse {
 namespace readers_test {

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "collectives/lowering/goal.h"
 #include "scenarios/explaining/explanation.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
@@ -16,10 +15,6 @@
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
-#include "sim/interchange/chakra_read.h"
-#include "sim/interchange/chakra_write.h"
-#include "sim/interchange/kineto_read.h"
-#include "sim/interchange/kineto_write.h"
 #include "sim/report/comparison.h"
 #include "sim/report/data_table.h"
 #include "sim/report/timeline_record.h"
@@ -27,6 +22,11 @@
 #include "tests/golden/step_entry.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/foreign/traces/chakra/chakra_read.h"
+#include "tools/foreign/traces/chakra/chakra_write.h"
+#include "tools/foreign/traces/goal/goal.h"
+#include "tools/foreign/traces/kineto/kineto_read.h"
+#include "tools/foreign/traces/kineto/kineto_write.h"
 #include "topology/cluster/cluster.h"
 #include "topology/devices/device.h"
 

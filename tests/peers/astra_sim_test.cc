@@ -20,10 +20,10 @@
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "sim/engine/simulate.h"
-#include "sim/interchange/chakra_file.h"
-#include "sim/interchange/chakra_format.h"
-#include "sim/interchange/chakra_write.h"
 #include "sim/schedule/schedule_json.h"
+#include "tools/foreign/traces/chakra/chakra_file.h"
+#include "tools/foreign/traces/chakra/chakra_format.h"
+#include "tools/foreign/traces/chakra/chakra_write.h"
 #include "topology/cluster/builder.h"
 #include "topology/presets/presets.h"
 

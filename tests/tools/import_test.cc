@@ -9,12 +9,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/imports/toml_text.h"
+#include "tests/foreign/machines/fabric_files.h"
+#include "tests/foreign/machines/hwloc_xml.h"
+#include "tests/foreign/machines/infragraph_files.h"
 #include "tests/tools/program_fixture.h"
-#include "tests/topology/fabric_files.h"
-#include "tests/topology/hwloc_xml.h"
-#include "tests/topology/infragraph_files.h"
-#include "topology/import/yaml_text.h"
+#include "tools/foreign/machines/infragraph/yaml_text.h"
+#include "tools/foreign/runs/torchtitan/toml_text.h"
 
 namespace rehearse {
 namespace import_test {

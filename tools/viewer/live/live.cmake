@@ -17,7 +17,7 @@ foreach(folder sim topology collectives workloads scenarios/readers scenarios/pl
   file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc ${PROJECT_SOURCE_DIR}/${folder}/*/*.cc)
   list(APPEND sources ${found})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/(sim/interchange/[^/]*|sim/base/gzip|sim/base/progress_line|sim/base/text_stream|sim/report/perfetto_trace|sim/report/timeline_svg|sim/report/timeline_gantt|topology/import/[^/]*|topology/view/cluster_(dot|json|summary|table|text)|scenarios/playing/(execution|calibrated|first_scenario)|scenarios/reporting/stacked_picture)\\.cc$")
+list(FILTER sources EXCLUDE REGEX "/(sim/base/gzip|sim/base/progress_line|sim/base/text_stream|sim/report/perfetto_trace|sim/report/timeline_svg|sim/report/timeline_gantt|topology/view/cluster_(dot|json|summary|table|text)|scenarios/playing/(execution|calibrated|first_scenario)|scenarios/reporting/stacked_picture)\\.cc$")
 rehearse_join(sources)
 list(APPEND sources ${live}/entry.cc ${live}/heap.cc ${live}/absent.cc)
 

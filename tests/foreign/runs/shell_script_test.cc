@@ -1,0 +1,117 @@
+// What the words of a script's commands are, without running it.
+#include "tools/foreign/runs/megatron/shell_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+
+namespace rehearse {
+namespace shell_script_test {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> WordsOf(const std::string& script) {
+  std::vector<std::string> words;
+  for (const ShellCommand& command : ReadShellScript(script, "run.sh").commands) {
+    if (!words.empty()) words.emplace_back(";");
+    for (const ShellWord& word : command.words)
+      words.push_back(word.text + (command.is_conditional ? "?" : ""));
+  }
+  return words;
+}
+
+std::string MistakeIn(const std::string& script) {
+  try {
+    ReadShellScript(script, "run.sh");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(ShellScriptTest, VariablesStandForWordsAndQuotesKeepThemTogether) {
+  EXPECT_THAT(WordsOf("A='x  y'\nrun $A \"$A\" '$A' ${A}z"),
+              ElementsAre("run", "x", "y", "x  y", "$A", "x", "yz"));
+  EXPECT_THAT(WordsOf("A=1; A+=2; export B=$A; run $B"), ElementsAre("run", "12"));
+  EXPECT_THAT(WordsOf("run a\\ b a\\\nb # no words"), ElementsAre("run", "a b", "ab"));
+  EXPECT_THAT(WordsOf("run \"\" ''"), ElementsAre("run", "", ""));
+}
+
+TEST(ShellScriptTest, AnArrayIsItsElementsWithCommentsLeftOut) {
+  EXPECT_THAT(
+      WordsOf("A=(\n  --a 1  # one\n  #--b 2 \\\n  --c\n)\nA+=(d)\nrun ${A[@]} \"${A[*]}\""),
+      ElementsAre("run", "--a", "1", "--c", "d", "--a", "1", "--c", "d"));
+}
+
+TEST(ShellScriptTest, WhatHasNoValueStaysAsItIsWritten) {
+  EXPECT_THAT(WordsOf("run $1 ${X} $(hostname -f) `date` ${X%.*} $@"),
+              ElementsAre("run", "$1", "${X}", "$(hostname -f)", "`date`", "${X%.*}", "$@"));
+  EXPECT_THAT(WordsOf("A=${X:-${Y:-\"4\"}}; run $A"), ElementsAre("run", "4"));
+}
+
+TEST(ShellScriptTest, ArithmeticIsDoneWhereAllIsKnown) {
+  EXPECT_THAT(WordsOf("A=8;B=16; run $(($A*B)) $(( (A + 1) * 2 - 3 % 2 )) $((C * 2)) $((A / 0))"),
+              ElementsAre("run", "128", "17", "$((C * 2))", "$((A / 0))"));
+}
+
+TEST(ShellScriptTest, ConditionsAreFollowedWhereBothSidesAreKnown) {
+  const std::string choose =
+      "if [ $N -gt 1 ]; then A=many; elif [[ $N == 1 ]]; then A=one\n"
+      "else A=none; fi\nrun $A";
+  EXPECT_THAT(WordsOf("N=2\n" + choose), ElementsAre("run", "many"));
+  EXPECT_THAT(WordsOf("N=1\n" + choose), ElementsAre("run", "one"));
+  EXPECT_THAT(WordsOf("N=0\n" + choose), ElementsAre("run", "none"));
+  EXPECT_THAT(WordsOf(choose), ElementsAre("run", "$A"));
+  EXPECT_THAT(ReadShellScript(choose, "run.sh").left_open, ElementsAre("A"));
+  EXPECT_THAT(WordsOf("X=1\n[ -z \"$X\" ] && X=2\n[ -n \"$X\" ] && Y=3\nrun $X $Y"),
+              ElementsAre("[", "-z", "1", "]", ";", "[", "-n", "1", "]", ";", "run", "1", "3"));
+}
+
+TEST(ShellScriptTest, WhatALoopRunsIsConditional) {
+  EXPECT_THAT(WordsOf("for T in 1 2; do run $T; done\nlast"),
+              ElementsAre("T?", "in?", "1?", "2?", ";", "run?", "$T?", ";", "last"));
+}
+
+TEST(ShellScriptTest, RedirectionsAndHereDocumentsAreNoWords) {
+  EXPECT_THAT(WordsOf("cat <<EOF > f.json\n{\"a': (\nEOF\nrun a 2>&1 | tee log &> /dev/null"),
+              ElementsAre("cat", ";", "run", "a", ";", "tee", "log"));
+}
+
+TEST(ShellScriptTest, WordsKnowTheirLinesInVariablesToo) {
+  const ShellScript script = ReadShellScript("A=\"\n--a 1\n--b 2\"\n\nrun \\\n  $A c", "run.sh");
+  std::vector<int> lines;
+  for (const ShellWord& word : script.commands.front().words) lines.push_back(word.line);
+  EXPECT_THAT(lines, ElementsAre(5, 2, 2, 3, 3, 6));
+}
+
+TEST(ShellScriptTest, BatchOptionsAreKept) {
+  const ShellScript script = ReadShellScript("#SBATCH --nodes=4 -N 2 # x\n# SBATCH no\n", "run.sh");
+  std::vector<std::string> words;
+  for (const ShellWord& word : script.batch_options) words.push_back(word.text);
+  EXPECT_THAT(words, ElementsAre("--nodes=4", "-N", "2"));
+}
+
+TEST(ShellScriptTest, WhatIsNeverClosedIsToldWhereItBegins) {
+  EXPECT_EQ(MistakeIn("\nrun \"a\nb"),
+            "run.sh:2: a quote (\") that is opened here is never closed");
+  EXPECT_EQ(MistakeIn("\n\nrun 'a"), "run.sh:3: a quote (') that is opened here is never closed");
+  EXPECT_EQ(MistakeIn("A=( b\n"), "run.sh:1: an array that is opened here is never closed");
+  EXPECT_EQ(MistakeIn("run ${A"), "run.sh:1: a brace that is opened here is never closed");
+  EXPECT_EQ(MistakeIn("run $(a"), "run.sh:1: a parenthesis that is opened here is never closed");
+  EXPECT_EQ(MistakeIn("cat <<E\nx\n"),
+            "run.sh:1: a here-document that is opened here is never closed");
+}
+
+TEST(ShellScriptTest, VariablesThatGrowWithoutEndAreRefused) {
+  std::string script = "A=0123456789abcdef\n";
+  for (int i = 0; i < 30; ++i) script += "A=$A$A\n";
+  EXPECT_THAT(MistakeIn(script), HasSubstr("variables grow to more than 4 MiB"));
+  std::string nested = "1";
+  for (int i = 0; i < 100; ++i) nested.insert(0, "${X:-").append("}");
+  EXPECT_THAT(MistakeIn("run " + nested), HasSubstr("too deep"));
+}
+
+}  // namespace shell_script_test
+}  // namespace rehearse

@@ -1,0 +1,60 @@
+// The table of `nvidia-smi topo -m`.
+#include "tests/fuzz/corpus.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tools/foreign/machines/smi/import_smi.h"
+
+namespace rehearse {
+namespace {
+
+void ReadSmi(std::string_view input) { ImportSmiTopology(input, "box.txt"); }
+
+std::vector<std::string> SmiSeeds() {
+  return {
+      "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV12\tPXB\t0-15\t0\n"
+      "GPU1\tNV12\t X \tSYS\t16-31\t1\nNIC0\tPXB\tSYS\t X \n\nLegend:\n\n  X    = Self\n"
+      "NIC Legend:\n\n  NIC0: mlx5_0\n",
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\t X \tPIX\tPHB\tSYS\t0-7\n"
+      "GPU1\tPIX\t X \tPHB\tSYS\t0-7\nGPU2\tPHB\tPHB\t X \tSYS\t0-7\nGPU3\tSYS\tSYS\tSYS\t X "
+      "\t8-15\n",
+      "\x1b[4m\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\x1b[0m\nGPU0\t X "
+      "\tNV2\tNODE\t0-3,8-11\nGPU1\tNV2\t X "
+      "\tNODE\t0-3,8-11\nmlx5_0\tNODE\tNODE\t X \n"};
+}
+
+std::vector<std::string> SmiWords() {
+  return {"\tGPU0",
+          "\tGPU1",
+          "\tGPU15",
+          "\tNIC0",
+          "\tmlx5_0",
+          "\t X ",
+          "\tPIX",
+          "\tPXB",
+          "\tPHB",
+          "\tNODE",
+          "\tSYS",
+          "\tSOC",
+          "\tNV1",
+          "\tNV18",
+          "\tNV4294967296",
+          "\tCPU Affinity",
+          "\tNUMA Affinity",
+          "\tGPU NUMA ID",
+          "0-15",
+          "0,2,4",
+          "N/A",
+          "\n",
+          "GPU1",
+          "Legend:",
+          "NIC Legend:\n",
+          "NIC0: mlx5_0",
+          "\x1b[4m",
+          "\x1b[0m",
+          "4294967295",
+          "18446744073709551616"};
+}
+
+const FuzzTargetRow kSmiRow({"smi", ReadSmi, SmiSeeds, SmiWords});
+
+}  // namespace
+}  // namespace rehearse

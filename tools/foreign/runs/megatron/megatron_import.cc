@@ -1,0 +1,55 @@
+#include "tools/foreign/runs/megatron/megatron_import.h"
+
+#include <utility>
+
+#include "sim/base/input_file.h"
+#include "tools/foreign/runs/megatron/argument_list.h"
+#include "tools/foreign/runs/megatron/launched_run.h"
+#include "tools/foreign/runs/megatron/megatron_parts.h"
+
+namespace rehearse {
+namespace {
+
+Degree DegreeOf(ArgumentList& arguments, ArgumentList::Names names) {
+  return {static_cast<uint64_t>(arguments.WholeOr(names, 1, kMostDegree, 1)),
+          arguments.OriginOf(names)};
+}
+
+}  // namespace
+
+ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
+                                const std::string& cluster) {
+  ScenarioDraft draft(file);
+  const LaunchedRun launched = ReadLaunchedRun(text, draft.file());
+  for (const std::string& remark : launched.remarks) draft.Remark(remark);
+  ArgumentList arguments(draft.file(), launched);
+
+  MegatronRun run;
+  run.is_2021 = arguments.Has({"activations-checkpoint-method", "checkpoint-activations"}) ||
+                arguments.Has({"DDP-impl"});
+  run.is_deepspeed = arguments.Has({"deepspeed", "deepspeed-config", "zero-stage"});
+  draft.Set("/software", run.is_2021 && !run.is_deepspeed ? "megatron-lm-2021" : "megatron-core");
+  std::optional<uint64_t> ranks;
+  Origin from;
+  if (launched.ranks) {
+    ranks = launched.ranks->value;
+    from = launched.ranks->from;
+  }
+  run.machine = draft.PutOnMachine(
+      cluster, ranks, from,
+      "--cluster, or --nproc_per_node and --nnodes of torchrun, or WORLD_SIZE in the script");
+  run.tensor = DegreeOf(arguments, {"tensor-model-parallel-size", "model-parallel-size"});
+  run.context = DegreeOf(arguments, {"context-parallel-size", "ds-sequence-parallel-size"});
+  run.stages = DegreeOf(arguments, {"pipeline-model-parallel-size"});
+  run.data = RanksLeft(draft, run.machine, {run.tensor, run.context, run.stages});
+
+  SetMegatronModel(arguments, draft, &run);
+  SetMegatronTraining(arguments, draft, &run);
+  SetMegatronStrategy(arguments, draft, run);
+  SetMegatronPipeline(arguments, draft, run);
+  if (run.machine.spares) draft.Set("/placement", "block");
+  RemarkOnRest(arguments, draft);
+  return draft.Finish();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,329 @@
+// The network: layers, heads, vocabulary, experts, latent attention.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tools/foreign/runs/megatron/megatron_parts.h"
+#include "workloads/networks/model.h"
+
+namespace rehearse {
+namespace {
+
+constexpr int64_t kMostLayers = 10000;
+constexpr int64_t kMostColumns = 1 << 24;
+
+// How many tokens a tokenizer has if the arguments do not say. For Hugging Face's, the name of the
+// model tells: it is the vocabulary of our preset.
+struct TokenizerSize {
+  const char* type;
+  int64_t tokens;
+};
+constexpr TokenizerSize kTokenizers[] = {
+    {"GPT2BPETokenizer", 50257},   // openai/gpt-2, encoder.json
+    {"Llama2Tokenizer", 32000},    // Touvron et al. 2023, section 2.2
+    {"Llama3Tokenizer", 128256}};  // Grattafiori et al. 2024, section 3.2, and 256 reserved
+
+struct ModelName {
+  const char* part;  // of the tokenizer's name, in lower case
+  const char* preset;
+};
+constexpr ModelName kModelNames[] = {
+    {"llama-2", "llama-2-7b"},      {"llama-3", "llama-3-8b"},    {"mixtral", "mixtral-8x7b"},
+    {"qwen3", "qwen3-30b-a3b"},     {"llama-4", "llama-4-scout"}, {"deepseek-v3", "deepseek-v3"},
+    {"deepseek-v2", "deepseek-v2"}, {"gpt-oss", "gpt-oss-20b"},   {"mistral-7b", "mistral-7b"}};
+
+std::optional<int64_t> TokensOf(const std::string& type, std::string model) {
+  for (const TokenizerSize& known : kTokenizers) {
+    if (type == known.type) return known.tokens;
+  }
+  if (type != "HuggingFaceTokenizer") return std::nullopt;
+  std::transform(model.begin(), model.end(), model.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  for (const ModelName& known : kModelNames) {
+    if (model.find(known.part) == std::string::npos) continue;
+    for (const GptModel& preset : KnownModels()) {
+      if (preset.name == known.preset) return static_cast<int64_t>(preset.vocabulary);
+    }
+  }
+  return std::nullopt;
+}
+
+// Padded, so that each tensor-parallel rank has a multiple of --make-vocab-size-divisible-by.
+void SetVocabulary(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
+  const int64_t divisor = arguments.WholeOr({"make-vocab-size-divisible-by"}, 1, 1 << 20, 128);
+  const std::optional<int64_t> padded = arguments.Whole({"padded-vocab-size"}, 1, kMostColumns);
+  if (padded) {
+    draft.Set("/model/vocabulary", *padded, arguments.OriginOf({"padded-vocab-size"}));
+    return;
+  }
+  const std::string type = arguments.Values({"tokenizer-type"}).empty()
+                               ? ""
+                               : arguments.Values({"tokenizer-type"}).front();
+  const std::vector<std::string> model = arguments.Values({"tokenizer-model"});
+  Origin from = arguments.OriginOf({"vocab-size"});
+  std::optional<int64_t> tokens = arguments.Whole({"vocab-size"}, 1, kMostColumns);
+  if (tokens && type == "NullTokenizer") ++*tokens;  // the end of a document
+  if (!tokens) {
+    from = arguments.OriginOf({"tokenizer-type"});
+    const bool is_gpt2 = type.empty() && arguments.Has({"merge-file"});
+    tokens = TokensOf(is_gpt2 ? "GPT2BPETokenizer" : type, model.empty() ? "" : model.front());
+    if (!tokens) {
+      draft.Fail({}, fmt::format("nothing says how many tokens there are{}; expected --vocab-size",
+                                 type.empty() ? "" : fmt::format(" ({})", type)));
+    }
+    draft.Remark(fmt::format("a vocabulary of {} tokens, that of {}", *tokens,
+                             is_gpt2                          ? "GPT-2's merge file"
+                             : type == "HuggingFaceTokenizer" ? model.front()
+                                                              : type));
+  }
+  const int64_t multiple = divisor * static_cast<int64_t>(run.tensor.value);
+  draft.Set("/model/vocabulary", (*tokens + multiple - 1) / multiple * multiple, from);
+}
+
+// Windows of --window-size before,after: a token sees that many before itself.
+void SetWindow(ArgumentList& arguments, ScenarioDraft& draft) {
+  std::string text;
+  for (const std::string& value : arguments.Values({"window-size"})) text += value;
+  std::erase_if(text, [](char c) { return c == '(' || c == ')' || c == ' '; });
+  if (text.empty()) return;
+  int64_t before = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
+  if (error != std::errc() || before < -1 || before >= kMostColumns)
+    arguments.Fail({"window-size"}, "expected a number of tokens before, a comma, and 0");
+  if (before < 0) return;
+  draft.Set("/model/window", before + 1, arguments.OriginOf({"window-size"}));
+  const std::vector<std::string> skips = arguments.Values({"window-attn-skip-freq"});
+  if (skips.empty()) return;
+  const std::optional<int64_t> every =
+      skips.front().starts_with("[") || skips.front().starts_with("(")
+          ? std::nullopt
+          : arguments.Whole({"window-attn-skip-freq"}, 1, kMostLayers);
+  if (every) {
+    draft.Set("/model/global_every", *every, arguments.OriginOf({"window-attn-skip-freq"}));
+  } else {
+    arguments.Fail({"window-attn-skip-freq"},
+                   "expected a number N: every N-th layer sees all tokens");
+  }
+}
+
+void SetLatent(ArgumentList& arguments, ScenarioDraft& draft) {
+  const std::optional<int64_t> query = arguments.Whole({"q-lora-rank"}, 1, 1 << 20);
+  const int64_t keys = arguments.WholeOr({"kv-lora-rank"}, 1, 1 << 20, 32);
+  const int64_t head = arguments.WholeOr({"qk-head-dim"}, 1, 1 << 20, 128);
+  const int64_t rope = arguments.WholeOr({"qk-pos-emb-head-dim"}, 1, 1 << 20, 64);
+  const int64_t value = arguments.WholeOr({"v-head-dim"}, 1, 1 << 20, 128);
+  if (!arguments.Switch({"multi-latent-attention"})) return;
+  draft.Set("/model/latent",
+            {{"query_rank", query.value_or(0)},
+             {"kv_rank", keys},
+             {"rope_head", rope},
+             {"head", head},
+             {"value_head", value}},
+            arguments.OriginOf({"multi-latent-attention"}));
+}
+
+// ---- which layers have experts ------------------------------------------------------------------
+
+// "[0]*3+[1]*58", as Python evaluates it, and lists written out in full.
+class LayerPattern {
+ public:
+  explicit LayerPattern(std::string text) : text_(std::move(text)) {
+    std::erase_if(text_, [](char c) { return c == ' ' || c == '(' || c == ')'; });
+  }
+
+  // Nothing if it is something else.
+  std::optional<std::vector<bool>> Read() {
+    std::vector<bool> layers;
+    do {
+      std::vector<bool> some;
+      if (!Take('[')) return std::nullopt;
+      while (!Take(']')) {
+        const std::optional<int64_t> bit = Number();
+        if (!bit || *bit > 1) return std::nullopt;
+        some.push_back(*bit == 1);
+        Take(',');
+      }
+      const std::optional<int64_t> times = Take('*') ? Number() : std::optional<int64_t>(1);
+      if (!times) return std::nullopt;
+      for (int64_t i = 0; i < *times; ++i) {
+        layers.insert(layers.end(), some.begin(), some.end());
+        if (std::cmp_greater(layers.size(), kMostLayers)) return std::nullopt;
+      }
+    } while (Take('+'));
+    return at_ == text_.size() ? std::optional(layers) : std::nullopt;
+  }
+
+ private:
+  bool Take(char c) {
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::optional<int64_t> Number() {
+    int64_t number = 0;
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
+    if (error != std::errc() || number < 0 || number > kMostLayers) return std::nullopt;
+    at_ = static_cast<size_t>(end - text_.data());
+    return number;
+  }
+
+  std::string text_;
+  size_t at_ = 0;
+};
+
+void SetExpertLayers(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
+  const ArgumentList::Names names = {"moe-layer-freq", "expert-interval"};
+  std::string text;
+  for (const std::string& value : arguments.Values(names)) text += value;
+  if (text.empty()) return;
+  const Origin from = arguments.OriginOf(names);
+  if (text.find('[') == std::string::npos) {
+    const int64_t every = arguments.WholeOr(names, 1, kMostLayers, 1);
+    if (every == 1) return;
+    draft.Set("/model/experts/every", every, from);
+    draft.Remark(fmt::format(
+        "{}: of {} layers, the last has experts here, the first in Megatron-LM", from.name, every));
+    return;
+  }
+  const std::optional<std::vector<bool>> layers = LayerPattern(text).Read();
+  if (!layers) arguments.Fail(names, "expected a number, or a list such as ([0]*3+[1]*58)");
+  if (std::cmp_not_equal(layers->size(), run.layers)) {
+    arguments.Fail(
+        names, fmt::format("found a list of {} layers, expected {}", layers->size(), run.layers));
+  }
+  const auto first = std::find(layers->begin(), layers->end(), true);
+  if (std::find(first, layers->end(), false) != layers->end())
+    arguments.Fail(names, "only the first layers can be without experts here");
+  if (first != layers->begin())
+    draft.Set("/model/experts/first_dense", first - layers->begin(), from);
+}
+
+void SetGroupsOfExperts(ArgumentList& arguments, ScenarioDraft& draft) {
+  const std::optional<int64_t> groups = arguments.Whole({"moe-router-num-groups"}, 1, 1 << 16);
+  const std::optional<int64_t> limited = arguments.Whole({"moe-router-group-topk"}, 1, 1 << 16);
+  if (!groups || !limited) return;
+  draft.Set("/model/experts/groups", *groups, arguments.OriginOf({"moe-router-num-groups"}));
+  draft.Set("/model/experts/limited_groups", *limited,
+            arguments.OriginOf({"moe-router-group-topk"}));
+}
+
+void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forward,
+                MegatronRun* run) {
+  const ArgumentList::Names count = {"num-experts"};
+  const int64_t experts = arguments.WholeOr(count, 1, 1 << 16, 1);
+  const int64_t per_token =
+      arguments.WholeOr({"moe-router-topk", "topk"}, 1, 1 << 16, run->is_deepspeed ? 1 : 2);
+  const int64_t hidden = arguments.WholeOr({"moe-ffn-hidden-size"}, 1, kMostColumns, feed_forward);
+  const int64_t shared =
+      arguments.WholeOr({"moe-shared-expert-intermediate-size"}, 0, kMostColumns, 0);
+  const std::optional<double> auxiliary =
+      arguments.Number({"moe-aux-loss-coeff", "moe-loss-coeff"}, 0, 1e6);
+  const std::optional<double> capacity =
+      arguments.Number({"moe-expert-capacity-factor"}, 1e-6, 1e6);
+  const std::string score = arguments.Text({"moe-router-score-function"}).value_or("softmax");
+  const bool is_grouped = arguments.Switch({"moe-grouped-gemm"});
+  if (experts == 1) {
+    for (const char* name :
+         {"moe-layer-freq", "expert-interval", "moe-router-num-groups", "moe-router-group-topk"})
+      arguments.Has({name});
+    return;
+  }
+  if (!run->is_llama) arguments.Fail(count, "experts are SwiGLUs here; expected --swiglu too");
+  run->experts = static_cast<uint32_t>(experts);
+  draft.Set("/model/experts", nlohmann::ordered_json::object(), arguments.OriginOf(count));
+  draft.Set("/model/experts/count", experts, arguments.OriginOf(count));
+  draft.Set("/model/experts/per_token", per_token, arguments.OriginOf({"moe-router-topk"}));
+  draft.Set("/model/experts/hidden", hidden, arguments.OriginOf({"moe-ffn-hidden-size"}));
+  if (shared > 0) draft.Set("/model/experts/shared", shared);
+  SetExpertLayers(arguments, draft, *run);
+  SetGroupsOfExperts(arguments, draft);
+  if (capacity) draft.Set("/model/experts/capacity", *capacity);
+  if (score == "sigmoid") draft.Set("/model/experts/router", "sigmoid");
+  draft.Set("/model/experts/auxiliary_loss", auxiliary.value_or(0));
+  if (!is_grouped)
+    draft.Set("/training/expert_kernels", "sequential", arguments.OriginOf({"moe-grouped-gemm"}));
+}
+
+// Models with SwiGLU are Llama-like here, the others GPTs; remarks say what differs.
+void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
+  draft.Set("/model/style", run.is_llama ? "llama" : "gpt");
+  const std::string norm = arguments.Text({"normalization"}).value_or("LayerNorm");
+  if (arguments.Switch({"qk-layernorm"})) {
+    if (run.is_llama) draft.Set("/model/head_norms", true);
+    draft.Remark(run.is_llama ? "--qk-layernorm: norms of queries and keys only take time"
+                              : "--qk-layernorm: norms of queries and keys are left out");
+  }
+  const bool has_biases = arguments.Unless({"disable-bias-linear"}, "add-bias-linear");
+  if (run.is_llama && norm == "LayerNorm") draft.Remark("LayerNorm: played as RMSNorm");
+  if (!run.is_llama && norm == "RMSNorm") draft.Remark("RMSNorm: played as LayerNorm");
+  if (run.is_llama && has_biases)
+    draft.Remark(
+        "biases are left out (there is no --disable-bias-linear): with SwiGLU there are none here");
+  if (!run.is_llama && !has_biases) draft.Remark("--disable-bias-linear: biases are still counted");
+  for (const char* other : {"squared-relu", "quick-geglu", "geglu", "openai-gelu"}) {
+    if (arguments.Switch({other})) draft.Remark(fmt::format("--{}: played as GELU", other));
+  }
+}
+
+}  // namespace
+
+void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
+  const ArgumentList::Names heads_names = {"num-attention-heads"};
+  run->layers = arguments.NeededWhole({"num-layers", "encoder-num-layers"}, 1, kMostLayers);
+  const int64_t hidden = arguments.NeededWhole({"hidden-size"}, 1, 1 << 20);
+  run->heads = arguments.NeededWhole(heads_names, 1, 1 << 16);
+  run->is_llama = arguments.Switch({"swiglu"});
+  draft.Set("/model", nlohmann::ordered_json::object(), arguments.OriginOf(heads_names));
+  SetStyle(arguments, draft, *run);
+  draft.Set("/model/layers", run->layers, arguments.OriginOf({"num-layers"}));
+  draft.Set("/model/hidden", hidden, arguments.OriginOf({"hidden-size"}));
+  draft.Set("/model/heads", run->heads, arguments.OriginOf(heads_names));
+
+  const bool is_grouped = arguments.Switch({"group-query-attention"});
+  int64_t groups = arguments.WholeOr({"num-query-groups"}, 1, 1 << 16, 1);
+  if (!is_grouped) groups = arguments.WholeOr({"num-key-value-heads"}, 1, 1 << 16, run->heads);
+  if (groups != run->heads)
+    draft.Set("/model/groups", groups, arguments.OriginOf({"num-query-groups"}));
+  const int64_t usual = run->is_llama ? 4 * hidden * 2 / 3 / 64 * 64 : 4 * hidden;
+  const int64_t feed_forward = arguments.WholeOr({"ffn-hidden-size"}, 1, kMostColumns, usual);
+  if (feed_forward != 4 * hidden)
+    draft.Set("/model/feed_forward", feed_forward, arguments.OriginOf({"ffn-hidden-size"}));
+  SetVocabulary(arguments, draft, *run);
+  draft.Set("/model/tied", !arguments.Switch({"untie-embeddings-and-output-weights"}));
+  const std::optional<int64_t> head = arguments.Whole({"kv-channels"}, 1, 1 << 16);
+  if (head && *head * run->heads != hidden)
+    draft.Set("/model/head_size", *head, arguments.OriginOf({"kv-channels"}));
+  SetWindow(arguments, draft);
+  SetLatent(arguments, draft);
+  SetExperts(arguments, draft, feed_forward, run);
+
+  const ArgumentList::Names ahead_names = {"mtp-num-layers"};
+  const int64_t ahead = arguments.WholeOr(ahead_names, 0, 1, 0);
+  const double weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6).value_or(0.1);
+  if (ahead > 0) {
+    draft.Set("/model/predict_ahead", ahead, arguments.OriginOf(ahead_names));
+    draft.Set("/model/ahead_weight", weight);
+  }
+
+  const auto tensor = static_cast<int64_t>(run->tensor.value);
+  if (run->heads % tensor != 0 || (groups % tensor != 0 && groups != run->heads)) {
+    draft.Fail(
+        run->tensor.from,
+        run->heads % tensor != 0
+            ? fmt::format("{} attention heads cannot be shared by {} ranks", run->heads, tensor)
+            : fmt::format("{} query groups cannot be shared by {} ranks", groups, tensor));
+  }
+  if (feed_forward % tensor != 0) {
+    draft.Fail(run->tensor.from,
+               fmt::format("{} columns of the MLP (--ffn-hidden-size) cannot be shared by {} ranks",
+                           feed_forward, tensor));
+  }
+}
+
+}  // namespace rehearse

@@ -1,0 +1,35 @@
+// The parts of a scenario that Megatron-LM's arguments become, one function each.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/foreign/runs/megatron/argument_list.h"
+#include "tools/foreign/runs/scenario_draft.h"
+
+namespace rehearse {
+
+// What several parts need to know.
+struct MegatronRun {
+  ImportedMachine machine;
+  Degree tensor;
+  Degree context;
+  Degree stages;
+  uint64_t data = 1;
+  uint64_t micro_batches = 1;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  uint32_t experts = 0;  // 0: none
+  bool is_llama = false;
+  bool is_2021 = false;       // Megatron-LM's arguments of 2021
+  bool is_deepspeed = false;  // Megatron-DeepSpeed's
+};
+
+void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
+void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
+void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
+void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
+
+// Remarks on what would change the step but is not supported, and on what is unknown.
+void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft);
+
+}  // namespace rehearse

@@ -1,0 +1,256 @@
+// How long the step is and how it is computed: batch, recomputation, precision, kernels.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tools/foreign/runs/megatron/megatron_parts.h"
+
+namespace rehearse {
+namespace {
+
+void SetBatch(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
+  const ArgumentList::Names micro_names = {"micro-batch-size", "batch-size"};
+  const ArgumentList::Names batch_names = {"global-batch-size"};
+  const int64_t micro = arguments.NeededWhole(micro_names, 1, 1 << 20);
+  const int64_t batch =
+      arguments.WholeOr(batch_names, 1, kMostSequences, micro * static_cast<int64_t>(run->data));
+  run->micro_batches =
+      MicroBatchesOf(draft, {static_cast<uint64_t>(batch), arguments.OriginOf(batch_names)},
+                     {static_cast<uint64_t>(micro), arguments.OriginOf(micro_names)}, run->data);
+  draft.Set("/training/batch", batch, arguments.OriginOf(batch_names));
+  draft.Set("/training/sequence",
+            arguments.NeededWhole({"seq-length", "encoder-seq-length"}, 1, int64_t{1} << 24),
+            arguments.OriginOf({"seq-length"}));
+  draft.Set("/training/micro_batches", run->micro_batches,
+            arguments.OriginOf(arguments.Has(batch_names) ? batch_names : micro_names));
+  if (arguments.Has({"rampup-batch-size"}))
+    draft.Remark("--rampup-batch-size: the step has the full batch");
+}
+
+// ---- what is computed again ---------------------------------------------------------------------
+
+void SetSelective(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names names = {"recompute-modules"};
+  struct Module {
+    const char* theirs;
+    const char* ours;
+  };
+  constexpr Module kModules[] = {{"core_attn", "core-attention"},
+                                 {"moe_act", "activations"},
+                                 {"layernorm", "norms"},
+                                 {"mla_up_proj", "latent-projections"}};
+  std::vector<std::string> modules = arguments.Values(names);
+  if (modules.empty()) modules = {"core_attn"};
+  std::vector<std::string> again;
+  std::vector<std::string> left_out;
+  for (const std::string& module : modules) {
+    const char* ours = nullptr;
+    for (const Module& known : kModules) {
+      if (module == known.theirs) ours = known.ours;
+    }
+    if (ours != nullptr) {
+      again.emplace_back(ours);
+    } else {
+      left_out.push_back(module);
+    }
+  }
+  draft.Set("/training/recomputation", "selective", arguments.OriginOf({"recompute-granularity"}));
+  draft.Set("/training/recomputed_ops", again, arguments.OriginOf(names));
+  if (!left_out.empty()) {
+    draft.Remark(fmt::format("not supported: --recompute-modules {}; they are kept here",
+                             fmt::join(left_out, " ")));
+  }
+}
+
+void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names granularity = {"recompute-granularity"};
+  const ArgumentList::Names count_names = {
+      "recompute-num-layers", "activations-checkpoint-num-layers", "checkpoint-num-layers"};
+  const size_t kind = arguments.ChoiceOr(granularity, {"full", "selective"}, 2);
+  const bool is_all = arguments.Has({"checkpoint-activations"}) ||
+                      arguments.Has({"deepspeed-activation-checkpointing"});
+  const std::string method =
+      arguments.Text({"recompute-method", "activations-checkpoint-method"}).value_or("");
+  const int64_t count = arguments.WholeOr(count_names, 1, 10000, 1);
+  const bool is_selective = kind == 1 || arguments.Switch({"recompute-activations"});
+  const bool is_full = kind == 0 || is_all || (kind == 2 && !is_selective && !method.empty());
+  if (!is_full && !is_selective) {
+    draft.Set("/training/recomputation", "none");
+    return;
+  }
+  if (!is_full) {
+    SetSelective(arguments, draft);
+    return;
+  }
+  draft.Set("/training/recomputation", "full", arguments.OriginOf(granularity));
+  if (method == "block") {
+    draft.Set("/training/recomputed_layers", {count}, arguments.OriginOf(count_names));
+  } else if (count > 1) {
+    draft.Remark(fmt::format("{}: every layer's input is kept here, not just that of every {}-th",
+                             arguments.OriginOf(count_names).name, count));
+  }
+}
+
+void SetOffloaded(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names layers = {"cpu-offloading-num-layers"};
+  const ArgumentList::Names states = {"offload-optimizer-states"};
+  const int64_t count = arguments.WholeOr(layers, 0, 10000, 0);
+  arguments.Switch({"cpu-offloading"});  // on if layers are given
+  if (count > 0)
+    draft.Set("/training/offloaded_layers", static_cast<uint32_t>(count),
+              arguments.OriginOf(layers));
+  if (arguments.Switch(states))
+    draft.Set("/training/offloaded_optimizer", true, arguments.OriginOf(states));
+}
+
+// ---- arithmetic and kernels ---------------------------------------------------------------------
+
+void SetNarrowProducts(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names names = {"fp8-format", "fp8"};
+  const bool is_fp8 =
+      arguments.Has(names) || arguments.Has({"fp8-hybrid"}) || arguments.Has({"fp8-e4m3"});
+  const bool is_fp4 = arguments.Has({"fp4-format", "fp4"});
+  const ArgumentList::Names recipe_names = {"fp8-recipe"};
+  const size_t recipe = arguments.ChoiceOr(
+      recipe_names, {"delayed", "tensorwise", "blockwise", "mxfp8", "custom"}, 0);
+  const bool is_narrow = arguments.Switch({"fp8-param-gather", "fp8-param"});
+  const bool keeps_ends = arguments.Switch({"first-last-layers-bf16"});
+  const int64_t first = arguments.WholeOr({"num-layers-at-start-in-bf16"}, 0, 1000, 1);
+  const int64_t last = arguments.WholeOr({"num-layers-at-end-in-bf16"}, 0, 1000, 1);
+  if (is_fp4) {
+    draft.Set("/training/products", "nvfp4", arguments.OriginOf({"fp4-format"}));
+  } else if (is_fp8) {
+    constexpr const char* kProducts[] = {"fp8", "fp8-current", "fp8-blockwise", "mxfp8"};
+    if (recipe == 4) arguments.Fail(recipe_names, "custom recipes are not supported");
+    draft.Set("/training/products", kProducts[recipe], arguments.OriginOf(names));
+    if (is_narrow && recipe != 3) {
+      draft.Set("/training/narrow_parameters", true, arguments.OriginOf({"fp8-param-gather"}));
+    } else if (is_narrow) {
+      draft.Remark(
+          "not supported: --fp8-param-gather with mxfp8; parameters are gathered in 16 bits");
+    }
+  }
+  if ((is_fp8 || is_fp4) && keeps_ends) {
+    draft.Set("/training/precise_layers", first, arguments.OriginOf({"first-last-layers-bf16"}));
+    if (first != last)
+      draft.Remark(fmt::format(
+          "{} layers at each end stay in bf16 here, but {} at the last end in Megatron-LM", first,
+          last));
+  }
+}
+
+void SetPrecision(ArgumentList& arguments, ScenarioDraft& draft) {
+  const bool is_bf16 = arguments.Switch({"bf16"});
+  const bool is_fp16 = arguments.Switch({"fp16"});
+  const bool sums_in_32 = arguments.Switch({"accumulate-allreduce-grads-in-fp32"});
+  const bool reduces_in_16 =
+      arguments.Switch({"grad-reduce-in-bf16"}) ||
+      arguments.Text({"main-grads-dtype"}).value_or("fp32").find("16") != std::string::npos;
+  if (!is_bf16 && !is_fp16) {
+    draft.Set("/training/precision", "fp32");
+    draft.Remark("neither --bf16 nor --fp16: everything is computed in fp32");
+    return;
+  }
+  if (is_fp16) draft.Remark("--fp16: played as bf16, which has as many bits");
+  const bool has_narrow_sums = reduces_in_16 || (is_fp16 && !sums_in_32);
+  draft.Set("/training/gradients", has_narrow_sums ? "bf16" : "fp32",
+            arguments.OriginOf({"accumulate-allreduce-grads-in-fp32"}));
+  SetNarrowProducts(arguments, draft);
+}
+
+// "bf16" on a command line is "torch.bfloat16" in a log.
+std::string TypeIn(ArgumentList& arguments, const char* name) {
+  std::string text = arguments.Text({name}).value_or("fp32");
+  constexpr std::pair<const char*, const char*> kOfTorch[] = {{"torch.float32", "fp32"},
+                                                              {"torch.bfloat16", "bf16"},
+                                                              {"torch.float16", "fp16"},
+                                                              {"torch.uint8", "fp8"}};
+  for (const auto& [of_torch, ours] : kOfTorch)
+    if (text == of_torch) return ours;
+  return text;
+}
+
+// In what precision Adam keeps its moments.
+void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
+  const ArgumentList::Names names = {"use-precision-aware-optimizer"};
+  const std::string first = TypeIn(arguments, "exp-avg-dtype");
+  const std::string second = TypeIn(arguments, "exp-avg-sq-dtype");
+  const std::string masters = TypeIn(arguments, "main-params-dtype");
+  if (!arguments.Switch(names)) return;
+  const auto has_half = [](const std::string& type) { return type == "bf16" || type == "fp16"; };
+  if (has_half(first) && has_half(second)) {
+    draft.Set("/training/moments", "bf16", arguments.OriginOf(names));
+  } else if (first != "fp32" || second != "fp32") {
+    draft.Remark(fmt::format("not supported: Adam's moments in {} and {}; they have 32 bits", first,
+                             second));
+  }
+  if (masters != "fp32")
+    draft.Remark(fmt::format("not supported: master weights in {}; they have 32 bits", masters));
+  else if (arguments.Switch({"bf16"}))
+    draft.Remark(
+        "--use-precision-aware-optimizer: master weights have 32 bits here; Megatron-LM keeps only "
+        "the 16 that the parameters lack");
+}
+
+void SetAttention(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
+  const ArgumentList::Names backend_names = {"attention-backend"};
+  const size_t backend =
+      arguments.ChoiceOr(backend_names, {"flash", "fused", "unfused", "local", "auto"}, 4);
+  const std::string kind = arguments.Text({"transformer-impl"})
+                               .value_or(run.is_deepspeed ? "local" : "transformer_engine");
+  const bool is_flash = arguments.Switch({"use-flash-attn", "use-flash-attn-v2"});
+  const bool is_first =
+      arguments.Switch({"use-flash-attn-v1"}) || arguments.Switch({"use-flash-attn-triton"});
+  const bool is_in_32 = draft.json()["training"].contains("precision");
+  if (is_in_32 || backend == 2 || backend == 3) {
+    draft.Set("/training/attention", "unfused", arguments.OriginOf(backend_names));
+  } else if (is_first) {
+    draft.Set("/training/attention", "flash-1", arguments.OriginOf({"use-flash-attn-v1"}));
+  } else if (is_flash || backend == 0) {
+    draft.Set("/training/attention", "flash-2", arguments.OriginOf({"use-flash-attn"}));
+  } else if (backend == 1) {
+    draft.Set("/training/attention", "cudnn", arguments.OriginOf(backend_names));
+  } else if (kind == "local") {
+    draft.Set("/training/attention", "unfused", arguments.OriginOf({"transformer-impl"}));
+    draft.Remark("attention is not fused, without --use-flash-attn or Transformer Engine");
+  }
+}
+
+void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
+  if (arguments.Switch({"cross-entropy-loss-fusion"}))
+    draft.Set("/training/cross_entropy", "fused");
+  if (arguments.Switch({"use-transformer-engine-op-fuser"}))
+    draft.Set("/training/expert_kernels", "fused");
+  if (arguments.Switch({"moe-permute-fusion"})) draft.Set("/training/permutation", "fused");
+  if (!arguments.Unless({"no-gradient-accumulation-fusion"}, "gradient-accumulation-fusion"))
+    draft.Set("/training/accumulation", "separate");
+  const double attention = arguments.Number({"attention-dropout"}, 0, 1).value_or(0.1);
+  const double hidden = arguments.Number({"hidden-dropout"}, 0, 1).value_or(0.1);
+  const bool drops = attention > 0 || hidden > 0;
+  if (!run.is_llama && !drops) draft.Set("/training/dropout", false);
+  if (run.is_llama && drops)
+    draft.Remark(
+        "dropout is left out (--attention-dropout, --hidden-dropout are 0.1 unless "
+        "given): with SwiGLU there is none here");
+  const bool is_fused = run.is_llama
+                            ? arguments.Unless({"no-bias-swiglu-fusion"}, "bias-swiglu-fusion")
+                            : arguments.Unless({"no-bias-gelu-fusion"}, "bias-gelu-fusion");
+  if (!arguments.Unless({"no-bias-dropout-fusion"}, "bias-dropout-fusion") || !is_fused)
+    draft.Remark("not supported: element-wise kernels that are not fused; played as fused");
+}
+
+}  // namespace
+
+void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
+  SetBatch(arguments, draft, run);
+  SetRecomputation(arguments, draft);
+  SetOffloaded(arguments, draft);
+  SetPrecision(arguments, draft);
+  SetMoments(arguments, draft);
+  SetAttention(arguments, draft, *run);
+  SetKernels(arguments, draft, *run);
+}
+
+}  // namespace rehearse
