@@ -1,5 +1,5 @@
-// Traces of PyTorch's profiler, of one or two ranks separated by kBetweenRanks: as a timeline and as a
-// schedule.
+// Traces of PyTorch's profiler, of one or two ranks separated by kBetweenRanks: as a timeline and
+// as a schedule.
 #include "tests/foreign/traces/kineto_traces.h"
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/fuzz_target.h"
