@@ -1,6 +1,6 @@
 #include "workloads/planner/casts.h"
 
-#include "workloads/planner/plan.h"
+#include "sim/base/error.h"
 
 namespace rehearse {
 namespace {
@@ -24,27 +24,6 @@ double ScalesOf(ProductRecipe recipe) {
 
 bool LooksForLargest(ProductRecipe recipe) {
   return recipe == ProductRecipe::kFp8Current || recipe == ProductRecipe::kNvfp4;
-}
-
-// `is_free`: the kernel before it does it.
-Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm, bool is_free) {
-  const ProductRecipe recipe = plan.training.products;
-  PlanBuilder& builder = plan.builder;
-  Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
-                                     tensor.layout, TypeOf(recipe), Bytes(BytesOfCopy(recipe)));
-  builder.AddMemoryOp(
-      "cast " + tensor.name, Kernel::kCopy,
-      is_free ? KernelCost{0, 0}
-              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), follows_norm),
-      {tensor.buffer}, {narrow.buffer});
-  return narrow;
-}
-
-bool IsNarrowNode(const Plan& plan, uint32_t node) {
-  const NetworkNode& shape = plan.Node(node);
-  const bool multiplies =
-      shape.kind == NodeKind::kProduct || shape.kind == NodeKind::kGroupedProduct;
-  return multiplies && !shape.window && IsNarrow(plan.training, plan.network, *shape.matrix);
 }
 
 }  // namespace
@@ -74,26 +53,6 @@ KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, boo
 
 KernelCost CostOfTurn(ProductRecipe recipe, double elements) {
   return {elements * 2 * BytesOfCopy(recipe), 1};
-}
-
-Tensor CastInput(Plan& plan, uint32_t node) {
-  const Tensor& x = plan.Input(node);
-  if (!IsNarrowNode(plan, node) || !PartialAxes(x.layout).empty()) return x;
-  const NetworkNode& from = plan.Node(plan.Node(node).inputs.front());
-  return Cast(plan, x, from.kind == NodeKind::kNorm || from.kind == NodeKind::kRmsNorm,
-              plan.training.fused_experts && from.kind == NodeKind::kSwiGlu && from.of_choices);
-}
-
-Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {
-  const bool casts = !IsNarrow(tensor.dtype) && IsNarrowNode(plan, node);
-  const bool waits = casts && !PartialAxes(tensor.layout).empty();
-  // What SwiGLU of experts passes back.
-  const bool is_free =
-      plan.training.fused_experts && plan.Node(node).matrix &&
-      plan.network.matrices[*plan.Node(node).matrix].role == MatrixRole::kExpertFirst;
-  Tensor moved = plan.builder.Redistribute(
-      casts && !waits ? Cast(plan, tensor, false, is_free) : tensor, layout);
-  return waits ? Cast(plan, moved, false, is_free) : moved;
 }
 
 }  // namespace rehearse

@@ -27,11 +27,8 @@
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
 #include "workloads/planner/kernel_costs.h"
-#include "workloads/planner/plan_builder.h"
 
 namespace rehearse {
-
-struct Plan;
 
 DType TypeOf(ProductRecipe recipe);  // kFp8 or kFp4; CHECK that it is not kNone
 inline bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DType::kFp4; }
@@ -43,11 +40,5 @@ KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, boo
 double BytesOfCopy(ProductRecipe recipe);
 // The cost of making the copy along the columns from that along the rows.
 KernelCost CostOfTurn(ProductRecipe recipe, double elements);
-
-// X or dY of the node's product, cast if the product takes it so, in the layout that the product
-// wants.
-Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout);
-// X before it is moved there; X itself if it is not cast.
-Tensor CastInput(Plan& plan, uint32_t node);
 
 }  // namespace rehearse

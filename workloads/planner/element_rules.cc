@@ -31,13 +31,14 @@ void ForwardBias(Plan& plan, uint32_t node) {
   const Tensor& x = plan.Input(node);
   const KernelCost cost = plan.costs().Bias(plan.builder.LocalElements(x), shape.kernels);
   plan.builder.AddMemoryOp(shape.op, Kernel::kBias, cost,
-                           {x.buffer, plan.parameters.Vector(shape.vectors.front())}, {x.buffer});
+                           {x.buffer, plan.parameters.arrays.Vector(shape.vectors.front()).value},
+                           {x.buffer});
   plan.State(node).value = x;
 }
 
 void BackwardBias(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);
-  const BufferId gradient = plan.parameters.VectorGradient(shape.vectors.front());
+  const BufferId gradient = plan.parameters.arrays.Vector(shape.vectors.front()).gradient;
   const KernelCost cost = plan.costs().BiasBackward(plan.builder.LocalElements(dy), shape.kernels);
   plan.builder.AddMemoryOp(BackwardName(shape), Kernel::kBiasBackward, cost, {dy.buffer, gradient},
                            {gradient});
@@ -50,7 +51,8 @@ void ForwardBiasGelu(Plan& plan, uint32_t node) {
   const Tensor y = plan.MakeValue(node, x);
   const KernelCost cost = plan.costs().BiasGelu(plan.builder.LocalElements(x));
   plan.builder.AddMemoryOp(shape.op, Kernel::kBiasGelu, cost,
-                           {x.buffer, plan.parameters.Vector(shape.vectors.front())}, {y.buffer});
+                           {x.buffer, plan.parameters.arrays.Vector(shape.vectors.front()).value},
+                           {y.buffer});
   plan.State(node).value = y;
 }
 
@@ -58,11 +60,11 @@ void BackwardBiasGelu(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
   const Tensor dx = plan.MakeGradient(shape.inputs.front(), x.layout);
-  const BufferId gradient = plan.parameters.VectorGradient(shape.vectors.front());
+  const BufferId gradient = plan.parameters.arrays.Vector(shape.vectors.front()).gradient;
   plan.builder.AddMemoryOp(
       BackwardName(shape), Kernel::kBiasGeluBackward,
       plan.costs().BiasGeluBackward(plan.builder.LocalElements(dx)),
-      {dy.buffer, x.buffer, plan.parameters.Vector(shape.vectors.front()), gradient},
+      {dy.buffer, x.buffer, plan.parameters.arrays.Vector(shape.vectors.front()).value, gradient},
       {dx.buffer, gradient});
   plan.PassBack(node, dx);
 }
@@ -143,10 +145,10 @@ void ForwardResidual(Plan& plan, uint32_t node) {
   const Tensor x = plan.builder.Redistribute(plan.Input(node), z.layout);
   const Tensor mask = MakeMask(plan, shape.name, z);
   const Tensor y = plan.MakeValue(node, z);
-  plan.builder.AddMemoryOp(shape.op, Kernel::kResidual,
-                           plan.costs().Residual(plan.builder.LocalElements(z)),
-                           {x.buffer, z.buffer, plan.parameters.Vector(shape.vectors.front())},
-                           {y.buffer, mask.buffer}, DropoutAttributes(plan, node));
+  plan.builder.AddMemoryOp(
+      shape.op, Kernel::kResidual, plan.costs().Residual(plan.builder.LocalElements(z)),
+      {x.buffer, z.buffer, plan.parameters.arrays.Vector(shape.vectors.front()).value},
+      {y.buffer, mask.buffer}, DropoutAttributes(plan, node));
   plan.State(node).value = y;
   plan.State(node).saved = {mask.buffer};
 }
@@ -154,7 +156,7 @@ void ForwardResidual(Plan& plan, uint32_t node) {
 void BackwardResidual(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);
   const Tensor dx = plan.MakeGradient(shape.inputs.front(), dy.layout);
-  const BufferId gradient = plan.parameters.VectorGradient(shape.vectors.front());
+  const BufferId gradient = plan.parameters.arrays.Vector(shape.vectors.front()).gradient;
   plan.builder.AddMemoryOp(BackwardName(shape), Kernel::kDropoutBackward,
                            plan.costs().ResidualBackward(plan.builder.LocalElements(dy)),
                            {dy.buffer, plan.State(node).saved.front(), gradient},

@@ -24,6 +24,7 @@
 
 #include "sim/schedule/expert_routing.h"
 #include "workloads/planner/casts.h"
+#include "workloads/planner/local_product.h"
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
@@ -98,7 +99,7 @@ class ExpertNode {
     const uint32_t routing = LastOfKind(plan_, node, NodeKind::kRoute);
     const NetworkNode& route = plan_.Node(routing);
     const uint32_t router = *plan_.Node(route.inputs.front()).matrix;
-    spread_ = plan_.parameters.LayoutsOf(router).rest;
+    spread_ = plan_.strategy.products[router].rest;
     is_padded_ = HasCapacity(route);
     rows_.emplace(plan_, plan->RoutingOf(routing),
                   route.rows / Pieces(spread_, builder_.sizes(), 0));
@@ -440,7 +441,7 @@ void ForwardGroupedProduct(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   const Tensor x = CastInput(plan, node);
-  const BufferId weight = plan.parameters.Operand(matrix, plan.prefetch_end);
+  const BufferId weight = plan.parameters.gathering.Operand(matrix, plan.action);
   const MatrixRole role = plan.network.matrices[matrix].role;
   const Tensor y = plan.builder.MakeTensor(shape.name, x.rows, shape.columns,
                                            ExpertNode(&plan, node).ResultOf(role));
@@ -456,12 +457,12 @@ void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& grad
   const uint32_t matrix = *shape.matrix;
   AddBias(plan, node, gradient, /*back=*/true);
   const Tensor dy = ToOperand(plan, node, gradient, gradient.layout);
-  const BufferId weight = plan.parameters.OperandBackward(matrix);
+  const BufferId weight = plan.parameters.gathering.OperandBackward(matrix, plan.action);
   Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);
   MultiplyGrouped(plan, node, GemmMode::kNN, dy.buffer, weight, dx.buffer, false);
   if (plan.network.matrices[matrix].role == MatrixRole::kExpertFirst) Join(plan, node, dx);
   plan.PassToWeight(node, {plan.State(node).operand, dy});
-  plan.parameters.Release(matrix);
+  plan.parameters.gathering.Release(matrix, plan.action);
   plan.PassBack(node, std::move(dx));
 }
 
@@ -502,9 +503,9 @@ void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy) {
 void WeightGradientOfGroupedProduct(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;
-  const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
+  const BufferId block = plan.parameters.gradients.Begin(matrix, &adds);
   MultiplyGrouped(plan, node, GemmMode::kTN, operands.dy.buffer, operands.x.buffer, block, adds);
-  plan.parameters.EndGradient(matrix);
+  plan.parameters.gradients.End(matrix, plan.action);
 }
 
 }  // namespace rehearse

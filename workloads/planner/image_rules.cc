@@ -91,8 +91,8 @@ void ForwardGroupNorm(Plan& plan, uint32_t node) {
       plan.builder.MakeTensor(shape.name + " moments", shape.rows / pixels, 2 * groups, x.layout,
                               DType::kFp32, SizeOf(DType::kFp32));
   plan.builder.AddMemoryOp(shape.op, Kernel::kGroupNorm, 3 * BytesOf(plan, x),
-                           {x.buffer, plan.parameters.Vector(shape.vectors[0]),
-                            plan.parameters.Vector(shape.vectors[1])},
+                           {x.buffer, plan.parameters.arrays.Vector(shape.vectors[0]).value,
+                            plan.parameters.arrays.Vector(shape.vectors[1]).value},
                            {y.buffer, moments.buffer}, 1,
                            {shape.attributes[0], OwnParts(plan, x, shape.attributes[1])});
   plan.State(node).value = y;
@@ -104,13 +104,13 @@ void BackwardGroupNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
   const Tensor dx = plan.MakeGradient(shape.inputs.front(), x.layout);
-  const BufferId gain = plan.parameters.VectorGradient(shape.vectors[0]);
-  const BufferId bias = plan.parameters.VectorGradient(shape.vectors[1]);
-  plan.builder.AddMemoryOp(shape.op + " backward", Kernel::kGroupNormBackward, 5 * BytesOf(plan, x),
-                           {x.buffer, dy.buffer, plan.parameters.Vector(shape.vectors[0]),
-                            plan.State(node).saved.front(), gain, bias},
-                           {dx.buffer, gain, bias}, 2,
-                           {shape.attributes[0], OwnParts(plan, x, shape.attributes[1])});
+  const BufferId gain = plan.parameters.arrays.Vector(shape.vectors[0]).gradient;
+  const BufferId bias = plan.parameters.arrays.Vector(shape.vectors[1]).gradient;
+  plan.builder.AddMemoryOp(
+      shape.op + " backward", Kernel::kGroupNormBackward, 5 * BytesOf(plan, x),
+      {x.buffer, dy.buffer, plan.parameters.arrays.Vector(shape.vectors[0]).value,
+       plan.State(node).saved.front(), gain, bias},
+      {dx.buffer, gain, bias}, 2, {shape.attributes[0], OwnParts(plan, x, shape.attributes[1])});
   plan.PassBack(node, dx);
 }
 

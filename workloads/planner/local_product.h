@@ -6,11 +6,19 @@
 //
 // Windows of a product that reads them where they are (Training::implicit_convolution) cost nothing
 // and take no memory; the product's traffic is that of the image. Windows are made again for dW.
+//
+// Operands are cast first if the product takes narrow ones (workloads/planner/casts.h).
 #pragma once
 
 #include "workloads/planner/plan.h"
 
 namespace rehearse {
+
+// X or dY of the node's product, cast if the product takes it so, in the layout that the product
+// wants.
+Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout);
+// X before it is moved there; X itself if it is not cast.
+Tensor CastInput(Plan& plan, uint32_t node);
 
 // Each writes its last array, or adds to it if `adds`.
 void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds);

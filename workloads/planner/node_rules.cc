@@ -63,7 +63,7 @@ void Plan::PassBack(uint32_t node, Tensor gradient, size_t i) {
 }
 
 void Plan::PassToWeight(uint32_t node, WeightOperands operands) {
-  if (puts_off_weights) {
+  if (action.puts_off_weights) {
     chunk->put_off.emplace_back(node, std::move(operands));
   } else {
     RuleOf(network.nodes[node].kind).weight_gradient(*this, node, operands);

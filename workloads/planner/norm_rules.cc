@@ -49,7 +49,8 @@ void ForwardNorm(Plan& plan, uint32_t node) {
   const Tensor saved =
       plan.builder.MakeRowValues(shape.name + " rows", x, kernels.numbers, BufferKind::kActivation);
   std::vector<BufferId> reads = {x.buffer};
-  for (const uint32_t vector : shape.vectors) reads.push_back(plan.parameters.Vector(vector));
+  for (const uint32_t vector : shape.vectors)
+    reads.push_back(plan.parameters.arrays.Vector(vector).value);
   AddStatistics(plan, x, shape.name, kernels.statistics, kernels.numbers, bytes, {x.buffer},
                 &reads);
   plan.builder.AddMemoryOp(
@@ -69,14 +70,14 @@ void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
   const uint32_t input = shape.inputs.front();
   const double bytes = plan.builder.LocalElements(x) * plan.element();
   const Tensor dx = plan.MakeGradient(input, x.layout);
-  const BufferId gain = plan.parameters.Vector(shape.vectors.front());
+  const BufferId gain = plan.parameters.arrays.Vector(shape.vectors.front()).value;
   const std::vector<BufferId> operands = {x.buffer, dy.buffer, gain,
                                           plan.State(node).saved.front()};
   std::vector<BufferId> reads = operands;
   std::vector<BufferId> writes = {dx.buffer};
   for (const uint32_t vector : shape.vectors) {
-    reads.push_back(plan.parameters.VectorGradient(vector));
-    writes.push_back(plan.parameters.VectorGradient(vector));
+    reads.push_back(plan.parameters.arrays.Vector(vector).gradient);
+    writes.push_back(plan.parameters.arrays.Vector(vector).gradient);
   }
   std::optional<Tensor>& bypass = plan.Gradient(input);
   if (bypass) reads.push_back(bypass->buffer);

@@ -11,6 +11,7 @@
 #include "sim/schedule/expert_routing.h"
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
+#include "workloads/planner/action_context.h"
 #include "workloads/planner/kernel_costs.h"
 #include "workloads/planner/parameters.h"
 #include "workloads/planner/plan_builder.h"
@@ -86,10 +87,9 @@ struct Plan {
   const Training& training;
   PlanBuilder& builder;
   Parameters& parameters;
-  ChunkState* chunk = nullptr;    // the one being worked on
-  uint32_t prefetch_end = 0;      // matrices that may be gathered ahead
-  bool puts_off_weights = false;  // gradients of matrices come in an action of their own
-  uint32_t expert_rank = 0;       // which share of the experts this rank has
+  ChunkState* chunk = nullptr;                      // the one being worked on
+  ActionContext action = {};                        // whose it is
+  uint32_t expert_rank = 0;                         // which share of the experts this rank has
   std::map<uint32_t, ExpertRouting> routings = {};  // by node, of those asked for so far
 
   const NetworkNode& Node(uint32_t node) const { return network.nodes[node]; }

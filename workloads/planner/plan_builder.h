@@ -57,6 +57,7 @@ class PlanBuilder {
 
   void set_tag(const Tag& tag) { builder_.set_tag(tag); }
   const Tag& tag() const { return builder_.tag(); }
+  void set_layer(int32_t layer) { set_tag({tag().phase, layer, tag().micro_batch}); }
   // If chunks take turns, nothing blocks (or nothing but in the backward pass): an op waits for the
   // buffers that it needs.
   void set_runs_chunks(bool runs_chunks, bool blocks_backward) {
@@ -190,6 +191,21 @@ class PlanBuilder {
   std::map<RegionKey, uint32_t> regions_;
   using PathKey = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
   std::map<PathKey, std::vector<RedistributionStep>> paths_;
+};
+
+// What is planned while this lives belongs to the layer; then the tag is what it was before.
+class LayerTag {
+ public:
+  LayerTag(PlanBuilder* builder, int32_t layer) : builder_(*builder), before_(builder->tag()) {
+    builder->set_layer(layer);
+  }
+  ~LayerTag() { builder_.set_tag(before_); }
+  LayerTag(const LayerTag&) = delete;
+  LayerTag& operator=(const LayerTag&) = delete;
+
+ private:
+  PlanBuilder& builder_;
+  const Tag before_;
 };
 
 }  // namespace rehearse

@@ -1,5 +1,4 @@
 // Products with a weight, and the embedding, which is one with one-hot rows.
-#include "workloads/planner/casts.h"
 #include "workloads/planner/local_product.h"
 #include "workloads/planner/node_rules.h"
 
@@ -21,9 +20,9 @@ Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
 Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tensor& dy) {
   PlanBuilder& builder = plan.builder;
   const uint32_t matrix = *plan.Node(node).matrix;
-  const BufferId weight = plan.parameters.OperandBackward(matrix);
+  const BufferId weight = plan.parameters.gathering.OperandBackward(matrix, plan.action);
   Tensor dx =
-      plan.MakeGradient(plan.Node(node).inputs.front(), plan.parameters.PlacesOf(matrix).dx);
+      plan.MakeGradient(plan.Node(node).inputs.front(), plan.parameters.places[matrix].products.dx);
   MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
   const Issue issue =
       plan.strategy.asynchronous_input_gradient ? Issue::kAsynchronous : Issue::kBlocking;
@@ -45,7 +44,7 @@ Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tenso
 
 // X as the dW product takes it; a gather of it may run beside what comes before that product.
 Tensor OperandOfWeightGradient(Plan& plan, uint32_t node, const Tensor& x) {
-  const ProductLayouts& layouts = plan.parameters.LayoutsOf(*plan.Node(node).matrix);
+  const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
   return plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous);
 }
 
@@ -54,7 +53,7 @@ Tensor OperandOfWeightGradient(Plan& plan, uint32_t node, const Tensor& x) {
 void ForwardProduct(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
-  const ProductLayouts& layouts = plan.parameters.LayoutsOf(matrix);
+  const ProductLayouts& layouts = plan.strategy.products[matrix];
   if (layouts.summa) {
     ForwardSumma(plan, node);
     return;
@@ -62,9 +61,9 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   PlanBuilder& builder = plan.builder;
   const Tensor input = CastInput(plan, node);
   const Tensor x = ToOperand(plan, node, input, layouts.x);
-  const BufferId weight = plan.parameters.Operand(matrix, plan.prefetch_end);
-  Tensor y =
-      builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
+  const BufferId weight = plan.parameters.gathering.Operand(matrix, plan.action);
+  Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns,
+                                plan.parameters.places[matrix].products.y);
   Multiply(plan, node, x.buffer, weight, y.buffer, false);
   NodeState& state = plan.State(node);
   state.operand = plan.strategy.gathers_inputs_again ? input : x;
@@ -74,34 +73,35 @@ void ForwardProduct(Plan& plan, uint32_t node) {
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
-  if (plan.parameters.LayoutsOf(matrix).summa) {
+  if (plan.strategy.products[matrix].summa) {
     InputGradientOfSumma(plan, node, gradient);
     return;
   }
-  const Tensor dy = ToOperand(plan, node, gradient, Resolved(plan.parameters.PlacesOf(matrix).y));
+  const Tensor dy =
+      ToOperand(plan, node, gradient, Resolved(plan.parameters.places[matrix].products.y));
   Tensor x = plan.State(node).operand;
-  if (!plan.puts_off_weights) x = OperandOfWeightGradient(plan, node, x);
+  if (!plan.action.puts_off_weights) x = OperandOfWeightGradient(plan, node, x);
   if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {
     plan.PassToWeight(node, {x, dy});
-    plan.parameters.Release(matrix);
+    plan.parameters.gathering.Release(matrix, plan.action);
     return;
   }
   Tensor dx = MakeInputGradient(plan, node, x, dy);
-  plan.parameters.Release(matrix);
+  plan.parameters.gathering.Release(matrix, plan.action);
   plan.PassBack(node, std::move(dx));
 }
 
 void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
-  if (plan.parameters.LayoutsOf(matrix).summa) {
+  if (plan.strategy.products[matrix].summa) {
     WeightGradientOfSumma(plan, node, operands);
     return;
   }
   const Tensor x = OperandOfWeightGradient(plan, node, operands.x);
   bool adds = false;
-  const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
+  const BufferId block = plan.parameters.gradients.Begin(matrix, &adds);
   MultiplyForWeightGradient(plan, node, operands.dy.buffer, x.buffer, block, adds);
-  plan.parameters.EndGradient(matrix);
+  plan.parameters.gradients.End(matrix, plan.action);
 }
 
 // Looks up the rows of the table that this rank holds; what the others find is added up afterwards.
@@ -109,17 +109,17 @@ void ForwardEmbedding(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   PlanBuilder& builder = plan.builder;
-  const BufferId table = plan.parameters.Fetch(matrix, plan.prefetch_end);
-  Tensor y =
-      builder.MakeTensor(shape.name, shape.rows, shape.columns, plan.parameters.PlacesOf(matrix).y);
+  const BufferId table = plan.parameters.gathering.Fetch(matrix, plan.action);
+  Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns,
+                                plan.parameters.places[matrix].products.y);
   builder.AddMemoryOp(shape.op, Kernel::kEmbedding, builder.LocalElements(y) * 2 * plan.element(),
                       {table}, {y.buffer}, 1, shape.attributes);
-  plan.parameters.Release(matrix);
-  plan.State(node).value = Rest(plan, plan.parameters.LayoutsOf(matrix), std::move(y));
+  plan.parameters.gathering.Release(matrix, plan.action);
+  plan.State(node).value = Rest(plan, plan.strategy.products[matrix], std::move(y));
 }
 
 void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient) {
-  const Layout& y = plan.parameters.PlacesOf(*plan.Node(node).matrix).y;
+  const Layout& y = plan.parameters.places[*plan.Node(node).matrix].products.y;
   plan.PassToWeight(node, {{}, plan.builder.Redistribute(gradient, Resolved(y))});
 }
 
@@ -128,17 +128,17 @@ void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient)
 void WeightGradientOfEmbedding(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;
-  const BufferId table = plan.parameters.BeginGradient(matrix, &adds);
+  const BufferId table = plan.parameters.gradients.Begin(matrix, &adds);
   std::vector<BufferId> reads = {operands.dy.buffer};
   if (adds) reads.push_back(table);
   // The product of an output layer that adds to the sum of gradients has not begun another.
   const bool joins = adds && !plan.training.fused_accumulation;
   const double elements = 3 * plan.builder.LocalElements(operands.dy) +
-                          (joins ? 4 : 1) * plan.parameters.BlockElements(matrix);
+                          (joins ? 4 : 1) * plan.parameters.places[matrix].elements;
   plan.builder.AddMemoryOp(plan.Node(node).op + " backward", Kernel::kEmbeddingBackward,
                            elements * plan.element(), reads, {table}, joins ? 3 : 2,
                            plan.Node(node).attributes);
-  plan.parameters.EndGradient(matrix);
+  plan.parameters.gradients.End(matrix, plan.action);
 }
 
 }  // namespace rehearse

@@ -24,12 +24,13 @@ RolePlanner::RolePlanner(const StepSetup& step, const std::vector<const Stage*>&
     : step_(step),
       builder_(RoleName(*stages.front(), *communicators), communicators, step.training.precision,
                step.strategy.costs, place),
-      parameters_(step.network, step.strategy, step.training, step.rests, stages, &builder_),
+      parameters_(step.network, step.strategy, step.training, step.rests, stages,
+                  {communicators->pipeline_ranks() > 1 ? step.validation : kAdamOnce,
+                   step.aligns_data_traffic},
+                  &builder_),
       plan_{step.network, step.strategy, step.training, builder_, parameters_},
       streams_(&builder_) {
   plan_.expert_rank = step.expert_rank;
-  if (communicators->pipeline_ranks() > 1) parameters_.set_validation(step.validation);
-  parameters_.set_sums_by_stage(step.aligns_data_traffic);
   builder_.set_runs_chunks(step.strategy.chunks > 1, !step.strategy.chunks_overlap_backward);
   builder_.set_host_launch(step.training.host_launch);
   if (const auto& context = step.strategy.context)
@@ -53,7 +54,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
     if (MakesWeightGradients(actions[i])) last_gradients[actions[i].stage] = i;
   }
   DataTraffic traffic = DataTrafficOf(actions);
-  parameters_.BeginStep();
+  parameters_.update.SendState();
   std::vector<Mark> marks;  // where blocks begin
   std::optional<Repeat> repeat;
   for (uint32_t i = 0; i < actions.size(); ++i) {
@@ -68,7 +69,7 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
         builder_.AddRepeat(*repeat);
         const uint32_t skipped = repeat->times * period->micro_batches;
         for (StagePlanner& stage : stages_) stage.SkipMicroBatches(skipped);
-        parameters_.SkipMicroBatches(skipped);
+        parameters_.gathering.SkipMicroBatches(skipped);
         i += repeat->times * period->length;
       }
     }
@@ -135,14 +136,14 @@ void RolePlanner::BeginGathers(const Action& action, size_t position, DataTraffi
   builder_.set_tag({Phase::kForward, -1, static_cast<int32_t>(action.micro_batch)});
   auto& gathers = traffic->gathers;
   for (; !gathers.empty() && gathers.begin()->first <= position; gathers.erase(gathers.begin()))
-    parameters_.GatherStage(gathers.begin()->second);
+    parameters_.gathering.GatherStage(gathers.begin()->second);
   builder_.set_tag(tag);
 }
 
 void RolePlanner::BeginSums(size_t position, DataTraffic* traffic) {
   auto& sums = traffic->sums;
   for (; !sums.empty() && sums.begin()->first <= position; sums.erase(sums.begin()))
-    parameters_.SumStage(sums.begin()->second);
+    parameters_.gradients.SumStage(sums.begin()->second);
 }
 
 StagePlanner& RolePlanner::PlannerOf(const Action& action) {
@@ -153,13 +154,16 @@ StagePlanner& RolePlanner::PlannerOf(const Action& action) {
 
 void RolePlanner::Do(const Action& action, bool makes_last_gradients) {
   StagePlanner& planner = PlannerOf(action);
-  parameters_.BeginAction(planner.stage(), action.micro_batch, makes_last_gradients);
   if (action.kind == ActionKind::kSynchronize) {
-    parameters_.Synchronize();
+    builder_.set_tag({Phase::kSynchronize, -1, 0});
+    parameters_.update.ReturnState();
+    parameters_.gradients.Synchronize();
   } else if (action.kind == ActionKind::kUpdate) {
-    parameters_.Update();
+    builder_.set_tag({Phase::kUpdate, -1, 0});
+    parameters_.update.Update();
+    parameters_.gathering.GatherUpdated();
   } else {
-    planner.Do(action);
+    planner.Do(action, makes_last_gradients);
     if (!notes_slots_ || action.kind != ActionKind::kForward) return;
     const auto noted = planner.NotedSlots(action.micro_batch);
     noted_.insert(noted_.end(), noted.begin(), noted.end());
@@ -188,22 +192,21 @@ void RolePlanner::DoTogether(const Action& forward, const Action& backward,
   struct Side {
     const Action& action;
     bool makes_last_gradients;
-    std::vector<StagePlanner::Step> steps;
+    std::vector<StagePlanner::Part> parts;
     size_t next = 0;
   };
-  Side sides[] = {{forward, false, PlannerOf(forward).StepsOf(forward)},
-                  {backward, makes_last_gradients, PlannerOf(backward).StepsOf(backward)}};
+  Side sides[] = {{forward, false, PlannerOf(forward).PartsOf(forward, true)},
+                  {backward, makes_last_gradients, PlannerOf(backward).PartsOf(backward, true)}};
   builder_.set_runs_chunks(true, false);
   const std::vector<Op>& ops = builder_.role().ops;
   for (size_t turn = 0;
-       sides[0].next < sides[0].steps.size() || sides[1].next < sides[1].steps.size();
+       sides[0].next < sides[0].parts.size() || sides[1].next < sides[1].parts.size();
        turn = 1 - turn) {
     Side& side = sides[turn];
-    for (bool has_sent = false; !has_sent && side.next < side.steps.size(); ++side.next) {
+    for (bool has_sent = false; !has_sent && side.next < side.parts.size(); ++side.next) {
       const size_t first_op = ops.size();
-      parameters_.BeginAction(PlannerOf(side.action).stage(), side.action.micro_batch,
-                              side.makes_last_gradients);
-      side.steps[side.next]();
+      PlannerOf(side.action).Enter(side.action, side.makes_last_gradients);
+      side.parts[side.next]();
       has_sent =
           std::any_of(ops.begin() + static_cast<ptrdiff_t>(first_op), ops.end(), SendsTokens);
     }

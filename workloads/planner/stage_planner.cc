@@ -49,7 +49,8 @@ StagePlanner::StagePlanner(const StepSetup& step, const Stage& stage, Plan* plan
       graphs_(GraphsOfNodes(step.network, step.training)),
       plan_(*plan),
       builder_(plan->builder),
-      parameters_(plan->parameters),
+      gathering_(plan->parameters.gathering),
+      gradients_(plan->parameters.gradients),
       streams_(*streams) {
   for (const Unit& unit : stage.units) layers_ += unit.layer >= 0 ? 1 : 0;
 }
@@ -95,31 +96,42 @@ void StagePlanner::SkipMicroBatches(uint32_t count) {
 
 // ---- what the actions do ------------------------------------------------------------------------
 
-void StagePlanner::Do(const Action& action) {
-  const bool is_forward = action.kind == ActionKind::kForward;
+void StagePlanner::Enter(const Action& action, bool makes_last_gradients) {
+  const bool goes_backward =
+      action.kind == ActionKind::kBackward || action.kind == ActionKind::kInputGradient;
+  Phase phase = Phase::kBackward;
+  if (action.kind == ActionKind::kForward) phase = Phase::kForward;
+  if (action.kind == ActionKind::kRecompute) phase = Phase::kRecompute;
+  Choose(action.micro_batch, phase);
+  plan_.action = {.stage = &stage_,
+                  .micro_batch = action.micro_batch,
+                  .prefetch_end = stage_.matrix_end(),
+                  .goes_backward = goes_backward,
+                  .puts_off_weights = action.kind == ActionKind::kInputGradient,
+                  .makes_last_gradients = makes_last_gradients};
+}
+
+void StagePlanner::Do(const Action& action, bool makes_last_gradients) {
+  Enter(action, makes_last_gradients);
   if (action.kind == ActionKind::kRecompute) {
-    Choose(action.micro_batch, Phase::kRecompute);
     RecomputeAll();
-    return;
+  } else if (action.kind == ActionKind::kWeightGradient) {
+    MakeWeightGradients();
+    micro_batches_.erase(action.micro_batch);
+  } else {
+    for (const Part& part : PartsOf(action, /*by_node=*/false)) part();
   }
-  Choose(action.micro_batch, is_forward ? Phase::kForward : Phase::kBackward);
+}
+
+std::vector<StagePlanner::Part> StagePlanner::PartsOf(const Action& action, bool by_node) {
   switch (action.kind) {
     case ActionKind::kForward:
-      RunForward(action.micro_batch);
-      return;
+      return PartsOfForward(by_node);
     case ActionKind::kBackward:
-      RunBackward(action.micro_batch, /*puts_off_weights=*/false);
-      micro_batches_.erase(action.micro_batch);
-      return;
     case ActionKind::kInputGradient:
-      RunBackward(action.micro_batch, /*puts_off_weights=*/true);
-      return;
-    case ActionKind::kWeightGradient:
-      RunWeights();
-      micro_batches_.erase(action.micro_batch);
-      return;
+      return PartsOfBackward(action, by_node);
     default:
-      internal::FailCheck(__FILE__, __LINE__, "an action of no stage");
+      internal::FailCheck(__FILE__, __LINE__, "an action that is no pass through a stage");
   }
 }
 
@@ -134,14 +146,33 @@ Tensor StagePlanner::AsItCrosses(uint32_t node, const Tensor& tensor) {
   return builder_.Redistribute(tensor, step_.crossings[node]);
 }
 
-void StagePlanner::RunForward(uint32_t micro_batch) {
-  BeginForward();
-  Forward(Phase::kForward, AllVisits());
-  EndForward(micro_batch);
+namespace {
+
+// As one part of a pass, or each as a part of its own.
+template <typename Visits>
+std::vector<Visits> Divide(Visits visits, bool by_node) {
+  std::vector<Visits> parts;
+  if (by_node) {
+    for (const auto& visit : visits) parts.push_back({visit});
+  } else {
+    parts.push_back(std::move(visits));
+  }
+  return parts;
+}
+
+}  // namespace
+
+// ---- forward ------------------------------------------------------------------------------------
+
+std::vector<StagePlanner::Part> StagePlanner::PartsOfForward(bool by_node) {
+  std::vector<Part> parts = {[this] { BeginForward(); }};
+  for (const std::vector<Visit>& visits : Divide(AllVisits(), by_node))
+    parts.emplace_back([this, visits] { Forward(Phase::kForward, visits); });
+  parts.emplace_back([this] { EndForward(); });
+  return parts;
 }
 
 void StagePlanner::BeginForward() {
-  plan_.prefetch_end = stage_.matrix_end();
   ForEachChunk([&] { MakeInputs(); });
   ForEachCrossing(stage_.arrives, Phase::kForward, [&](uint32_t node) {
     Tensor& value = plan_.State(node).value;
@@ -149,8 +180,8 @@ void StagePlanner::BeginForward() {
   });
 }
 
-void StagePlanner::EndForward(uint32_t micro_batch) {
-  MicroBatch* handed = behind_ != nullptr ? &behind_->Begin(micro_batch) : nullptr;
+void StagePlanner::EndForward() {
+  MicroBatch* handed = behind_ != nullptr ? &behind_->Begin(plan_.action.micro_batch) : nullptr;
   const auto chunk_index = [&] { return static_cast<size_t>(plan_.chunk - &current_->chunks[0]); };
   ForEachCrossing(stage_.leaves, Phase::kForward, [&](uint32_t node) {
     const Tensor& value = plan_.State(node).value;
@@ -167,7 +198,6 @@ void StagePlanner::EndForward(uint32_t micro_batch) {
 
 void StagePlanner::RecomputeAll() {
   CHECK(Recomputes());
-  plan_.prefetch_end = stage_.matrix_end();
   for (size_t i = stage_.units.size(); i-- > 0;) ReturnOfAllChunks(stage_.units[i]);
   for (const Unit& unit : stage_.units) {
     if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
@@ -206,33 +236,44 @@ void StagePlanner::RecomputeOps(const Unit& unit) {
   }
 }
 
-void StagePlanner::RunBackward(uint32_t micro_batch, bool puts_off_weights) {
-  plan_.puts_off_weights = puts_off_weights;
-  BeginBackward();
-  parameters_.set_goes_backward(true);
-  if (Recomputes() && !current_->is_recomputed) {
-    for (size_t i = stage_.units.size(); i-- > 0;) {
-      const Unit& unit = stage_.units[i];
-      plan_.prefetch_end = unit.matrix_end;
-      ReturnOfAllChunks(unit);
-      if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
-      Backward(VisitsOf(unit));
-    }
-  } else if (step_.training.recomputation == Recomputation::kSelective &&
-             step_.training.recomputed_ops.Any()) {
-    for (size_t i = stage_.units.size(); i-- > 0;) {
-      const Unit& unit = stage_.units[i];
-      plan_.prefetch_end = unit.matrix_end;
-      ReturnOfAllChunks(unit);
-      RecomputeOps(unit);
-      Backward(VisitsOf(unit));
-    }
+// ---- backward -----------------------------------------------------------------------------------
+
+// What is computed again comes layer by layer, and what it needs is gathered no further ahead.
+std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& action, bool by_node) {
+  const Training& training = step_.training;
+  const bool recomputes_layers =
+      Recomputes() && !micro_batches_.at(action.micro_batch).is_recomputed;
+  const bool recomputes_ops =
+      training.recomputation == Recomputation::kSelective && training.recomputed_ops.Any();
+  std::vector<Part> parts = {[this] { BeginBackward(); }};
+  const auto add_way_back = [&](std::vector<Visit> visits) {
+    std::reverse(visits.begin(), visits.end());
+    for (const std::vector<Visit>& some : Divide(std::move(visits), by_node))
+      parts.emplace_back([this, some] { Backward(some); });
+  };
+  if (!recomputes_layers && !recomputes_ops) {
+    add_way_back(AllVisits());
   } else {
-    Backward(AllVisits());
+    for (size_t i = stage_.units.size(); i-- > 0;) {
+      const Unit& unit = stage_.units[i];
+      parts.emplace_back([this, &unit, recomputes_ops] {
+        ReturnOfAllChunks(unit);
+        plan_.action.prefetch_end = unit.matrix_end;
+        if (recomputes_ops) RecomputeOps(unit);
+      });
+      if (recomputes_layers && ComputesAgain(unit)) {
+        for (const std::vector<Visit>& visits : Divide(VisitsOf(unit), by_node)) {
+          parts.emplace_back([this, &unit, visits] {
+            plan_.action.prefetch_end = unit.matrix_end;
+            Forward(Phase::kRecompute, visits);
+          });
+        }
+      }
+      add_way_back(VisitsOf(unit));
+    }
   }
-  parameters_.set_goes_backward(false);
-  if (!puts_off_weights) parameters_.FinishGradients();
-  EndBackward(micro_batch);
+  parts.emplace_back([this] { EndBackward(); });
+  return parts;
 }
 
 void StagePlanner::BeginBackward() {
@@ -243,7 +284,10 @@ void StagePlanner::BeginBackward() {
   });
 }
 
-void StagePlanner::EndBackward(uint32_t micro_batch) {
+void StagePlanner::EndBackward() {
+  const bool puts_off_weights = plan_.action.puts_off_weights;
+  if (!puts_off_weights) gradients_.Finish(plan_.action);
+  const uint32_t micro_batch = plan_.action.micro_batch;
   MicroBatch* handed = before_ != nullptr ? &before_->micro_batches_.at(micro_batch) : nullptr;
   const auto chunk_index = [&] { return static_cast<size_t>(plan_.chunk - &current_->chunks[0]); };
   ForEachCrossing(stage_.arrives, Phase::kBackward, [&](uint32_t node) {
@@ -263,75 +307,10 @@ void StagePlanner::EndBackward(uint32_t micro_batch) {
     chunk.gradients.clear();
     chunk.on_host = ActivationsOnHost();
   }
+  if (!puts_off_weights) micro_batches_.erase(micro_batch);
 }
 
-// ---- step by step -------------------------------------------------------------------------------
-
-std::vector<StagePlanner::Step> StagePlanner::StepsOf(const Action& action) {
-  std::vector<Step> steps;
-  const uint32_t micro_batch = action.micro_batch;
-  if (action.kind != ActionKind::kForward) {
-    AddBackwardSteps(action, &steps);
-    return steps;
-  }
-  const auto add = [&](auto work) {
-    steps.push_back([this, micro_batch, work] {
-      Choose(micro_batch, Phase::kForward);
-      plan_.prefetch_end = stage_.matrix_end();
-      work();
-    });
-  };
-  add([this] { BeginForward(); });
-  for (const Visit& visit : AllVisits()) {
-    add([this, visit] { Forward(Phase::kForward, {visit}); });
-  }
-  add([this, micro_batch] { EndForward(micro_batch); });
-  return steps;
-}
-
-void StagePlanner::AddBackwardSteps(const Action& action, std::vector<Step>* steps) {
-  const uint32_t micro_batch = action.micro_batch;
-  const bool puts_off = action.kind == ActionKind::kInputGradient;
-  const auto add = [&](uint32_t prefetch_end, auto work) {
-    steps->push_back([this, micro_batch, puts_off, prefetch_end, work] {
-      Choose(micro_batch, Phase::kBackward);
-      plan_.prefetch_end = prefetch_end;
-      plan_.puts_off_weights = puts_off;
-      parameters_.set_goes_backward(true);
-      work();
-      parameters_.set_goes_backward(false);
-    });
-  };
-  const Training& training = step_.training;
-  const bool recomputes_ops =
-      training.recomputation == Recomputation::kSelective && training.recomputed_ops.Any();
-  add(stage_.matrix_end(), [this] { BeginBackward(); });
-  for (size_t i = stage_.units.size(); i-- > 0;) {
-    const Unit& unit = stage_.units[i];
-    const uint32_t end = Recomputes() || recomputes_ops ? unit.matrix_end : stage_.matrix_end();
-    if (OffloadedLayers() > 0) add(end, [this, &unit] { ReturnOfAllChunks(unit); });
-    if (recomputes_ops) add(end, [this, &unit] { RecomputeOps(unit); });
-    std::vector<Visit> visits = VisitsOf(unit);
-    if (Recomputes() && ComputesAgain(unit)) {
-      for (const Visit& visit : visits) {
-        add(end, [this, visit] {
-          if (!current_->is_recomputed) Forward(Phase::kRecompute, {visit});
-        });
-      }
-    }
-    for (size_t visit = visits.size(); visit-- > 0;)
-      add(end, [this, only = visits[visit]] { Backward({only}); });
-  }
-  add(stage_.matrix_end(), [this, micro_batch, puts_off] {
-    parameters_.set_goes_backward(false);
-    if (!puts_off) parameters_.FinishGradients();
-    EndBackward(micro_batch);
-    if (!puts_off) micro_batches_.erase(micro_batch);
-  });
-}
-
-void StagePlanner::RunWeights() {
-  plan_.puts_off_weights = false;
+void StagePlanner::MakeWeightGradients() {
   for (size_t i = 0; i < current_->chunks.front().put_off.size(); ++i) {
     const uint32_t node = current_->chunks.front().put_off[i].first;
     SetPhase(Phase::kBackward, step_.network.nodes[node].layer);
@@ -343,8 +322,10 @@ void StagePlanner::RunWeights() {
       builder_.set_graph(0);
     });
   }
-  parameters_.FinishGradients();
+  gradients_.Finish(plan_.action);
 }
+
+// ---- nodes --------------------------------------------------------------------------------------
 
 // The data are there before the step.
 void StagePlanner::MakeInputs() {
@@ -355,7 +336,7 @@ void StagePlanner::MakeInputs() {
   }
 }
 
-std::vector<StagePlanner::Visit> StagePlanner::VisitsOf(const Unit& unit) const {
+std::vector<StagePlanner::Visit> StagePlanner::VisitsOf(const Unit& unit) {
   std::vector<Visit> visits;
   for (uint32_t node = unit.begin; node < unit.end; ++node) visits.push_back({node, &unit});
   return visits;
@@ -380,15 +361,15 @@ void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
     RuleOf(step_.network.nodes[visit.node].kind).forward(plan_, visit.node);
     builder_.set_graph(0);
     if (phase == Phase::kForward && visit.node + 1 == visit.unit->end) {
-      parameters_.ReleaseAfterForward(visit.unit->first_matrix, visit.unit->matrix_end);
+      gathering_.ReleaseAfterForward(visit.unit->first_matrix, visit.unit->matrix_end,
+                                     plan_.action);
       OffloadAfter(*visit.unit);
     }
   });
 }
 
-// The visits are those of the way there, in reverse order.
 void StagePlanner::Backward(const std::vector<Visit>& visits) {
-  TakeTurns(Phase::kBackward, {visits.rbegin(), visits.rend()}, [&](const Visit& visit) {
+  TakeTurns(Phase::kBackward, visits, [&](const Visit& visit) {
     ReturnBefore(*visit.unit);
     EnterGraphOf(visit.node);
     std::optional<Tensor>& gradient = plan_.Gradient(visit.node);
@@ -541,7 +522,7 @@ void StagePlanner::ForEachChunk(const Work& work) {
   for (int32_t index = 0; index < chunks; ++index) {
     tag.micro_batch = first + index;
     builder_.set_tag(tag);
-    parameters_.set_is_last_chunk(index + 1 == chunks);
+    plan_.action.is_last_chunk = index + 1 == chunks;
     plan_.chunk = &current_->chunks[static_cast<size_t>(index)];
     work();
   }

@@ -71,12 +71,14 @@ class StagePlanner {
 
   // Posts the receives of what the action needs from other ranks, unless they are already posted.
   void Await(const Action& action);
+  // What is planned from now on belongs to the action.
+  void Enter(const Action& action, bool makes_last_gradients);
   // All actions except those that end the step.
-  void Do(const Action& action);
-  // A forward or backward pass node by node: one after the other, these do what Do() does. Steps of
-  // another action may come in between. For strategies without chunks.
-  using Step = std::function<void()>;
-  std::vector<Step> StepsOf(const Action& action);
+  void Do(const Action& action, bool makes_last_gradients);
+  // The parts of a forward or backward pass, each to be done after Enter: parts of another action
+  // may come in between. If `by_node`, for strategies without chunks, each node is a part.
+  using Part = std::function<void()>;
+  std::vector<Part> PartsOf(const Action& action, bool by_node);
 
   // What the slots of a micro-batch under way name, of its first chunk.
   std::vector<std::pair<StateSlot, BufferId>> NotedSlots(uint32_t micro_batch);
@@ -113,17 +115,16 @@ class StagePlanner {
   bool ComputesAgain(const Unit& unit) const;
   void RecomputeOps(const Unit& unit);
   MicroBatch& Begin(uint32_t micro_batch);
-  void RunForward(uint32_t micro_batch);
   void BeginForward();
-  void EndForward(uint32_t micro_batch);
+  void EndForward();
   void BeginBackward();
-  void EndBackward(uint32_t micro_batch);
-  void AddBackwardSteps(const Action& action, std::vector<Step>* steps);
+  void EndBackward();
+  std::vector<Part> PartsOfForward(bool by_node);
+  std::vector<Part> PartsOfBackward(const Action& action, bool by_node);
   void RecomputeAll();
-  void RunBackward(uint32_t micro_batch, bool puts_off_weights);
-  void RunWeights();
+  void MakeWeightGradients();
   void MakeInputs();
-  std::vector<Visit> VisitsOf(const Unit& unit) const;
+  static std::vector<Visit> VisitsOf(const Unit& unit);
   std::vector<Visit> AllVisits() const;
   void Forward(Phase phase, const std::vector<Visit>& visits);
   void Backward(const std::vector<Visit>& visits);
@@ -146,7 +147,8 @@ class StagePlanner {
   uint32_t layers_ = 0;
   Plan& plan_;
   PlanBuilder& builder_;
-  Parameters& parameters_;
+  ParameterGathering& gathering_;
+  GradientSums& gradients_;
   MessageStreams& streams_;
   StagePlanner* before_ = nullptr;
   StagePlanner* behind_ = nullptr;

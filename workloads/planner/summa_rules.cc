@@ -24,7 +24,7 @@ class SummaProduct {
         builder_(plan.builder),
         node_(node),
         shape_(plan.Node(node)),
-        summa_(*plan.parameters.LayoutsOf(*shape_.matrix).summa),
+        summa_(*plan.strategy.products[*shape_.matrix].summa),
         rounds_(builder_.sizes()[summa_.row_axis]) {}
 
   void Forward(const Tensor& x, const Buffer& weight, BufferId weight_id, const Tensor& y) {
@@ -128,11 +128,11 @@ class SummaProduct {
 void ForwardSumma(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
-  const ProductLayouts& layouts = plan.parameters.LayoutsOf(matrix);
+  const ProductLayouts& layouts = plan.strategy.products[matrix];
   const Tensor x = plan.builder.Redistribute(plan.Input(node), layouts.x);
-  const BufferId weight = plan.parameters.Fetch(matrix, plan.prefetch_end);
+  const BufferId weight = plan.parameters.gathering.Fetch(matrix, plan.action);
   const Tensor y = plan.builder.MakeTensor(shape.name, shape.rows, shape.columns,
-                                           plan.parameters.PlacesOf(matrix).y);
+                                           plan.parameters.places[matrix].products.y);
   SummaProduct(plan, node).Forward(x, Buffer(plan.builder.BufferOf(weight)), weight, y);
   plan.State(node).operand = x;
   plan.State(node).value = plan.builder.Redistribute(y, layouts.rest);
@@ -141,9 +141,9 @@ void ForwardSumma(Plan& plan, uint32_t node) {
 void InputGradientOfSumma(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
-  const MatmulResult& places = plan.parameters.PlacesOf(matrix);
+  const MatmulResult& places = plan.parameters.places[matrix].products;
   const Tensor dy = plan.builder.Redistribute(gradient, places.y);
-  const BufferId weight = plan.parameters.FetchBackward(matrix);
+  const BufferId weight = plan.parameters.gathering.FetchBackward(matrix, plan.action);
   const uint32_t input = shape.inputs.front();
   Tensor dx;
   if (plan.Node(input).kind != NodeKind::kInput) {
@@ -151,16 +151,16 @@ void InputGradientOfSumma(Plan& plan, uint32_t node, const Tensor& gradient) {
     SummaProduct(plan, node).InputGradient(dy, Buffer(plan.builder.BufferOf(weight)), weight, dx);
   }
   plan.PassToWeight(node, {plan.State(node).operand, dy});
-  plan.parameters.Release(matrix);
+  plan.parameters.gathering.Release(matrix, plan.action);
   if (dx.buffer.IsSet()) plan.PassBack(node, std::move(dx));
 }
 
 void WeightGradientOfSumma(Plan& plan, uint32_t node, const WeightOperands& operands) {
   const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;
-  const BufferId block = plan.parameters.BeginGradient(matrix, &adds);
+  const BufferId block = plan.parameters.gradients.Begin(matrix, &adds);
   SummaProduct(plan, node).WeightGradient(operands.x, operands.dy, block, adds);
-  plan.parameters.EndGradient(matrix);
+  plan.parameters.gradients.End(matrix, plan.action);
 }
 
 }  // namespace rehearse

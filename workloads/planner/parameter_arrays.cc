@@ -1,0 +1,211 @@
+#include "workloads/planner/parameter_arrays.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "workloads/planner/casts.h"
+
+namespace rehearse {
+
+ParameterArrays::ParameterArrays(const ParameterPlaces& places, const std::vector<Layout>& rests,
+                                 PlanBuilder* plan)
+    : places_(places), plan_(*plan), matrices_(places.count()) {
+  for (uint32_t i = 0; i < places.count(); ++i) {
+    if (!places.HasMatrix(i)) continue;
+    const size_t first = plan_.role().buffers.size();
+    const double elements = update_elements_;
+    AddMatrix(i);
+    if (places.LayersLike(places.ShapeOf(i).layer) > 1)
+      AddLeftOut(first, update_elements_ - elements);
+  }
+  vectors_.resize(places.network().vectors.size());
+  for (const Stage* stage : places.stages()) GroupVectors(*stage, rests);
+  for (VectorGroup& group : groups_) AddVectors(&group);
+}
+
+// ---- matrices -----------------------------------------------------------------------------------
+
+Buffer ParameterArrays::MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
+                                     bool share) const {
+  const NetworkMatrix& shape = places_.ShapeOf(index);
+  const MatrixPlace& matrix = places_[index];
+  const Layout& w = places_.strategy().products[index].w;
+  const Layout layout = shape.IsTable() ? w : Transposed(w);  // a table is stored k×n, others n×k
+  Buffer buffer{.name = std::move(name),
+                .kind = kind,
+                .bytes = (share ? matrix.share_elements : matrix.elements) * SizeOf(dtype),
+                .dtype = dtype,
+                .rows = share ? 1 : matrix.rows,
+                .columns = share ? static_cast<uint64_t>(matrix.share_elements) : matrix.columns};
+  buffer.region =
+      plan_.RegionOf(shape.IsTable() ? shape.k : shape.n, shape.IsTable() ? shape.n : shape.k,
+                     layout, share ? matrix.share_axes : std::vector<uint32_t>());
+  return buffer;
+}
+
+BufferId ParameterArrays::Add(uint32_t matrix, const char* what, BufferKind kind, DType dtype,
+                              bool share) const {
+  const std::string name = plan_.Label(what + (" " + places_.ShapeOf(matrix).name));
+  return plan_.AddBuffer(MatrixBuffer(matrix, name, kind, dtype, share));
+}
+
+BufferId ParameterArrays::AddNarrowCopies(uint32_t matrix) const {
+  const Training& training = places_.training();
+  Buffer copies = MatrixBuffer(matrix, plan_.Label("cast " + places_.ShapeOf(matrix).name),
+                               BufferKind::kBuffer, TypeOf(training.products), /*share=*/false);
+  const double count = training.narrow_parameters ? 1 : 2;
+  copies.bytes = Bytes(count * BytesOfCopy(training.products) * places_[matrix].elements);
+  return plan_.AddBuffer(std::move(copies));
+}
+
+void ParameterArrays::AddMatrix(uint32_t index) {
+  const MatrixPlace& place = places_[index];
+  MatrixArrays& arrays = matrices_[index];
+  if (!places_.IsOwner(index)) {
+    arrays.parameter = matrices_[place.owner].parameter;
+    arrays.whole = matrices_[place.owner].whole;
+    return;
+  }
+  plan_.set_layer(places_.ArrayOf(index).layer);
+  const std::string name = plan_.Label(places_.ArrayOf(index).name);
+  const DType type = places_.KeptType(index);
+  const DType gradients = places_.training().gradients;
+  // What the step leaves is the share, until the next one gathers it.
+  const bool leaves_share = place.UpdatesShare() && places_.strategy().gathers_beside_forward;
+  Buffer parameter = MatrixBuffer(index, name, BufferKind::kParameter, type, place.Shares(3));
+  if (leaves_share) parameter.region = kNoRegion;
+  arrays.parameter = plan_.AddBuffer(std::move(parameter));
+  arrays.whole = arrays.parameter;
+  if (leaves_share) {
+    Buffer whole = MatrixBuffer(index, name, BufferKind::kBuffer, type, false);
+    whole.bytes = Bytes(0);
+    whole.view = View{arrays.parameter, 0, 0, {}, {}};
+    arrays.whole = plan_.AddBuffer(std::move(whole));
+  }
+  if (places_.IsNarrow(index) && !place.Shares(3)) arrays.narrow = AddNarrowCopies(index);
+  // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
+  Buffer gradient =
+      MatrixBuffer(index, (place.SumsShare() ? "local gradient of " : "gradient of ") + name,
+                   BufferKind::kGradient, gradients, place.Shares(2));
+  if (place.SumsShare()) gradient.region = kNoRegion;
+  arrays.main_gradient = plan_.AddBuffer(std::move(gradient));
+  arrays.update_gradient = place.SumsShare()
+                               ? AddShareView(index, arrays.main_gradient, "gradient of " + name,
+                                              BufferKind::kGradient, gradients)
+                               : arrays.main_gradient;
+  arrays.update_share =
+      place.UpdatesShare() ? AddShareView(index, arrays.parameter,
+                                          (leaves_share ? "updated share of " : "share of ") + name,
+                                          BufferKind::kParameter, type)
+                           : arrays.parameter;
+  if (places_.training().fused_accumulation && !place.Shares(2) && place.uses == 1)
+    arrays.block = AddBlock(index);
+  update_elements_ += place.UpdatedElements();
+}
+
+// This rank's share of an array that it holds whole.
+BufferId ParameterArrays::AddShareView(uint32_t index, BufferId of, std::string name,
+                                       BufferKind kind, DType dtype) {
+  Buffer share = MatrixBuffer(index, std::move(name), kind, dtype, true);
+  share.bytes = Bytes(0);
+  share.view = View{of, 0, 0, {}, {}};
+  for (const uint32_t axis : places_[index].share_axes)
+    share.view->columns_cut_by.emplace_back(axis);
+  return plan_.AddBuffer(std::move(share));
+}
+
+// Products that add to the sum of gradients still hand over an array, one for each size
+// (Transformer Engine's get_dummy_wgrad).
+BufferId ParameterArrays::AddBlock(uint32_t index) {
+  const MatrixPlace& place = places_[index];
+  const auto [block, is_new] = blocks_.try_emplace({place.rows, place.columns});
+  if (is_new) {
+    Buffer buffer = MatrixBuffer(index, "gradient block of " + places_.ShapeOf(index).name,
+                                 BufferKind::kBuffer, places_.training().precision, false);
+    buffer.region = kNoRegion;
+    block->second = plan_.AddBuffer(std::move(buffer));
+  }
+  return block->second;
+}
+
+// Parameters, gradients and optimizer state of the layers that are left out and equal the one whose
+// buffers begin at `first`, and which updates so many elements.
+void ParameterArrays::AddLeftOut(size_t first, double elements) {
+  const double count = places_.network().left_out.count;
+  update_elements_ += count * elements;
+  for (const BufferKind kind :
+       {BufferKind::kParameter, BufferKind::kGradient, BufferKind::kOptimizer}) {
+    Bytes bytes;
+    for (size_t i = first; i < plan_.role().buffers.size(); ++i)
+      if (plan_.role().buffers[i].kind == kind) bytes += plan_.role().buffers[i].bytes;
+    if (bytes > Bytes(0))
+      plan_.AddBuffer({.name = "of layers left out", .kind = kind, .bytes = count * bytes});
+  }
+}
+
+// ---- vectors ------------------------------------------------------------------------------------
+
+void ParameterArrays::GroupVectors(const Stage& stage, const std::vector<Layout>& rests) {
+  const Network& network = places_.network();
+  for (uint32_t i = stage.node_begin(); i < stage.node_end(); ++i) {
+    for (const uint32_t vector : network.nodes[i].vectors) {
+      Layout layout = rests[i];
+      std::vector<uint32_t> sum_axes;
+      for (uint32_t axis = 0; axis < layout.size(); ++axis) {
+        if (!IsSplit(layout[axis], 0)) continue;
+        sum_axes.push_back(axis);
+        layout[axis] = B();
+      }
+      vectors_[vector].layout = layout;
+      auto group = std::find_if(groups_.begin(), groups_.end(),
+                                [&](const auto& known) { return known.sum_axes == sum_axes; });
+      if (group == groups_.end()) {
+        groups_.push_back({});
+        group = groups_.end() - 1;
+        group->sum_axes = sum_axes;
+      }
+      group->vectors.push_back(vector);
+      const uint64_t elements = network.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
+      group->elements += places_.LayersLike(network.vectors[vector].layer) * elements;
+    }
+  }
+}
+
+void ParameterArrays::AddVectors(VectorGroup* group) {
+  const DType precision = places_.training().precision;
+  const auto add = [&](std::string name, BufferKind kind, DType dtype) {
+    return plan_.AddBuffer({.name = std::move(name),
+                            .kind = kind,
+                            .bytes = static_cast<double>(group->elements) * SizeOf(dtype),
+                            .dtype = dtype,
+                            .rows = 1,
+                            .columns = group->elements});
+  };
+  group->value = add("biases and norms", BufferKind::kParameter, precision);
+  group->gradient = add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32);
+  update_elements_ += static_cast<double>(group->elements);
+  vector_elements_ += static_cast<double>(group->elements);
+  uint64_t column = 0;
+  for (const uint32_t index : group->vectors) {
+    const NetworkVector& vector = places_.network().vectors[index];
+    VectorArrays& arrays = vectors_[index];
+    plan_.set_layer(vector.layer);
+    Buffer piece{.name = plan_.Label(vector.name),
+                 .kind = BufferKind::kParameter,
+                 .bytes = Bytes(0),
+                 .dtype = precision,
+                 .rows = 1,
+                 .columns = vector.size / Pieces(arrays.layout, plan_.sizes(), 1),
+                 .region = plan_.RegionOf(1, vector.size, arrays.layout),
+                 .view = View{group->value, 0, column, {}, {}}};
+    column += piece.columns;
+    arrays.value = plan_.AddBuffer(piece);
+    piece.name = "gradient of " + piece.name;
+    piece.kind = BufferKind::kGradient;
+    piece.dtype = DType::kFp32;
+    piece.view->of = group->gradient;
+    arrays.gradient = plan_.AddBuffer(std::move(piece));
+  }
+}
+
+}  // namespace rehearse

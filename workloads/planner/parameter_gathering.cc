@@ -1,0 +1,284 @@
+#include "workloads/planner/parameter_gathering.h"
+
+#include <algorithm>
+#include <string>
+
+#include "workloads/planner/casts.h"
+
+namespace rehearse {
+
+using Issue = PlanBuilder::Issue;
+
+ParameterGathering::ParameterGathering(const ParameterArrays& arrays, PlanBuilder* plan)
+    : arrays_(arrays),
+      places_(arrays.places()),
+      network_(places_.network()),
+      strategy_(places_.strategy()),
+      training_(places_.training()),
+      plan_(*plan),
+      held_(places_.count()),
+      is_bucket_gathered_(places_.buckets().size()) {
+  for (uint32_t i = 0; i < places_.count(); ++i) held_[i].narrow = arrays[i].narrow;
+}
+
+void ParameterGathering::Hold(uint32_t index, uint32_t micro_batch) {
+  std::vector<uint32_t>& holders = held_[index].holders;
+  if (std::find(holders.begin(), holders.end(), micro_batch) == holders.end())
+    holders.push_back(micro_batch);
+}
+
+void ParameterGathering::Release(uint32_t matrix, const ActionContext& action) {
+  if (!action.is_last_chunk) return;
+  Held& held = held_[matrix];
+  std::erase(held.holders, action.micro_batch);
+  if (held.holders.empty()) held.gathered = held.landed = BufferId();
+}
+
+void ParameterGathering::SkipMicroBatches(uint32_t count) {
+  for (Held& held : held_) {
+    for (uint32_t& holder : held.holders) holder += count;
+  }
+}
+
+bool ParameterGathering::HoldsNothingOf(uint32_t begin, uint32_t end) const {
+  const auto is_there = [&](BufferId id) {
+    return id.IsSet() && id.index() >= begin && id.index() < end;
+  };
+  return std::none_of(held_.begin(), held_.end(), [&](const Held& held) {
+    return held.gathered.IsSet() && (is_there(held.gathered) || is_there(held.narrow));
+  });
+}
+
+// ---- what ZeRO-3 shards -------------------------------------------------------------------------
+
+// The share as a gather takes it: cast from fp32, and copied into its buffer.
+BufferId ParameterGathering::Pack(uint32_t index) {
+  constexpr double kMaster = 4;  // bytes of an element of a share in fp32
+  const DType type = places_.GatheredType(index);
+  const ShardCopies copies = strategy_.shard->copies;
+  const bool from_master = copies == ShardCopies::kFlat || copies == ShardCopies::kPerParameter;
+  if (!from_master && type == training_.precision) return arrays_[index].parameter;
+  const double element = SizeOf(type).value();
+  const double from = from_master ? kMaster : plan_.element();
+  const double cast = element == from ? 0 : element + from;
+  const double copy = copies == ShardCopies::kPerParameter ? 2 * element : 0;
+  const BufferId packed =
+      arrays_.Add(index, "share to gather of", BufferKind::kBuffer, type, /*share=*/true);
+  plan_.AddMemoryOp("pack " + places_.ShapeOf(index).name, Kernel::kCopy,
+                    KernelCost{places_[index].share_elements * (cast + copy), copy > 0 ? 2u : 1u},
+                    {arrays_[index].parameter}, {packed});
+  return packed;
+}
+
+// Turns what has been gathered into parameters, before their first use.
+void ParameterGathering::Unpack(uint32_t index) {
+  for (uint32_t i = places_[index].group_begin; i < places_[index].group_end; ++i) {
+    Held& held = held_[i];
+    if (!held.landed.IsSet()) continue;
+    const LayerTag tag(&plan_, places_.ShapeOf(i).layer);
+    plan_.AddMemoryOp(
+        "unpack " + places_.ShapeOf(i).name, Kernel::kCopy,
+        KernelCost{2 * places_[i].elements * SizeOf(places_.GatheredType(i)).value(), 1},
+        {held.landed}, {held.gathered});
+    held.landed = BufferId();
+  }
+}
+
+void ParameterGathering::Gather(uint32_t index, uint32_t micro_batch) {
+  const MatrixPlace& place = places_[index];
+  Hold(index, micro_batch);
+  if (held_[index].gathered.IsSet()) return;
+  if (!place.Shares(3)) {
+    Freshen(index);
+    held_[index].gathered = arrays_[index].whole;
+    return;
+  }
+  const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
+  const ShardCopies copies = strategy_.shard->copies;
+  std::vector<BufferId> shares;
+  std::vector<BufferId> wholes;
+  double elements = 0;
+  for (uint32_t i = place.group_begin; i < place.group_end; ++i) {
+    Held& member = held_[i];
+    if (member.gathered.IsSet()) continue;
+    Hold(i, micro_batch);
+    const DType type = places_.GatheredType(i);
+    member.gathered = arrays_.Add(i, "gathered", BufferKind::kBuffer, type, /*share=*/false);
+    if (copies == ShardCopies::kPerParameter || copies == ShardCopies::kBuckets)
+      member.landed = arrays_.Add(i, "landed", BufferKind::kBuffer, type, /*share=*/false);
+    shares.push_back(Pack(i));
+    wholes.push_back(member.landed.IsSet() ? member.landed : member.gathered);
+    elements += places_[i].elements;
+  }
+  const std::string what = shares.size() > 1 ? "layer" : places_.ShapeOf(index).name;
+  const DType type = places_.GatheredType(index);
+  plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather, place.share_axes,
+                      elements * SizeOf(type).value(), type, Issue::kAsynchronous, shares, wholes);
+}
+
+void ParameterGathering::GatherBefore(uint32_t index, uint32_t groups,
+                                      const ActionContext& action) {
+  const uint32_t first = action.stage->first_matrix();
+  for (uint32_t begin = places_[index].group_begin; groups > 0 && begin > first; --groups) {
+    const uint32_t end = begin;
+    begin = places_[begin - 1].group_begin;
+    if (places_.ShapeOf(begin).layer < 0) continue;
+    bool is_read = training_.recomputation == Recomputation::kFull;
+    for (uint32_t i = begin; i < end; ++i) is_read = is_read || places_[i].is_read_backward;
+    if (is_read) Gather(begin, action.micro_batch);
+  }
+}
+
+// Whether the next one may be gathered when so many elements are under way ahead of this product.
+bool ParameterGathering::MayGatherMore(double ahead) const {
+  const ShardPolicy& shard = *strategy_.shard;
+  if (!(ahead < static_cast<double>(shard.prefetch_elements))) return false;
+  if (shard.most_gathered == 0) return true;
+  double held = 0;
+  for (uint32_t i = 0; i < places_.count(); ++i)
+    held += held_[i].gathered.IsSet() ? places_[i].elements : 0;
+  return held < static_cast<double>(shard.most_gathered);
+}
+
+BufferId ParameterGathering::Fetch(uint32_t index, const ActionContext& action) {
+  Gather(index, action.micro_batch);
+  Unpack(index);
+  const BufferId whole = held_[index].gathered;
+  if (!strategy_.shard) return whole;
+  const ShardPolicy& shard = *strategy_.shard;
+  if (shard.prefetch_elements > 0) {
+    double ahead = 0;
+    for (uint32_t i = index + 1; i < action.prefetch_end && MayGatherMore(ahead); ++i) {
+      Gather(i, action.micro_batch);
+      ahead += places_[i].elements;
+    }
+  } else if (action.goes_backward && shard.by_layer) {
+    if (!shard.gathers_behind_backward) GatherBefore(index, shard.prefetch, action);
+  } else {
+    uint32_t next = places_[index].group_end;
+    for (uint32_t i = 0; i < shard.prefetch && next < action.prefetch_end; ++i) {
+      Gather(next, action.micro_batch);
+      next = places_[next].group_end;
+    }
+  }
+  return whole;
+}
+
+BufferId ParameterGathering::FetchBackward(uint32_t index, const ActionContext& action) {
+  Gather(index, action.micro_batch);
+  Unpack(index);
+  const BufferId whole = held_[index].gathered;
+  if (!strategy_.shard) return whole;
+  const ShardPolicy& shard = *strategy_.shard;
+  const bool computes_again = training_.recomputation == Recomputation::kFull;
+  if (shard.prefetch_elements > 0) {
+    double ahead = 0;
+    for (uint32_t i = index;
+         !computes_again && i-- > action.stage->first_matrix() && MayGatherMore(ahead);) {
+      if (places_.ShapeOf(i).layer < 0 || !places_[i].is_read_backward) continue;
+      Gather(i, action.micro_batch);
+      ahead += places_[i].elements;
+    }
+    return whole;
+  }
+  // What is recomputed was gathered for that, product by product; whole layers are gathered ahead
+  // of it too.
+  const bool gathers_ahead = shard.by_layer || (shard.reshard_after_forward && !computes_again);
+  if (gathers_ahead && !shard.gathers_behind_backward) GatherBefore(index, shard.prefetch, action);
+  return whole;
+}
+
+void ParameterGathering::ReleaseAfterForward(uint32_t begin, uint32_t end,
+                                             const ActionContext& action) {
+  const bool computes_again = training_.recomputation == Recomputation::kFull;
+  if (!strategy_.shard || !(computes_again || strategy_.shard->reshard_after_forward)) return;
+  for (uint32_t index = begin; index < end; ++index) {
+    const int32_t layer = places_.ShapeOf(index).layer;
+    const bool keeps = layer < static_cast<int32_t>(strategy_.shard->cached_layers);
+    if (layer >= 0 && !keeps) Release(index, action);
+  }
+}
+
+// ---- operands of narrow products ----------------------------------------------------------------
+
+// The narrow copy of this block, transposed for dX.
+BufferId ParameterGathering::NarrowOf(uint32_t index, BufferId whole, bool turned) {
+  Held& held = held_[index];
+  if (training_.narrow_parameters && !turned) return whole;
+  if (held.narrow_of == whole) return held.narrow;
+  const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
+  if (places_[index].Shares(3)) held.narrow = arrays_.AddNarrowCopies(index);
+  held.narrow_of = whole;
+  const double elements = places_[index].elements;
+  const KernelCost cost = training_.narrow_parameters
+                              ? CostOfTurn(training_.products, elements)
+                              : CostOfCast(training_.products, elements, plan_.element(), false);
+  const std::string what = training_.narrow_parameters ? "turn " : "cast ";
+  plan_.AddMemoryOp(what + places_.ShapeOf(index).name + " weight", Kernel::kCopy, cost, {whole},
+                    {held.narrow});
+  return held.narrow;
+}
+
+BufferId ParameterGathering::Operand(uint32_t index, const ActionContext& action) {
+  const BufferId whole = Fetch(index, action);
+  return places_.IsNarrow(index) ? NarrowOf(index, whole, /*turned=*/false) : whole;
+}
+
+BufferId ParameterGathering::OperandBackward(uint32_t index, const ActionContext& action) {
+  const BufferId whole = FetchBackward(index, action);
+  return places_.IsNarrow(index) ? NarrowOf(index, whole, /*turned=*/true) : whole;
+}
+
+// ---- what was updated in shares -----------------------------------------------------------------
+
+// Before the first use of a matrix: gathers its bucket, then the next one on the way forward.
+void ParameterGathering::Freshen(uint32_t index) {
+  if (!strategy_.gathers_beside_forward) return;
+  const std::optional<uint32_t> bucket = places_[places_[index].owner].bucket;
+  if (!bucket) return;
+  GatherBucket(*bucket, Issue::kAsynchronous);
+  const std::optional<uint32_t> next = places_.buckets()[*bucket].next;
+  if (next) GatherBucket(*next, Issue::kAsynchronous);
+}
+
+void ParameterGathering::GatherStage(uint32_t stage) {
+  if (!strategy_.gathers_beside_forward) return;
+  for (auto bucket = static_cast<uint32_t>(places_.buckets().size()); bucket-- > 0;)
+    if (places_.buckets()[bucket].stage == stage) GatherBucket(bucket, Issue::kAsynchronous);
+}
+
+void ParameterGathering::GatherUpdated() {
+  if (strategy_.gathers_beside_forward) return;
+  for (uint32_t bucket = 0; bucket < places_.buckets().size(); ++bucket)
+    GatherBucket(bucket, Issue::kBlocking);
+  for (const uint32_t index : places_.Owners())
+    if (places_[index].UpdatesShare() && !places_[index].bucket)
+      GatherShares({index}, Issue::kBlocking);
+}
+
+void ParameterGathering::GatherBucket(uint32_t bucket, Issue issue) {
+  if (is_bucket_gathered_[bucket]) return;
+  is_bucket_gathered_[bucket] = true;
+  const std::vector<uint32_t>& matrices = places_.buckets()[bucket].matrices;
+  if (places_[matrices.front()].Shares(1)) GatherShares(matrices, issue);
+}
+
+// The matrices are updated in shares along the same axes.
+void ParameterGathering::GatherShares(const std::vector<uint32_t>& matrices, Issue issue) {
+  const LayerTag tag(&plan_, places_.ShapeOf(matrices.back()).layer);
+  const uint32_t first = matrices.front();
+  std::vector<BufferId> shares;
+  std::vector<BufferId> wholes;
+  double elements = 0;
+  for (const uint32_t index : matrices) {
+    shares.push_back(arrays_[index].update_share);
+    wholes.push_back(arrays_[index].parameter);
+    elements += places_[index].elements;
+  }
+  const DType type = places_.KeptType(first);
+  const std::string what = matrices.size() > 1 ? "parameters" : places_.ShapeOf(first).name;
+  plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather, places_[first].share_axes,
+                      elements * SizeOf(type).value(), type, issue, shares, wholes);
+}
+
+}  // namespace rehearse
