@@ -37,7 +37,7 @@ class Kinds {
   uint32_t mask_ = 0;
 };
 
-// The group that a collective is for, and the machine it is on.
+// The group that a collective is for, and the machine that it is on.
 struct GroupOnMachine {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   uint32_t root = 0;                   // a member
@@ -45,11 +45,11 @@ struct GroupOnMachine {
   uint32_t channels = 0;               // > 0 caps them
   Router& router;
   ChannelFinder& finder;
-  bool sizes_differ = false;  // of an all-to-all's blocks
+  bool sizes_differ = false;  // an all-to-all's blocks differ
 };
 
-// The way between a rank and the switch that adds for it; links by index, each with its own
-// capacity.
+// The way between a rank and the switch that adds for it. Links are named by index, and each has a
+// capacity of its own.
 struct SwitchWay {
   std::vector<uint32_t> links;
   Seconds latency;
@@ -62,7 +62,7 @@ struct Part {
   double share = 1;  // they sum to 1
   StepInput input;
   std::vector<uint32_t> order;  // position -> member of the group
-  // Only where switches add: from each position to its switch, and back.
+  // Each position's way to its switch, and back. There are none where no switch adds.
   std::vector<SwitchWay> to_switch;
   std::vector<SwitchWay> from_switch;
 };
@@ -86,25 +86,25 @@ struct Algorithm {
   std::vector<Part> (*arrange)(const GroupOnMachine& group) = nullptr;
   // How many chunks a member's space has.
   uint32_t (*chunks)(const StepInput& input) = nullptr;
-  // See BlockOf; null: chunk c belongs to position c.
+  // BlockOf says what this returns. If it is null, chunk c belongs to position c.
   Block (*block)(const StepInput& input, uint32_t position, uint32_t chunk) = nullptr;
   // Appends the legs that a position (or a switch: p and above) sends or receives.
   void (*steps)(const StepInput& input, uint32_t position, std::vector<Leg>* legs) = nullptr;
   // How many switches the steps have.
   uint32_t (*switches)(const StepInput& input) = nullptr;
   // The closed form: the time of one part of `bytes`. `paces` are those of its rounds, in order, or
-  // one for all of them; of a pipeline, those of its m + hops - 1 steps.
+  // one for all of them; a pipeline has those of its m + hops - 1 steps.
   Seconds (*closed_form)(const StepInput& input, Bytes bytes,
                          std::span<const Pace> paces) = nullptr;
-  // Passes data on while more is arriving: step 0, across machines, and step 1, inside them, run
-  // side by side, with Collective::machine_share and rank_share of the bytes.
+  // The algorithm passes data on while more is arriving: step 0, across machines, and step 1,
+  // inside them, run side by side, with Collective::machine_share and rank_share of the bytes.
   bool forwards = false;
 };
 
-// In the order of the table.
+// They are in the order of the table.
 std::span<const Algorithm> Algorithms();
 
-// By our name or NCCL's, in any case. Throws Error, with "did you mean", for others.
+// Finds by our name or NCCL's, in any case; throws Error, with "did you mean", for others.
 const Algorithm& FindAlgorithm(std::string_view name);
 
 // Throws Error, naming those that can, unless the algorithm does this kind.

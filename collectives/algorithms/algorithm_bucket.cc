@@ -51,7 +51,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
     const Stage& stage = stages[t];
     const uint32_t d = stage.extent;
     if (d == 1) return;
-    uint32_t base = 0;  // of the chunks that this position has taken over so far
+    uint32_t base = 0;  // the chunks that this position has taken over so far begin here
     for (size_t earlier = 0; earlier < t; ++earlier) {
       base += stages[earlier].place * stages[earlier].chunks;
     }

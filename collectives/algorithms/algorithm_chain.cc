@@ -14,8 +14,8 @@
 namespace rehearse {
 namespace {
 
-// The path is the group's shortest ring (collectives/algorithms/ring_order.h), cut at the root;
-// members of a machine follow each other.
+// The path is the group's shortest ring (collectives/algorithms/ring_order.h), cut at the root, so
+// the members of a machine follow each other.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   Part part = AsTheyAre(group);
   const std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);
@@ -47,7 +47,7 @@ void ChainSteps(const StepInput& input, uint32_t position, std::vector<Leg>* leg
   const uint32_t p = input.ranks();
   const uint32_t m = input.pieces;
   const Chunks pieces{.base = 0, .cycle = m, .first = 0, .count = 1, .stride = 1};
-  for (const uint32_t nearer : {position - 1, position}) {  // to the root, of an edge
+  for (const uint32_t nearer : {position - 1, position}) {  // of the two edges here
     if (nearer >= p - 1) continue;
     if (input.kind == CollectiveKind::kBroadcast) {
       legs->push_back(InPlace(nearer, m, nearer, nearer + 1, Combine::kCopy, pieces));

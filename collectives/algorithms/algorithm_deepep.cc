@@ -74,7 +74,8 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return {part};
 }
 
-// Without shares, which lowering adds (collectives/lowering/rounds.h).
+// The shares of the bytes are missing here, because lowering applies them
+// (collectives/lowering/rounds.h).
 Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t locals = input.extents[0];
   const uint32_t machines = input.extents[1];

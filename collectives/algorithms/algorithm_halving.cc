@@ -21,13 +21,13 @@ uint32_t ReverseBits(uint32_t value, uint32_t bits) {
   return reversed;
 }
 
-// Between `from` and its partner across bit k: the half of from's part of the chunks that the
-// partner keeps (reduce-scatter), or from's own (all-gather).
+// The leg between `from` and its partner across bit k. In reduce-scatter it carries the half of
+// from's chunks that the partner keeps, in all-gather those that from has.
 Leg AcrossBit(uint32_t step, uint32_t bits, uint32_t k, uint32_t from, bool scatters) {
   const uint32_t to = from ^ (1u << k);
   const uint32_t count = 1u << (bits - 1 - k);
   const uint32_t owner = ReverseBits(scatters ? to : from, bits);
-  // The k+1 lowest bits of the position lead the number.
+  // The k+1 lowest bits of the position are the leading bits of the chunk's number.
   const uint32_t first = owner & ~(count - 1);
   return InPlace(step, 1, from, to, scatters ? Combine::kAdd : Combine::kCopy,
                  {.base = 0, .cycle = 1u << bits, .first = first, .count = count, .stride = 0});

@@ -40,7 +40,7 @@ NvlsHops HopsOf(CollectiveKind kind) {
 void NvlsSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t p = input.ranks();
   const uint32_t m = input.pieces;
-  const uint32_t first = position == p ? 0 : position;  // the switch takes part in all
+  const uint32_t first = position == p ? 0 : position;  // the switch takes part for all members
   const uint32_t last = position == p ? p : position + 1;
   const auto own = [&](uint32_t member) {
     return Chunks{

@@ -41,7 +41,7 @@ Leg InPlace(uint32_t step, uint32_t steps, uint32_t from, uint32_t to, Combine c
 void ChainSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs);
 
 // All-gather by doubling distances (collectives/algorithms/algorithm_doubling.cc) from `step` on;
-// without data if the kind is a barrier.
+// if the kind is a barrier, its messages carry no data.
 void DisseminationSteps(const StepInput& input, uint32_t position, uint32_t step,
                         std::vector<Leg>* legs);
 
@@ -63,7 +63,7 @@ std::vector<std::vector<uint32_t>> MembersByEqualMachine(const GroupOnMachine& g
 
 // ---- Closed forms -------------------------------------------------------------------------------
 
-// The pace of a round; if there is one for all rounds, that one.
+// The pace of a round. If there is one pace for all rounds, it is that one.
 const Pace& PaceOf(std::span<const Pace> paces, size_t round);
 
 // steps·(latency + bytes/rate)

@@ -43,8 +43,8 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t down = reduces ? HopsOneWay(input) : 0;  // the first hop of the way down
   const uint32_t depth = tree.DepthOf(node);
 
-  // The edge between a head and its parent's, the edge between a place of a chain and the one
-  // before it.
+  // An edge of the tree joins two heads, a machine's and its parent's; an edge of a chain joins a
+  // place and the one before it.
   const auto in_tree = [&](uint32_t child) {
     const uint32_t parent = tree.Parent(child);
     if (reduces) {
@@ -74,8 +74,8 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
 // Each channel (one for each member of a machine, as many as the machine with the fewest has) has
 // both trees, with its own heads: the order inside the machines is rotated, as that of rings, and
 // follows the same links.
-// Inside one machine a channel is a ring cut open. Machines of different sizes: every rank is a
-// machine of its own.
+// Inside one machine a channel is a ring cut open. If machines differ in size, every rank counts as
+// a machine of its own.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const bool has_root = HasRoot(group.kind);
   std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);
@@ -109,14 +109,14 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     machines = std::move(single);
   }
   const auto is_root = [&](uint32_t member) { return member == group.root; };
-  if (has_root) {  // its machine first
+  if (has_root) {  // the root's machine comes first
     const auto home = std::find_if(machines.begin(), machines.end(), [&](const auto& machine) {
       return std::any_of(machine.begin(), machine.end(), is_root);
     });
     std::rotate(machines.begin(), home, machines.end());
   }
   const std::vector<bool> are_linked = SortAlongLinks(group.router, group.ranks, &machines);
-  if (has_root) {  // and itself the first there
+  if (has_root) {  // and the root is the first there
     std::vector<uint32_t>& first = machines.front();
     std::rotate(first.begin(), std::find_if(first.begin(), first.end(), is_root), first.end());
   }

@@ -22,7 +22,7 @@ class BinaryTree {
 
   // Hops up the tree; 0 for one machine.
   uint32_t Height() const;
-  uint32_t Parent(uint32_t node) const;  // kNone for the topmost
+  uint32_t Parent(uint32_t node) const;  // the topmost has kNone
   // How many hops below it the lowest leaf is.
   uint32_t HeightOf(uint32_t node) const;
   uint32_t DepthOf(uint32_t node) const;

@@ -18,9 +18,9 @@ namespace {
 
 using Ring = std::vector<uint32_t>;  // positions in the group
 
-// From one rank to another through that member of the group to which both have the widest NVLinks,
-// as NCCL goes on a cube mesh (its path NVB); nothing where they have NVLinks of their own, or no
-// such member.
+// The way from one rank to another through that member of the group to which both have the widest
+// NVLinks, as NCCL goes on a cube mesh (its path NVB). There is none where the two have NVLinks of
+// their own, or where no member has NVLinks to both.
 std::optional<Route> RelayBetween(Router& router, const std::vector<uint32_t>& ranks, uint32_t a,
                                   uint32_t b) {
   const Cluster& cluster = router.cluster();
@@ -184,7 +184,7 @@ struct RingLinks {
   }
 
   std::vector<double> free;    // of links, before anything is packed
-  std::vector<double> widths;  // of rings, likewise: GroupLinks::Bottleneck
+  std::vector<double> widths;  // of rings, before anything is packed (GroupLinks::Bottleneck)
   std::vector<uint32_t> first;
   std::vector<Crossed> links_of_ring;
   std::vector<std::vector<Crossed>> rings_of_link;
@@ -199,7 +199,7 @@ class RingWidths {
 
   size_t size() const { return widths_.size(); }
   double Of(uint32_t ring) const { return widths_[ring]; }
-  // As of GroupLinks::Bottleneck.
+  // The sum that GroupLinks::Bottleneck puts into `total`.
   double Total(uint32_t ring) const {
     double total = 0;
     for (const auto& [link, times] : links_.Of(ring)) total += free_[link];
@@ -219,7 +219,7 @@ class RingWidths {
   std::vector<double> widths_;
 };
 
-// A packing: how many units each ring gets, and what they carry together.
+// A packing says how many units each ring gets, and what they carry together.
 struct Packing {
   std::vector<uint32_t> weight;
   double rate = 0;
@@ -289,8 +289,8 @@ Packing PackAllPairs(GroupLinks links, const std::vector<Ring>& rings) {
   return packing;
 }
 
-// The best packing found: greedily, and if that leaves a member's links partly unused, by a bounded
-// number of seeded restarts. A single ring if that carries as much as any.
+// The best packing found: the greedy one or, if that leaves a member's links partly unused, the
+// best of a bounded number of seeded restarts. If a single ring carries as much, it is taken.
 Packing PackRings(const GroupLinks& links, const std::vector<Ring>& rings) {
   const double bound = links.LeavingAMember() * (1 - 1e-6);
   const RingLinks crossed(links, rings);
@@ -336,7 +336,7 @@ std::vector<std::vector<uint32_t>> MembersByNode(const Cluster& cluster,
   size_t last_place = 0;
   for (uint32_t i = 0; i < ranks.size(); ++i) {
     const uint32_t node = cluster.NodeIndexOf(ranks[i]);
-    if (i == 0 || node != last_node) {  // neighbours are mostly in one node
+    if (i == 0 || node != last_node) {  // rare: neighbours share a node
       const auto [it, is_new] = place.emplace(node, members.size());
       if (is_new) members.emplace_back();
       last_node = node;
@@ -390,14 +390,15 @@ void AddCrossings(const Route& route, uint32_t ways, std::vector<LinkUse>* cross
   });
 }
 
-// By all edges of a ring together.
+// How often all edges of a ring together cross each link.
 std::vector<LinkUse> UsesOf(const std::vector<const Route*>& edges, uint32_t ways) {
   std::vector<LinkUse> crossings;
   for (const Route* route : edges) AddCrossings(*route, ways, &crossings);
   return Counted(std::move(crossings));
 }
 
-// The same when links of the ring have failed; none if nothing leads round some of them.
+// The same with the detours round failed links. It is empty if no link has failed, or if nothing
+// leads round one of them.
 std::vector<LinkUse> DetourOf(const Router& router, const std::vector<const Route*>& edges) {
   std::vector<LinkUse> crossings;
   bool fails = false;
@@ -507,7 +508,7 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     channel.share = static_cast<double>(weighted.weight) / weights;
     for (const uint32_t position : weighted.ring) channel.ranks.push_back(ranks[position]);
     auto relays = std::make_shared<std::vector<Route>>();
-    relays->reserve(channel.ranks.size());  // edges point into it
+    relays->reserve(channel.ranks.size());  // must not move, as edges point into it
     for (size_t i = 0; i < channel.ranks.size(); ++i) {
       const uint32_t from = channel.ranks[i];
       const uint32_t to = channel.ranks[(i + 1) % channel.ranks.size()];

@@ -46,7 +46,7 @@ struct Channel {
   // Equal parts that an edge's bytes are cut into (Router::ways); `uses` counts parts.
   uint32_t ways = 1;
   std::vector<LinkUse> uses;  // all edges together: how often each link is crossed, by link index
-  // The same with the edges' detours; empty if none, or one lacks its own.
+  // The same with the edges' detours. It is empty if there are none, or if an edge lacks its own.
   std::vector<LinkUse> detour;
   // Routes through a third member, which edges point to; null if there are none.
   std::shared_ptr<const std::vector<Route>> relays;

@@ -19,11 +19,11 @@ struct LinkedRing {
 };
 
 // The widest ring over links alone; of equally wide ones the one with the most capacity, of these
-// the first. None where all pairs have links, or 3 to kMostLinked devices are not given.
+// the first. There is none where all pairs have links, or outside of 3 to kMostLinked devices.
 LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices);
 
 // Sorts the members of each machine, positions in `ranks`, along that ring where there is one, and
-// says where. Equal machines are looked at once.
+// says where. Equal machines are searched only once.
 std::vector<bool> SortAlongLinks(Router& router, const std::vector<uint32_t>& ranks,
                                  std::vector<std::vector<uint32_t>>* machines);
 

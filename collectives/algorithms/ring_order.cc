@@ -14,7 +14,7 @@ bool CrossesALinkTwice(Router& router, const std::vector<uint32_t>& ranks) {
   std::vector<uint32_t> links;
   for (size_t i = 0; i < ranks.size(); ++i) {
     const Route& route = router.Between(ranks[i], ranks[(i + 1) % ranks.size()]);
-    for (const uint32_t link : route.links)  // a trunk is many cables
+    for (const uint32_t link : route.links)  // a trunk is many cables, so it may recur
       if (!router.cluster().IsTrunk(link)) links.push_back(link);
   }
   std::sort(links.begin(), links.end());

@@ -13,7 +13,7 @@ namespace rehearse {
 
 struct SwitchTree {
   std::vector<SwitchWay> up;    // by rank of `ranks`
-  std::vector<SwitchWay> down;  // likewise
+  std::vector<SwitchWay> down;  // by rank of `ranks`, too
 };
 
 // Throws Error, naming `algorithm`, if some rank does not pass through such a vertex.

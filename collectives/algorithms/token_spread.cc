@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kElementsOfScale = 128;
 constexpr Bytes kScale(4);
 
-// In how many of `cells` equal cells a token's experts lie, in the mean. The chain's state: groups
-// met, and cells met.
+// The mean number of `cells` equal cells in which a token's experts lie. The chain's state is how
+// many groups and how many cells were met so far.
 double MeanCells(const TokenRouting& routing, uint32_t cells) {
   const uint32_t limit = std::min(routing.limited_groups, routing.groups);
   const double experts = routing.experts;
@@ -32,15 +32,15 @@ double MeanCells(const TokenRouting& routing, uint32_t cells) {
         if (here == 0) continue;
         const bool is_open = groups < limit;
         const double left = (is_open ? experts : groups * of_group) - drawn;
-        // Experts left, by what each would be the first in.
+        // How many experts are left, by what each would be the first in.
         double of_new_group = 0;
         double of_new_group_and_cell = 0;
         double of_new_cell = 0;
-        if (cells >= routing.groups) {  // cells within groups
+        if (cells >= routing.groups) {  // cells lie within groups
           const double cells_of_group = static_cast<double>(cells) / routing.groups;
           if (is_open) of_new_group_and_cell = experts - groups * of_group;
           of_new_cell = (groups * cells_of_group - met) * of_cell;
-        } else if (is_open) {  // groups within cells
+        } else if (is_open) {  // groups lie within cells
           of_new_group_and_cell = experts - met * of_cell;
           of_new_group = met * of_cell - groups * of_group;
         }

@@ -25,7 +25,7 @@ struct TokenRouting {
   uint32_t ranks = 0;  // that experts are dealt to
   uint32_t machines = 0;
   uint32_t groups = 1;          // of experts
-  uint32_t limited_groups = 1;  // that a token may go to; all: no limit
+  uint32_t limited_groups = 1;  // that a token may go to; if all, there is no limit
 };
 
 // Where one token goes, in the mean.
