@@ -12,7 +12,8 @@ using ByProtocol = std::array<double, kProtocols>;  // LL, LL128, Simple
 using ByScale = std::array<double, 3>;              // one machine, two, more
 using ByGeneration = std::array<ByScale, 4>;        // Volta, Ampere, Hopper, Blackwell
 
-// By algorithm: tree, ring, NVLS, NVLSTree and PAT (which have Simple only). Microseconds.
+// The figures of tree, ring, NVLS, NVLSTree and PAT, in microseconds. The last three have Simple
+// only.
 using ByAlgorithm = std::array<ByProtocol, kNcclAlgorithms.size()>;
 constexpr ByAlgorithm kBase = {{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {8, 8, 8}}};
 constexpr ByAlgorithm kBase218 = {{{6.8, 14.0, 0}, {6.6, 14.0, 8.4}, {0, 0, 23}, {0, 0, 23}, {}}};
@@ -37,7 +38,7 @@ constexpr ByGeneration kMostNvlsTree = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96.0, 43.1}}};
 constexpr std::array<double, 4> kNvls = {0, 0, 0.85, 0.74};
 
-// By power of two from 64 bytes.
+// The correction depends on the power of two of the bytes, counted from 64 bytes on.
 constexpr std::array<std::array<double, 24>, kProtocols> kTreeCorrection = {{
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
@@ -45,7 +46,7 @@ constexpr std::array<std::array<double, 24>, kProtocols> kTreeCorrection = {{
      .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9},
 }};
 
-// Threads per channel times bytes per thread.
+// A channel has so many threads, and each of them so many bytes.
 constexpr ByProtocol kLeastForAChannel = {512 * 8, 640 * 8, 512 * 64};
 
 template <typename Enum>

@@ -26,7 +26,7 @@ inline constexpr std::array kNcclAlgorithms = {NcclAlgorithm::kTree, NcclAlgorit
                                                NcclAlgorithm::kNvls, NcclAlgorithm::kNvlsTree,
                                                NcclAlgorithm::kPat};
 
-// GPUs between two of these behave as the older one; those before Volta as Volta.
+// GPUs between two of these behave as the older one, and those before Volta as Volta.
 enum class NcclGeneration : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 // By compute capability times ten (80 is an A100); nothing for 0, which is not an NVIDIA GPU.
 std::optional<NcclGeneration> GenerationOf(uint32_t compute_capability);
@@ -37,9 +37,9 @@ enum class NcclHop : uint8_t { kNvLink, kPcie, kNetwork };
 // 2: more.
 constexpr size_t ScaleOf(uint32_t nodes) { return nodes <= 2 ? nodes - 1 : 2; }
 
-// Once per collective.
+// What a collective costs once, whatever its size.
 Seconds NcclBase(NcclVersion version, NcclAlgorithm algorithm, Protocol protocol);
-// Once per hop; for NVLS once per collective.
+// What every hop costs; NVLS has it only once in a collective.
 Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm,
                        Protocol protocol);
 

@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-constexpr Seconds kNetworkOverhead(1e-6);  // hosts of unknown make
+constexpr Seconds kNetworkOverhead(1e-6);  // what NCCL takes for hosts of unknown make
 
 // Shares of the links that the protocols leave for data, as the model has them.
 constexpr double kRingLL = 0.5;
@@ -65,8 +65,8 @@ Seconds StandardHop(NcclHop hop) {
   return kNetworkHop;
 }
 
-// The constant where the route is as long as a standard hop, which is what rings with Simple
-// were measured on.
+// A hop costs NCCL's constant where the route is as long as a standard hop, because the constants
+// were measured on such routes, by rings with Simple.
 Seconds HopOn(const NcclGroup& group, NcclHop hop, NcclAlgorithm algorithm, Protocol protocol) {
   const bool is_across = hop == NcclHop::kNetwork;
   const Seconds route = is_across ? group.across_route : group.inside_route;
@@ -145,7 +145,7 @@ BytesPerSecond TreeRate(const NcclGroup& group, Protocol protocol) {
   return simple;
 }
 
-// What the switch of a machine lets its members reach, per byte on the bus.
+// The bandwidth that a machine's switch lets its members reach, per byte on the bus.
 BytesPerSecond NvlsRate(const NcclGroup& group, CollectiveKind kind) {
   const BytesPerSecond all = group.heads * group.head;
   if (Is218(group)) return all;
@@ -155,7 +155,7 @@ BytesPerSecond NvlsRate(const NcclGroup& group, CollectiveKind kind) {
   return IsAllReduce(kind) ? 2 * once : once * ((members - 1) / members);
 }
 
-// Bytes of the collective per second.
+// The bandwidth counts bytes of the collective, not those on the bus.
 BytesPerSecond NvlsBandwidth(const NcclGroup& group, CollectiveKind kind) {
   const BytesPerSecond rate = NvlsRate(group, kind);
   if (Is218(group)) return kNvls218 * rate;

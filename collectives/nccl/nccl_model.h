@@ -61,9 +61,9 @@ struct NcclGroup {
   Seconds across_route;   // and between machines
   Seconds step_overhead;  // every hop
   BytesPerSecond rings;   // bus bandwidth of all rings together, as NCCL sees it
-  // Of the links that a tree crosses; counts twice with two machines, one of which is the root.
+  // The rate of the links that a tree crosses; on two machines it counts twice, as one is the root.
   BytesPerSecond trees;
-  // What the graph reaches: all rings, and those inside one machine alone (0 for a single member).
+  // What all rings reach on the graph, and those inside one machine (0 for a single member).
   BytesPerSecond reached;
   BytesPerSecond inside_reached;
   BytesPerSecond nic;        // nominal, of one that the rings pass
@@ -88,7 +88,7 @@ struct NcclCost {
   Seconds Time(Bytes bytes) const { return latency + bytes / bandwidth; }
 };
 
-// Nothing if NCCL has no such combination.
+// Returns nothing if NCCL has no such combination.
 std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                                NcclAlgorithm algorithm, Protocol protocol);
 

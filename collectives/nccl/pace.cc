@@ -14,7 +14,7 @@ namespace {
 constexpr double kKib = 1024;
 constexpr double kMib = 1024 * kKib;
 
-// The same for all generations.
+// These shares are the same for all generations.
 constexpr double kLLShare = 0.37;
 constexpr double kLL128Share = 0.8;
 constexpr double kOwnCopyOfGather = 0.47;
@@ -35,12 +35,12 @@ constexpr double kSendsOfFastNetwork = 0.96;
 constexpr BytesPerSecond kFastNic(90e9);
 constexpr uint32_t kPeersAtOnce = 32;
 constexpr Bytes kSendsLL(16 * kKib);  // NCCL_P2P_LL_THRESHOLD
-// What sends between machines take in addition: to many peers, to the next.
+// Sends between machines take so much longer: to many peers, or only to the next rank.
 constexpr Seconds kAllToAllAcross(45e-6);
 constexpr Seconds kAllToAllAcrossLL(25e-6);
 constexpr Seconds kSendAcross(10e-6);
 
-// Microseconds and GB/s.
+// Times are in microseconds, rates in GB/s.
 struct Kernels {
   double base;
   double least_ll;
@@ -131,7 +131,7 @@ double OwnCopy(CollectiveKind kind) {
   return kind == CollectiveKind::kAllGather ? kOwnCopyOfGather : kOwnCopyOfScatter;
 }
 
-// As NCCL expects, at the rate that the links have.
+// The pace is what NCCL expects, at the rate that the links have.
 NcclPace AsExpected(const NcclGroup& group, const NcclCost& chosen) {
   return {chosen.latency, chosen.bandwidth * (group.reached / group.rings)};
 }
@@ -250,7 +250,7 @@ NcclPace NvlsTree(const NcclGroup& group, Bytes bytes, const NcclCost& chosen) {
   NcclPace pace;
   const Loop largest = NvlsTreeLoop(group, Bytes(1e15));
   pace.bandwidth = kNvlsTreeShare * ThroughSwitch(group, largest, 1 + 1 / members, 1);
-  // Two machines are each the root of a tree of half of the bytes; others pass them on.
+  // Two machines are each the root of a tree with half of the bytes, while others pass bytes on.
   const BytesPerSecond across = (group.nodes == 2 ? 1 : 0.5) * group.reached;
   const Seconds expected =
       NcclHopLatency(group.version, NcclHop::kNvLink, NcclAlgorithm::kNvlsTree, Protocol::kSimple);

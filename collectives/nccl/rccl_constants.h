@@ -13,7 +13,7 @@ namespace rehearse {
 using RcclByProtocol = std::array<double, kProtocols>;  // LL, LL128, Simple
 using RcclCorrection = std::array<std::array<double, 27>, kProtocols>;
 
-// From how many bytes per rank, and up to how many, a protocol is taken.
+// The range of bytes per rank in which a protocol is taken.
 struct RcclRange {
   double from = 0;
   double to = 0;  // 0: none
@@ -25,7 +25,8 @@ struct RcclTables {
   std::array<std::array<RcclByProtocol, 2>, 2> ratio = {};  // up to two machines, more; tree, ring
   RcclCorrection tree = {};
   RcclCorrection ring = {};
-  // On several machines: LL, LL128 of reduce-scatter, all-gather, all-reduce, reduce, broadcast.
+  // The ranges of LL and LL128 on several machines: of reduce-scatter, all-gather, all-reduce,
+  // reduce, broadcast.
   std::array<std::array<RcclRange, 2>, 5> ranges = {};
   bool has_ranges = false;
 };

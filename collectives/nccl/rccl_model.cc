@@ -12,10 +12,10 @@ namespace rehearse {
 namespace {
 
 constexpr double kLostByARing = 0.02;
-// Assumed to be as on NVIDIA's devices (collectives/nccl/pace.h).
+// We assume that the shares are those of NVIDIA's devices (collectives/nccl/pace.h).
 constexpr double kLLOfLinks = 0.37;
 constexpr double kLL128OfLinks = 0.8;
-constexpr Seconds kAmdNetworkOverhead(2e-6);  // AMD's hosts
+constexpr Seconds kAmdNetworkOverhead(2e-6);  // what the model takes for AMD's hosts
 constexpr double kRootedLL = 1.65;            // rings with LL on one machine
 
 constexpr size_t kTreeRow = 0;
@@ -32,13 +32,14 @@ double Corrected(const RcclCorrection& table, Protocol protocol, Bytes bytes) {
   return factors[std::min(power, factors.size() - 1)];
 }
 
-// The constant where the route is as long as a standard hop.
+// A hop costs the constant where its route is as long as a standard hop, and otherwise less in
+// proportion, or what the route takes beyond it more.
 Seconds HopFor(double microseconds, Seconds route, Seconds standard) {
   const double share = std::min(route, standard) / standard;
   return share * Seconds(microseconds * 1e-6) + std::max(route - standard, Seconds(0));
 }
 
-// The protocol that the bytes of a rank decide on; nothing if they do not.
+// The protocol that a rank's bytes decide; nothing if the model's costs decide.
 std::optional<Protocol> DecidedProtocol(const RcclGroup& group, CollectiveKind kind, Bytes bytes) {
   const RcclTables& tables = RcclTablesOf(group.architecture);
   if (!tables.has_ranges || group.nodes < 2) return std::nullopt;

@@ -29,14 +29,14 @@
 namespace rehearse {
 
 enum class RcclArchitecture : uint8_t { kMi250x, kMi300x, kMi355x };
-// By gfx (DeviceSpec::gfx); nothing for 0 and for those that RCCL has no table for.
+// The architecture by gfx (DeviceSpec::gfx); nothing for 0 and where RCCL has no table.
 std::optional<RcclArchitecture> RcclArchitectureOf(uint32_t gfx);
 
 struct RcclGroup {
   RcclArchitecture architecture = RcclArchitecture::kMi300x;
   uint32_t ranks = 2;
   uint32_t nodes = 1;
-  bool is_xgmi = true;  // inside a machine: nothing else
+  bool is_xgmi = true;  // all links inside a machine are xGMI
   // Latencies of the slowest routes, as the graph has them, and what every hop adds.
   Seconds inside_route;
   Seconds across_route;
