@@ -14,7 +14,7 @@ AttentionPass Pass(std::array<double, 3> rates, double causal, double setup, dou
   return {.rates = rates, .causal = causal, .setup = setup, .tail = tail};
 }
 
-// An implementation on another device, at so many times the share of the peak.
+// The rates of an implementation on another device, at so many times the share of the peak.
 AttentionRates Times(AttentionRates rates, double forward, double backward) {
   for (double& rate : rates.forward.rates) rate *= forward;
   for (double& rate : rates.backward.rates) rate *= backward;
@@ -148,8 +148,8 @@ AttentionModel AdaAttention(uint32_t multiprocessors) {
   return ModelOf(multiprocessors, {flash_2, cudnn}, OlderKernels(flash_2));
 }
 
-// No FlashAttention supports it; xformers' kernels do, we assume at the share of the peak that they
-// reach on the A100.
+// No FlashAttention supports the V100. xformers' kernels do, and we assume that they reach the same
+// share of the peak as on the A100.
 AttentionModel VoltaAttention(uint32_t multiprocessors) {
   return {multiprocessors, kLaunch, {EfficientOnAmpere()}};
 }
@@ -166,7 +166,7 @@ AttentionModel H20Attention() {
 }
 
 AttentionModel CdnaAttention(uint32_t compute_units, double gemm_share) {
-  const double factor = gemm_share / 0.821;  // the A100's, many waves
+  const double factor = gemm_share / 0.821;  // what the A100's products reach in many waves
   return {compute_units, kLaunch, {Times(Flash2OnAmpere(), factor, factor)}};
 }
 

@@ -67,7 +67,7 @@ AttentionModel H20Attention();
 // FlashAttention-2 reaches the same share of the best product's rate as on the A100.
 AttentionModel CdnaAttention(uint32_t compute_units, double gemm_share);
 
-// Null if the device has no figures for it.
+// Returns null if the device has no figures for it.
 const AttentionRates* FindRates(const AttentionModel& model, AttentionKernel kernel);
 
 // What an op says about its core.
@@ -77,8 +77,8 @@ struct AttentionShape {
   double head_size = 0;
   bool causal = false;
   // Keys that a query looks at in the mean, and those that the longest block goes over, where
-  // sliding windows or other ranks' queries make them differ from what sequence and mask imply. 0:
-  // as those imply.
+  // sliding windows or other ranks' queries make them differ from what sequence and mask imply; 0
+  // where they do not.
   double keys = 0;
   double most_keys = 0;
 };

@@ -28,7 +28,7 @@ Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
   return bytes / (device.memory_bandwidth * device.memory_efficiency);
 }
 
-// By how much kernels with broadcast or strided operands are slower than memory.
+// How much longer than by memory alone kernels with broadcast or strided operands take.
 Seconds StridedTime(const DeviceSpec& device, const Compute& compute) {
   if (compute.strided == 0) return Seconds(0);
   return std::max(
@@ -40,8 +40,8 @@ Seconds StridedTime(const DeviceSpec& device, const Compute& compute) {
 Seconds StreamingTime(const DeviceSpec& device, const Compute& compute) {
   const Seconds time = MemoryTime(device, compute.bytes);
   if (!(device.cache > Bytes(0)) || compute.kernels == 0) return time;
-  constexpr double kKept = 0.7;   // of the cache: everything is still there
-  constexpr double kLost = 1.05;  // nothing is
+  constexpr double kKept = 0.7;   // with this much of the cache, everything is still there
+  constexpr double kLost = 1.05;  // with this much, nothing is
   const double filled = compute.bytes / compute.kernels / device.cache;
   const double share = std::clamp((kLost - filled) / (kLost - kKept), 0.0, 1.0) / 2;
   return (1 - share) * time + share * (compute.bytes / device.cache_bandwidth);
@@ -81,7 +81,7 @@ const GemmModel* ModelOf(const DeviceSpec& device, DType dtype) {
                                                 : device.gemm_model.get();
 }
 
-// By tiles and waves; without that model, by the efficiency.
+// The time by tiles and waves or, for devices without that model, by the efficiency.
 Seconds GemmTime(const DeviceSpec& device, const Gemm& gemm, DType dtype, Bytes bytes) {
   if (const GemmModel* const model = ModelOf(device, dtype))
     return TimeOf(*model, gemm, SizeOf(dtype), bytes, PeakOf(device, dtype) * device.gemm_scale,
@@ -111,14 +111,14 @@ Seconds UnfusedTime(const DeviceSpec& device, const Compute& compute, const Atte
          device.launch_overhead * static_cast<double>(compute.kernels);
 }
 
-// Nothing if the single efficiency applies.
+// Returns nothing if the single efficiency applies.
 std::optional<Seconds> AttentionTime(const DeviceSpec& device, const Compute& compute,
                                      bool backward) {
   const bool unfused = compute.attention == AttentionKernel::kUnfused;
   std::optional<AttentionShape> shape = ShapeOf(compute, backward);
   if (!shape) return std::nullopt;
   if (unfused) {
-    // Twice the products of forward in backward, with and without a mask.
+    // Backward has twice the products of forward, with and without a mask.
     shape->sequences_times_heads = compute.flops.value() / ((backward ? 8 : 4) * shape->sequence *
                                                             shape->sequence * shape->head_size);
     if (!device.gemm_model) return std::nullopt;

@@ -116,7 +116,7 @@ struct DeviceSpec {
   // Efficiencies of GEMM and attention were measured on a sibling device; here they are
   // this much higher.
   double gemm_scale = 1;
-  double attention_forward_efficiency = 1;  // used if there is no model
+  double attention_forward_efficiency = 1;  // used only without a model
   double attention_backward_efficiency = 1;
   Seconds launch_overhead;  // per kernel
   Slowdown slowdown;

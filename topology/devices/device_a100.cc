@@ -110,8 +110,8 @@ DeviceSpec A800Sxm80() {
   return device;
 }
 
-// 124 instead of 108 multiprocessors at the same clock; GEMM and attention are taken to
-// be as efficient.
+// Leonardo's device has 124 instead of 108 multiprocessors at the same clock. We assume that its
+// GEMMs and attention are as efficient.
 DeviceSpec A100Custom64() {
   DeviceSpec device = A100Sxm();
   device.name = "a100-64g";

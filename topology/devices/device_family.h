@@ -29,7 +29,7 @@ struct RooflineFigures {
 // Memory efficiency, attention and launches are assumed to be the A100's.
 DeviceSpec Roofline(const RooflineFigures& figures);
 
-// What streaming kernels reach: as a share of the memory's bandwidth, and in a cache of so many
+// What streaming kernels reach: a share of the memory's bandwidth, and a rate in a cache of so many
 // bytes.
 struct MemoryFigures {
   double efficiency = 1;
@@ -50,8 +50,8 @@ DeviceSpec WithStrided(DeviceSpec device, Generation generation, uint32_t multip
 
 // The device with that model of its products.
 DeviceSpec WithTiles(DeviceSpec device, const GemmModel& model, std::string source);
-// The device with that model of attention; without a source, the one for which its implementations
-// were measured (topology/devices/attention_model.cc).
+// The device with that model of attention. Without a source, it is the device for which the model's
+// implementations were measured (topology/devices/attention_model.cc).
 DeviceSpec WithAttention(DeviceSpec device, AttentionModel model, std::string source = "");
 
 }  // namespace rehearse

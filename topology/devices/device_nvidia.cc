@@ -69,8 +69,8 @@ GemmModel HopperTiles(uint32_t multiprocessors) {
 
 }  // namespace
 
-// The V100 has no bf16 and no tf32: 16-bit peaks are fp16's. The P100 has no matrix units: twice
-// its fp32 rate.
+// The V100 has neither bf16 nor tf32, so its 16-bit peaks are fp16's. The P100 has no matrix units,
+// so its fp16 peak is twice its fp32 rate.
 std::vector<DeviceSpec> VoltaAndOlder() {
   const char* sheet = "NVIDIA Tesla V100 data sheet, SXM2";
   const char* gemm =

@@ -30,10 +30,9 @@ DeviceSpec Cdna3(const RooflineFigures& figures, uint32_t compute_units, double 
       "assumed");
 }
 
-// As rocm's PyTorch multiplies on it: products of 16 bits by torch.matmul (hipBLASLt, ROCm 7.0),
-// fp16, NN, one die on LUMI (huizhg/gpu-perf-mi250x 4dcebf5d and its author's notes). The rate is
-// that of the best of these shapes, 115.3 TFLOP/s at 3,840³; the tiles are CDNA 3's. A copy reaches
-// 1.249 TB/s.
+// Its rate is that of the best product of 16 bits that ROCm's PyTorch multiplies on one die of LUMI
+// (torch.matmul, hipBLASLt, ROCm 7.0, fp16, NN: huizhg/gpu-perf-mi250x 4dcebf5d and its author's
+// notes): 115.3 TFLOP/s at 3,840³. The tiles are CDNA 3's. A copy reaches 1.249 TB/s.
 DeviceSpec Mi250xDie() {
   constexpr double kShare = 115.3 / 191.5;
   constexpr const char* kShapes =

@@ -32,7 +32,8 @@ std::optional<Seconds> TimeOf(const DevicePoints& points, const Compute& compute
   const auto shape = ShapeOf(compute, backward);
   if (!shape || shape->keys > 0) return std::nullopt;
   const PointOp op = backward ? PointOp::kAttentionBackward : PointOp::kAttention;
-  // There are few points, and the op does not tell heads from sequences.
+  // A search through all is quick enough, as points are few; the op does not tell heads from
+  // sequences.
   for (const auto& [point, time] : points.times) {
     if (point.op != op || point.dtype != compute.dtype || point.causal != shape->causal) continue;
     if (static_cast<double>(point.sequence) != shape->sequence) continue;

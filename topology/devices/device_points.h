@@ -37,7 +37,7 @@ struct DevicePoints {
   std::map<PointKey, Seconds> times;  // of the whole op, launches included
 };
 
-// Nothing if there is no such point. For attention, batch · heads must agree.
+// Returns nothing if there is no such point. For attention, batch · heads must agree.
 std::optional<Seconds> TimeOf(const DevicePoints& points, const Compute& compute, bool backward);
 
 }  // namespace rehearse

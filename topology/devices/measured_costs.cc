@@ -12,7 +12,7 @@ namespace {
 constexpr double kBeyond =
     1.5;  // up to this many times the largest measured, a size is still inside
 constexpr double kLogBeyond = 0.4054651081081644;
-constexpr double kTrustInFit = 0.6931471805599453;  // log 2: the distance of the fit's own vote
+constexpr double kTrustInFit = 0.6931471805599453;  // log 2: where the fit itself votes
 
 double Square(double x) { return x * x; }
 
@@ -81,7 +81,7 @@ Seconds CostCurve::At(Bytes bytes) const {
   const CostKnot& from = knots[right - 1];
   const CostKnot& to = knots[right];
   const double share = (bytes - from.bytes) / (to.bytes - from.bytes);
-  // Above the last knot, a falling line would end below zero.
+  // Above the last knot the last slope goes on, but a falling line would end below zero.
   if (share > 1 && to.time < from.time) return to.time;
   return from.time + share * (to.time - from.time);
 }
@@ -122,7 +122,7 @@ KernelWork WorkOf(const Compute& compute, DType dtype) {
 
 std::optional<MeasuredTime> TimeOf(const MeasuredKernels& measured, const Compute& compute) {
   const DType dtype = measured.computes_in.value_or(compute.dtype);
-  // Consecutive products, which nobody measures together.
+  // A grouped GEMM is taken as consecutive products, because nobody measures them together.
   const Kernel kernel = compute.kernel == Kernel::kGroupedGemm ? Kernel::kGemm : compute.kernel;
   for (const KernelCosts& costs : measured.kernels) {
     if (costs.kernel != kernel || costs.dtype != dtype) continue;

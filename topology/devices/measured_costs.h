@@ -98,10 +98,10 @@ std::vector<std::string> TermNames(const KernelCosts& costs);
 // The work of a compute op in terms of a calibration that computes in `dtype`.
 KernelWork WorkOf(const Compute& compute, DType dtype);
 
-// Nothing if the kernel was not measured.
+// Returns nothing if the kernel was not measured.
 std::optional<MeasuredTime> TimeOf(const MeasuredKernels& measured, const Compute& compute);
-// From when all ranks of the group have arrived; nothing if the kind was not measured. Zero-byte
-// collectives still cost their steps.
+// The time from when all ranks of the group have arrived; nothing if the kind was not measured.
+// Collectives of zero bytes still cost their steps.
 std::optional<MeasuredTime> TimeOf(const MeasuredCollectives& measured,
                                    const Collective& collective, uint32_t ranks);
 std::optional<MeasuredTime> MessageTimeOf(const MeasuredCollectives& measured, Bytes bytes);

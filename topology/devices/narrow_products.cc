@@ -15,8 +15,8 @@ struct NarrowRow {
   double peak_8 = 0;  // TFLOP/s, dense
   double peak_4 = 0;  // 0: none
   const char* peaks = "";
-  // Shares of peak_8; without them, products reach the same shares as those in 16 bits do of their
-  // peak.
+  // The shares of peak_8 that products reach. Without them, products reach the same shares as those
+  // in 16 bits do of their peak.
   GemmLibrary library = GemmLibrary::kHopper8;
   double few_waves = 0;
   double many_waves = 0;
@@ -74,7 +74,7 @@ void AddNarrowProducts(DeviceSpec* device) {
                                has_tiles ? row->tiles : "as gemm_model, of its own peak: assumed");
   if (!has_tiles) return;
   GemmModel model = *device->gemm_model;
-  model.sustained = 1;  // not measured
+  model.sustained = 1;  // it was not measured
   model.library = row->library;
   model.few_waves = row->few_waves;
   model.many_waves = row->many_waves;

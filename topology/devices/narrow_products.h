@@ -8,7 +8,7 @@
 
 namespace rehearse {
 
-// Gives a known device what there is for it, and nothing to devices without such units.
+// Gives a known device what there is for it, and leaves devices without such units as they are.
 void AddNarrowProducts(DeviceSpec* device);
 
 }  // namespace rehearse

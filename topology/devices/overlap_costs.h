@@ -26,7 +26,7 @@ struct OverlapCosts {
   std::string source;
 };
 
-// Nothing if the family is not known. `crosses_machines`: whether there are several machines.
+// Returns nothing if the family is not known. `crosses_machines`: whether there are several.
 std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosses_machines);
 
 }  // namespace rehearse
