@@ -40,9 +40,9 @@ inline ClusterLink Pcie(BytesPerSecond bandwidth, Seconds latency) {
 
 // ---- Between sockets ----------------------------------------------------------------------------
 
-// EPYC: assumed three xGMI links of 16 lanes at 16 GT/s, 32 GB/s each. Xeon E5 v4: two QPI links
-// of 9.6 GT/s, 19.2 GB/s each (Intel). 0.5 us assumed. No path between GPUs that keeps to its own
-// NIC uses them.
+// EPYC: we assume three xGMI links of 16 lanes at 16 GT/s, 32 GB/s each. Xeon E5 v4: two QPI links
+// of 9.6 GT/s, 19.2 GB/s each (Intel). We assume 0.5 us for both. No path between GPUs that keeps
+// to its own NIC uses them.
 inline ClusterLink EpycToEpyc() {
   return MakeLink(LinkKind::kSocket, BytesPerSecond(3 * 32e9), 1, Seconds(0.5e-6));
 }
@@ -66,7 +66,7 @@ inline ClusterLink HostMemory(BytesPerSecond copies, double efficiency) {
 inline ClusterLink Network(double gigabits, double efficiency) {
   return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabits / 8 * 1e9), efficiency, kNicToFabric);
 }
-// Between switches: no latency of its own, see above.
+// Cables between switches have no latency of their own (see the head of this file).
 inline ClusterLink SwitchCable(double gigabits, double efficiency) {
   return MakeLink(LinkKind::kNetwork, BytesPerSecond(gigabits / 8 * 1e9), efficiency, Seconds(0));
 }

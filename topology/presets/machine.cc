@@ -89,7 +89,7 @@ void CheckRails(const NodeShape& shape, const MachineSpec& spec, uint32_t trees,
   }
 }
 
-// Called before anything is made. Throws Error.
+// Throws Error for machines that are too large, before anything of them is made.
 void CheckSize(const MachineSpec& spec) {
   constexpr uint64_t kMost = 1u << 24;  // links or vertices, without the fabric's: some gigabytes
   const NodeSize node = SizeOf(spec.node);

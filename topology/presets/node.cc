@@ -31,7 +31,7 @@ class Drawing {
   }
 
  private:
-  // A switch or socket: where it is entered and where it is left.
+  // A switch or socket is entered at one vertex and left at another, which may be the same.
   struct Stop {
     uint32_t in = 0;
     uint32_t out = 0;

@@ -24,7 +24,7 @@
 
 namespace rehearse {
 
-// Between two devices: `lanes` of the node's device_lane.
+// Two devices and how many of the node's device_lane join them.
 struct DeviceLanes {
   uint32_t a = 0;
   uint32_t b = 0;
@@ -33,7 +33,7 @@ struct DeviceLanes {
 
 enum class NicPlace : uint8_t { kSwitch, kSocket };
 
-// NICs of another speed beside the others, numbered after them.
+// NICs of another speed beside the others; they are numbered after them.
 struct MoreNics {
   uint32_t count = 1;
   NicPlace place = NicPlace::kSwitch;
@@ -53,21 +53,21 @@ struct Host {
   std::optional<ClusterLink> nic;               // NIC to its switch or socket
   std::vector<MoreNics> more_nics;
   std::optional<ClusterLink> between_sockets;  // every two; none: they are not joined
-  // Through the host: copies go through this; none: peer to peer.
+  // Copies through the host go through this; without it, devices have peer-to-peer access.
   std::optional<ClusterLink> memory;
   std::string socket_name = "socket";
   std::string switch_name = "pcie";
 };
 
 struct NodeSpec {
-  std::string prefix = "node";  // machines are prefix0, prefix1, …
+  std::string prefix = "node";  // machines are called prefix0, prefix1, …
   std::string device_name = "gpu";
   uint32_t devices = 1;
   std::vector<DeviceLanes> lanes;       // direct links
   std::optional<ClusterLink> lane;      // one of them
   std::optional<ClusterLink> nvswitch;  // each device to the one NVSwitch plane
   std::optional<Host> host;
-  // Each port of a NIC to the fabric; without NICs, each device.
+  // What joins each port of a NIC to the fabric or, without NICs, each device.
   std::optional<ClusterLink> cable;
 };
 

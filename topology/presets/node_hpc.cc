@@ -5,7 +5,7 @@
 namespace rehearse {
 namespace {
 
-// Four devices, all to all; sockets and NICs as given, one NIC per device.
+// Four devices, all to all, with sockets and NICs as given: one NIC for each device.
 NodeSpec Quad(uint32_t lanes, double efficiency, uint32_t sockets, const ClusterLink& cable) {
   Host host;
   host.sockets = sockets;
@@ -38,11 +38,11 @@ NodeSpec PerlmutterNode() {
   return node;
 }
 
-// 4 NVLinks: 72 GB/s from one GPU to another (NVIDIA/nccl-tests, sendrecv on Leonardo, 1 GiB).
-// HDR100 as HDR.
+// 4 NVLinks: one GPU sends 72 GB/s to another (NVIDIA/nccl-tests, sendrecv on Leonardo, 1 GiB). We
+// assume that HDR100 is as efficient as HDR.
 NodeSpec LeonardoNode() { return Quad(4, 0.72, 1, Network(100, kInfiniBandEfficiency)); }
 
-// Efficiencies are assumed to be Perlmutter's: the same NICs; NVLink 4 instead of 3.
+// We assume Perlmutter's efficiencies, because the NICs are the same; NVLinks are of generation 4.
 NodeSpec AlpsNode() {
   NodeSpec node = Quad(6, kPerlmutterNvLink, 4, Network(200, kSlingshotEfficiency));
   node.host->socket_name = "grace";

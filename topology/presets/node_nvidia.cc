@@ -13,12 +13,12 @@ constexpr double kA100Efficiency = 0.765;
 constexpr double kH100Efficiency = 366.0 / 450;
 constexpr double kB200Efficiency = 683.0 / 900;
 
-// GPU to switch and switch to GPU are one hop.
+// From GPU to switch and from switch to GPU is one hop, so each of the two has half its latency.
 ClusterLink ToNvSwitch(double bandwidth, double efficiency) {
   return MakeLink(LinkKind::kNvLink, BytesPerSecond(bandwidth), efficiency, kNvLinkHop / 2);
 }
 
-// Two sockets, with peer-to-peer: GPUs and NICs on PCIe switches.
+// Two sockets with peer-to-peer access; GPUs and NICs are on PCIe switches.
 Host TwoSockets(uint32_t switches, uint32_t nics, BytesPerSecond pcie,
                 const ClusterLink& between_sockets) {
   Host host;
@@ -52,7 +52,7 @@ NodeSpec DgxA100Node() {
                    Network(200, kInfiniBandEfficiency));
 }
 
-// Between the Xeons: assumed 4 UPI links of 16 GT/s, 32 GB/s each.
+// We assume that 4 UPI links of 16 GT/s, 32 GB/s each, join the Xeons.
 NodeSpec DgxH100Node() {
   ClusterLink upi = EpycToEpyc();
   upi.bandwidth = BytesPerSecond(4 * 32e9);
@@ -72,7 +72,7 @@ NodeSpec DgxB200Node() {
   return node;
 }
 
-// ConnectX-8 of 800 Gb/s.
+// The NICs are ConnectX-8 of 800 Gb/s.
 NodeSpec DgxB300Node() {
   NodeSpec node = DgxB200Node();
   node.host->device = Pcie(kPcie6, kDeviceToPcie);
@@ -82,7 +82,8 @@ NodeSpec DgxB300Node() {
   return node;
 }
 
-// 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, drawn as one of 400; efficiency as for p4d.
+// There are 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, which are drawn as one of 400.
+// Their efficiency is assumed to be p4d's.
 NodeSpec AwsP5Node() {
   NodeSpec node = DgxH100Node();
   node.cable = Network(400, 41.8 / 50);
@@ -115,7 +116,7 @@ NodeSpec AwsP4dNode() {
                    Network(100, 41.8 / 50));
 }
 
-// TCP: an efficiency of 0.8 is assumed.
+// The NIC is used by TCP, for which we assume an efficiency of 0.8.
 NodeSpec GcpA2MegagpuNode() {
   Host host;
   host.sockets = 2;

@@ -53,9 +53,9 @@ NodeSpec Rtx4090Node() {
   return node;
 }
 
-// Assumed, for a calibration to replace: a core copies 10 GB/s, two channels of DDR4-3200 (51.2
-// GB/s, half of it for copies) serve all of them, and a message takes 0.5 us (an all-reduce of one
-// integer between two ranks took 0.25 to 0.5 us on our development machine).
+// These figures are assumed, for a calibration to replace: a core copies 10 GB/s, two channels of
+// DDR4-3200 (51.2 GB/s, half of it for copies) serve all of them, and a message takes 0.5 us (an
+// all-reduce of one integer between two ranks took 0.25 to 0.5 us on our development machine).
 NodeSpec CpuNode(uint32_t ranks) {
   Host host;
   host.sockets = 1;

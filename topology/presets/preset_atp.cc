@@ -66,7 +66,7 @@ MachineSpec Ic5(const Parameters& parameters) {
 
 MachineSpec Ic6(const Parameters& parameters) {
   NodeSpec node;
-  // Into the torus: as wide as the four links together.
+  // The cable into the torus is as wide as the four links together, so that it is never the limit.
   node.cable = MakeLink(LinkKind::kNetwork, BytesPerSecond(4 * 25e9), 1, Seconds(0.5e-6));
   const ClusterLink link = MakeLink(LinkKind::kNetwork, BytesPerSecond(25e9), 1, Seconds(0.5e-6));
   TorusSpec torus;

@@ -44,7 +44,7 @@ MachineSpec AwsP6B200(const Parameters& parameters) {
   return {"aws-p6-b200", node, parameters.at("nodes"), OneSwitch(), {kEfaSprays}, "efa"};
 }
 
-// A fat tree of 64-port switches of 400 Gb/s, as for DGX boxes.
+// We assume a fat tree of 64-port switches of 400 Gb/s, as for DGX boxes.
 ClosSpec NdrTree(bool rails) {
   ClosSpec fabric;
   fabric.radix = 64;
@@ -95,8 +95,8 @@ MachineSpec GcpA3High(const Parameters& parameters) {
           "tcpx"};
 }
 
-// Each NUMA domain with 2 GPUs and 2 NICs on one PCIe switch (NCCL's ndv4-topo.xml), as
-// in a DGX A100.
+// Each NUMA domain has 2 GPUs and 2 NICs on one PCIe switch (NCCL's ndv4-topo.xml), as a DGX A100
+// has.
 MachineSpec AzureNdv4(const Parameters& parameters) {
   ClosSpec fabric;
   fabric.radix = 40;

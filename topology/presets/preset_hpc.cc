@@ -40,7 +40,7 @@ MachineSpec Perlmutter(const Parameters& parameters) {
            "The socket is drawn as four quadrants with one GPU and one NIC each."}};
 }
 
-// 4 cables between every two of 74 groups.
+// There are 4 cables between every two of 74 groups.
 MachineSpec FrontierWith(const char* name, double slingshot, const Parameters& parameters) {
   return {
       name,

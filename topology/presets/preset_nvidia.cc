@@ -56,7 +56,7 @@ MachineSpec DgxB300(const Parameters& parameters) {
       "dgx-b300", DgxB300Node(), parameters.at("nodes"), FatTree(64, 800, true), {kRails, kPlane}};
 }
 
-// The boxes of DgxH100, as their makers sell them for Ethernet.
+// These are the boxes of DgxH100, as their makers sell them for Ethernet.
 MachineSpec RoceH100(const Parameters& parameters) {
   MachineSpec spec = DgxH100(parameters);
   spec.name = "roce-h100";

@@ -35,7 +35,7 @@ struct ClusterPreset {
 
 const std::vector<ClusterPreset>& ClusterPresets();  // sorted by name
 
-// Throws Error (with `place` in front and "did you mean") if there is none of that name.
+// Throws Error (with `place` in front and "did you mean") if no preset has that name.
 const ClusterPreset& FindPreset(const std::string& name, const Place& place);
 
 // Builds a preset; missing parameters take their standard values; `device` replaces all its

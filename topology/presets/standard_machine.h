@@ -1,4 +1,4 @@
-// A preset with nothing changed.
+// The cluster of a preset of which nothing was changed.
 #pragma once
 
 #include <map>
