@@ -37,7 +37,7 @@ Frame FrameOf(const ClusterLayout& layout) {
 }
 
 Point PlaceOfCount(const PlacedLink& link) {
-  // Along the cubic curve with the points (from, from + from_pull, to + to_pull, to).
+  // The place is on the cubic curve with the points (from, from + from_pull, to + to_pull, to).
   const double t = link.count_at;
   const double pull = 3 * t * (1 - t);
   const auto along = [&](double from, double from_pull, double to, double to_pull) {

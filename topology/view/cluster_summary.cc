@@ -18,7 +18,7 @@ std::vector<LinkGroup> GroupLinks(const Cluster& cluster) {
     const bool up =
         std::pair(cluster.KindOfVertex(from), from) < std::pair(cluster.KindOfVertex(to), to);
     const auto [low, high] = std::minmax({cluster.KindOfVertex(from), cluster.KindOfVertex(to)});
-    // Wide links first.
+    // The bandwidth is negated in the key, so that wide links come first.
     LinkGroup& group = groups[{link.kind, low, high, -link.bandwidth.value(), link.efficiency,
                                link.latency.value()}];
     group.kind = link.kind;

@@ -79,7 +79,8 @@ const char* ColorOf(LinkKind kind) {
   CHECK(false);
 }
 
-// 1 pixel at 10 GB/s, and 0.7 more for each doubling, whether links are faster or more.
+// A line is 1 pixel wide at 10 GB/s and 0.7 more for each doubling, whether links are faster or
+// more.
 double StrokeOf(BytesPerSecond bandwidth, uint32_t count) {
   constexpr double kThinnest = 1;
   constexpr double kThickest = 5;
@@ -111,7 +112,7 @@ std::string DrawLink(const PlacedLink& link, const char* opacity) {
       Print(link.bandwidth));
 }
 
-// How many links a line stands for.
+// Writes how many links a line stands for.
 std::string DrawCount(const PlacedLink& link) {
   if (link.count < 2) return "";
   const Point at = PlaceOfCount(link);
@@ -135,7 +136,7 @@ std::string DrawBox(const PlacedBox& box) {
     out += fmt::format("<text class=\"l{}\" x=\"{}\" y=\"{}\">{}</text>", look.is_dark ? " w" : "",
                        Pixels(box.center.x), Pixels(box.center.y + 4), Escape(box.label));
   } else {
-    // A node: its devices as dots, its name below.
+    // A node is drawn as a block: its devices are dots, and its name is below.
     constexpr double kDot = 8;
     constexpr double kDotPitch = 11;
     constexpr uint32_t kMostRows = 4;
@@ -176,7 +177,7 @@ struct LegendEntry {
 
 std::vector<LegendEntry> Legend(const ClusterLayout& layout) {
   constexpr size_t kMostEntries = 12;
-  // Fast ones first, then by how many links a line stands for.
+  // Of each kind fast links come first, and of these the lines that stand for few.
   std::set<std::tuple<LinkKind, double, uint32_t>> known;
   for (const PlacedLink& link : layout.links)
     known.emplace(link.kind, -link.bandwidth.value(), link.count);

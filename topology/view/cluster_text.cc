@@ -71,7 +71,7 @@ std::string DeviceName(const Cluster& cluster, uint32_t rank) {
   return VisibleText(cluster.DeviceName(rank));
 }
 
-// "25" or "25 to 50" GB/s.
+// Writes "25", or "25 to 50" if they differ, in GB/s.
 std::string Range(const std::vector<BytesPerSecond>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   return *low == *high ? Gigabytes(*low)

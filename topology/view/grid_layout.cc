@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// Pixels.
+// Lengths are in pixels.
 constexpr double kMargin = 30;
 constexpr double kPitch = 88;
 constexpr double kBox = 42;
@@ -23,7 +23,7 @@ constexpr double kNodeWidth = 54;
 constexpr double kLabelRoom = 18;  // a smaller box has no label
 constexpr double kArc = 46;        // how far links around swing out
 constexpr double kPast = 34;
-constexpr double kStub = 26;    // of links around if there is no room for arcs
+constexpr double kStub = 26;    // links around are such stubs if there is no room for arcs
 constexpr double kDepth = 104;  // how far the third dimension reaches within a pitch
 constexpr uint32_t kMostInAll = 1024;
 constexpr uint32_t kMostAlong = 8;  // per dimension, when there are more in all
@@ -116,7 +116,7 @@ class GridLayout {
   }
 
   void PlaceDevices() {
-    // Far ones first, so that near ones lie over them.
+    // Far ones are drawn first, so that near ones lie over them.
     std::vector<uint32_t> ranks;
     for (uint32_t rank = 0; rank < Count(); ++rank)
       if (IsShown(rank)) ranks.push_back(rank);
@@ -182,14 +182,14 @@ class GridLayout {
     link.around = distance > 1;
     if (!link.around || IsCircle()) {
       link.around = false;
-      // Between blocks, past whatever lies between them.
+      // A link between blocks goes past whatever lies between them.
       if (dimension >= 3 && dimension % 2 == 1) link.from_pull = link.to_pull = {0, -kPast};
       if (dimension >= 3 && dimension % 2 == 0) link.from_pull = link.to_pull = {-kPast, 0};
       if (IsShown(low) && IsShown(high)) layout_.links.push_back(link);
       return;
     }
     if (IsFlat() && IsShown(low) && IsShown(high)) {
-      // Over the row, or to the left of the column.
+      // The arc goes over the row, or to the left of the column.
       const double half = BoxSize() / 2;
       const double length = distance * kPitch;
       const double swing = std::min(kArc, 20 + 0.1 * length);
@@ -205,7 +205,7 @@ class GridLayout {
       layout_.links.push_back(link);
       return;
     }
-    // A stub at each end.
+    // There is no room for an arc, so the link is a stub at each end.
     const Point step = Step(dimension);
     const double length = std::hypot(step.x, step.y);
     const double reach = BoxSize() / 2 + (dimension == 2 ? 0.6 : 1) * kStub;

@@ -11,7 +11,7 @@
 namespace rehearse {
 namespace {
 
-// Pixels.
+// Lengths are in pixels.
 constexpr double kDeviceWidth = 54;
 constexpr double kPartWidth = 50;
 constexpr double kBlockWidth = 52;
@@ -19,7 +19,7 @@ constexpr double kDotPitch = 11;
 constexpr uint32_t kDotRows = 4;
 constexpr uint32_t kMostAcross = 32;
 
-constexpr int kPcieRow = 100;  // and one more for each level of a tree, up to the sockets
+constexpr int kPcieRow = 100;  // one more for each level of a tree, up to the sockets
 constexpr int kSocketRow = 200;
 constexpr int kPcieToNicsRow = 300;
 constexpr int kNicRow = 400;
@@ -195,7 +195,7 @@ class TierCollector {
     }
     for (size_t i = 0; i < tiers_.items.size(); ++i)
       if (tiers_.items[i].is_fabric && tiers_.items[i].tier == 0)
-        tiers_.items[i].tier = 1;  // joined to nothing
+        tiers_.items[i].tier = 1;  // it is joined to nothing
     for (size_t i = 0; i < tiers_.items.size(); ++i)
       if (tiers_.items[i].is_fabric) tiers_.fabric[tiers_.items[i].tier].push_back(i);
   }
@@ -243,7 +243,7 @@ class TierCollector {
     if (are_some) DrawAsOne(box_of);
   }
 
-  // "32 x spine" for spine0 to spine31.
+  // Titles such a box "32 x spine" for spine0 to spine31.
   void NameTwins(const std::vector<size_t>& twins) {
     PlacedBox& box = tiers_.items[twins.front()].box;
     const std::string first = box.title;
@@ -278,7 +278,7 @@ class TierCollector {
                                     tiers_.items[other].tier == 1);
     }
     if (!are_joined || groups.size() < 2) return;
-    // Switches without nodes lie in their group, too.
+    // Switches that no node is joined to belong to a group, too.
     tiers_.fabric.erase(std::next(leaves), tiers_.fabric.end());
     std::vector<size_t>& row = leaves->second;
     std::vector<size_t> box_of(tiers_.items.size());
@@ -353,7 +353,7 @@ class TierCollector {
     }
   }
 
-  // The first few nodes; of groups, the first few of each of the first few.
+  // The first few nodes. If nodes form groups, the first few of each of the first few groups.
   std::vector<Node> FewNodes() const {
     const std::vector<size_t> groups =
         tiers_.are_groups ? tiers_.fabric.at(1) : std::vector<size_t>();
@@ -375,7 +375,7 @@ class TierCollector {
     return few;
   }
 
-  // If there are many, keeps few.
+  // Keeps a few nodes and switches if there are many.
   void DropCrowds() {
     if (!tiers_.in_detail && tiers_.nodes.size() > kMostBlocks) {
       std::vector<Node> few = FewNodes();

@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-// Pixels.
+// Lengths are in pixels.
 inline constexpr double kTierDeviceHeight = 34;
 inline constexpr double kTierPartHeight = 24;
 inline constexpr double kTierBlockHeight = 40;

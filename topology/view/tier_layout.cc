@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// Pixels.
+// Lengths are in pixels.
 constexpr double kMargin = 24;
 constexpr double kGap = 14;  // between neighbours of a tier
 constexpr double kNodePadding = 18;
@@ -29,7 +29,7 @@ constexpr double kBesideEachOther = 6;  // links between the same two
 constexpr double kFar = 1e9;
 constexpr double kCaptionRoom = 50;
 constexpr double kWidestBend = 40;  // of an arc between rows of a node
-// Of arcs above the highest switches.
+// These are for arcs above the highest switches.
 constexpr double kLeastArc = 14;
 constexpr double kSteepArc = 0.12;
 
@@ -225,7 +225,7 @@ class TierLayout {
 
   void PlaceFabric() {
     FindRails();
-    // Above a few nodes there may be many switches.
+    // There may be more switches than fit above a few nodes, so they may widen the picture.
     double width = right_;
     for (const auto& [tier, row] : tiers_.fabric)
       if (row.size() > 1 && (tier != 1 || rails_ == 0))
@@ -281,8 +281,8 @@ class TierLayout {
     return reach;
   }
 
-  // Where leaves above blocks share nodes, as many rows as it takes that no two overlap. Not where
-  // leaves are joined to each other, as in a dragonfly.
+  // Where leaves above blocks share nodes, they get as many rows as it takes for no two to overlap.
+  // This is not done where leaves are joined to each other, as in a dragonfly.
   void FindRails() {
     rail_of_.assign(tiers_.items.size(), -1);
     const auto leaves = tiers_.fabric.find(1);
@@ -325,7 +325,8 @@ class TierLayout {
            fmt::format("and {} more", tiers_.more_switches[1])});
   }
 
-  // Upright, each rail at its own place: over a node from the left, up from a rail at its end.
+  // Draws the link upright, each rail at its own place: over a node from the left, or up from a
+  // rail at its end.
   void PlaceOnRail(size_t low, size_t high, PlacedLink* link) const {
     const PlacedBox& box = tiers_.items[low].box;
     if (rail_of_[high] >= 0) {
@@ -366,7 +367,7 @@ class TierLayout {
         const PlacedBox& high = a_is_lower ? b : a;
         link.from = {Clamped(high.center.x, low), low.center.y - low.height / 2};
         link.to = {Clamped(low.center.x, high), high.center.y + high.height / 2};
-        // Upright if the two lie above each other.
+        // The link is upright if the two lie above each other.
         const double left = std::max(Clamped(-kFar, low), Clamped(-kFar, high));
         const double right = std::min(Clamped(kFar, low), Clamped(kFar, high));
         const PlacedBox& narrow = high.width > low.width ? low : high;
@@ -385,8 +386,8 @@ class TierLayout {
     }
   }
 
-  // Between neighbours straight, else around what lies between: devices below their row, others
-  // above.
+  // An arc between neighbours is straight; else it goes around what lies between them, below the
+  // row for devices and above it for others.
   void PlaceArc(const Bundle& bundle, PlacedLink* link) {
     const Item& a = tiers_.items[bundle.a];
     const Item& b = tiers_.items[bundle.b];
