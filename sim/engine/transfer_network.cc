@@ -19,28 +19,24 @@ TransferNetwork::TransferNetwork(const Program& program, const Recording& record
   }
   full_.resize(links_.size());
   if (relevance_.has_lazy) {
-    booked_load_.resize(links_.size());
-    booked_.resize(flows_.size());
+    lazy_.load.resize(links_.size());
+    lazy_.rate.resize(flows_.size());
     for (uint32_t link = 0; link < links_.size(); ++link) {
       links_[link].left_out = relevance_.role[link] == LinkRole::kLazy;
     }
   }
   if (!program.alternatives.empty()) on_alternative_.resize(flows_.size());
-  if (recording.loads) loads_.emplace(program);
+  if (recording.loads) records_.loads.emplace(program);
   if (recording.bottlenecks) {
-    bottlenecks_.emplace(program);
-    holder_.resize(flows_.size());
+    records_.bottlenecks.emplace(program);
+    records_.holder.resize(flows_.size());
   }
-}
-
-bool TransferNetwork::IsIntact(uint32_t component) const {
-  return component != kNone && components_[component].intact;
 }
 
 void TransferNetwork::MarkChanged(uint32_t flow) {
   if (flows_[flow].changed) return;
   flows_[flow].changed = true;
-  changed_.push_back(flow);
+  pending_.flows.push_back(flow);
 }
 
 void TransferNetwork::Begin(uint32_t flow) {
@@ -49,7 +45,7 @@ void TransferNetwork::Begin(uint32_t flow) {
   state.moving = true;
   state.fresh = true;
   ++moving_;
-  if (IsIntact(state.component)) ++components_[state.component].moving;
+  if (components_.IsIntact(state.component)) ++components_[state.component].moving;
   MarkChanged(flow);
 }
 
@@ -60,8 +56,8 @@ void TransferNetwork::End(uint32_t flow, Time now) {
   state.moving = false;
   state.ended = true;
   --moving_;
-  if (IsIntact(state.component)) --components_[state.component].moving;
-  if (bottlenecks_) bottlenecks_->SetHolder(flow, LinkId(), now);
+  if (components_.IsIntact(state.component)) --components_[state.component].moving;
+  if (records_.bottlenecks) records_.bottlenecks->SetHolder(flow, LinkId(), now);
   MarkChanged(flow);
 }
 
@@ -69,60 +65,59 @@ void TransferNetwork::SetFactor(uint32_t flow, double factor) {
   CHECK_GT(factor, 0.0);
   if (factor_.empty()) factor_.assign(flows_.size(), 1.0);
   factor_[flow] = factor;
-  refactored_.push_back(flow);
+  pending_.factors.push_back(flow);
 }
 
 std::span<const TransferNetwork::FlowEnd> TransferNetwork::Settle(Time now) {
-  ends_.clear();
-  if (changed_.empty() && refactored_.empty() && dirty_links_.empty() && !routes_changed_) {
-    return ends_;
-  }
-  first_visit_ = visit_ + 1;
-  solved_.clear();
+  instant_.ends.clear();
+  if (pending_.IsEmpty()) return instant_.ends;
+  visits_.first = visits_.last + 1;
+  instant_.solved.clear();
   if (!program_.link_changes.empty()) ChooseRoutes(now);
   CollectSeeds();
   SolveComponents();
   UpdateRates();
   if (relevance_.has_lazy) {
-    for (const uint32_t flow : changed_) Book(flow, flows_[flow].moving ? flows_[flow].rate : 0.0);
+    for (const uint32_t flow : pending_.flows)
+      Book(flow, flows_[flow].moving ? flows_[flow].rate : 0.0);
     TakeInOverloadedLinks();
     LeaveOutSlackLinks();
   }
 
-  for (const uint32_t flow : solved_) ApplySpeed(flow, now);
-  for (const uint32_t flow : refactored_) {
+  for (const uint32_t flow : instant_.solved) ApplySpeed(flow, now);
+  for (const uint32_t flow : pending_.factors) {
     if (flows_[flow].moving) ApplySpeed(flow, now);
   }
-  for (const uint32_t flow : changed_) {
+  for (const uint32_t flow : pending_.flows) {
     flows_[flow].changed = false;
     flows_[flow].ended = false;
     if (flows_[flow].fresh) ApplySpeed(flow, now);  // its component was not solved: its rate holds
   }
-  if (loads_ || bottlenecks_) Record(now);
+  if (records_.loads || records_.bottlenecks) Record(now);
   CheckShares();
-  changed_.clear();
-  refactored_.clear();
-  return ends_;
+  pending_.flows.clear();
+  pending_.factors.clear();
+  return instant_.ends;
 }
 
 // Sets aside the flows whose rate, and with it that of others, is unchanged, and lists new ones.
 void TransferNetwork::CollectSeeds() {
-  begun_.clear();
-  left_.clear();
-  for (const uint32_t flow : changed_) {
+  instant_.begun.clear();
+  instant_.left.clear();
+  for (const uint32_t flow : pending_.flows) {
     const FlowState& state = flows_[flow];
-    if (IsIntact(state.component)) {
+    if (components_.IsIntact(state.component)) {
       const Component& component = components_[state.component];
       if (component.moving == component.flows || component.moving == 0) continue;
     } else if (state.moving && state.ended && state.listed) {
       continue;  // the next step at once
     }
     if (!state.moving) {
-      left_.push_back(flow);
+      instant_.left.push_back(flow);
       continue;
     }
     if (!state.listed) Enlist(flow);
-    begun_.push_back(flow);
+    instant_.begun.push_back(flow);
   }
 }
 
@@ -169,34 +164,32 @@ void TransferNetwork::Delist(uint32_t flow) {
 
 void TransferNetwork::LeaveComponent(uint32_t flow) {
   const uint32_t component = std::exchange(flows_[flow].component, kNone);
-  if (component == kNone) return;
-  components_[component].intact = false;
-  if (--components_[component].flows == 0) free_components_.push_back(component);
+  if (component != kNone) components_.Leave(component);
 }
 
 // Flows that began together and are connected with no others may do so again and again; those
 // connected with others are left to UpdateRates, unless most flows began just now.
 void TransferNetwork::SolveComponents() {
-  const size_t most = 2 * begun_.size() >= moving_ ? flows_.size() : begun_.size();
-  size_t patience = 2 * begun_.size() + 8;  // flows that a walk may visit for nothing
-  for (const uint32_t flow : begun_) {
-    if (flows_[flow].visit >= first_visit_) continue;
+  const size_t most = 2 * instant_.begun.size() >= moving_ ? flows_.size() : instant_.begun.size();
+  size_t patience = 2 * instant_.begun.size() + 8;  // flows that a walk may visit for nothing
+  for (const uint32_t flow : instant_.begun) {
+    if (flows_[flow].visit >= visits_.first) continue;
     if (WalkFrom(flow, most)) {
       SolveComponent();
       continue;
     }
-    for (const uint32_t link : member_links_) links_[link].visit = 0;
-    if (members_.size() >= patience) return;
-    patience -= members_.size();
+    for (const uint32_t link : walk_.links) links_[link].visit = 0;
+    if (walk_.flows.size() >= patience) return;
+    patience -= walk_.flows.size();
   }
 }
 
 // False when an earlier walk of this instant has been there, and given up.
 bool TransferNetwork::Visit(uint32_t flow) {
-  if (flows_[flow].visit == visit_) return true;
-  if (flows_[flow].visit >= first_visit_) return false;
-  flows_[flow].visit = visit_;
-  members_.push_back(flow);
+  if (flows_[flow].visit == visits_.last) return true;
+  if (flows_[flow].visit >= visits_.first) return false;
+  flows_[flow].visit = visits_.last;
+  walk_.flows.push_back(flow);
   return true;
 }
 
@@ -205,55 +198,55 @@ void TransferNetwork::SolveComponent() {
   SolveMembers();
   ++solves_;
   MakeComponent();
-  for (size_t i = 0; i < members_.size(); ++i) {
-    flows_[members_[i]].rate = rates_[i];
-    if (relevance_.has_lazy) Book(members_[i], rates_[i]);
-    if (bottlenecks_) NoteHolder(members_[i]);
+  for (size_t i = 0; i < walk_.flows.size(); ++i) {
+    flows_[walk_.flows[i]].rate = walk_.rates[i];
+    if (relevance_.has_lazy) Book(walk_.flows[i], walk_.rates[i]);
+    if (records_.bottlenecks) NoteHolder(walk_.flows[i]);
   }
-  solved_.insert(solved_.end(), members_.begin(), members_.end());
+  instant_.solved.insert(instant_.solved.end(), walk_.flows.begin(), walk_.flows.end());
 }
 
 // Finds all moving flows that are connected with `flow`; false when there are more than `most`.
 bool TransferNetwork::WalkFrom(uint32_t flow, size_t most) {
-  ++visit_;
-  members_.clear();
-  member_links_.clear();
-  capacities_.clear();
-  use_begin_.assign(1, 0);
-  uses_.clear();
+  ++visits_.last;
+  walk_.flows.clear();
+  walk_.links.clear();
+  walk_.capacities.clear();
+  walk_.use_begin.assign(1, 0);
+  walk_.uses.clear();
   Visit(flow);
-  for (size_t i = 0; i < members_.size(); ++i) {
-    for (const LinkUse& use : RelevantUses(members_[i])) {
+  for (size_t i = 0; i < walk_.flows.size(); ++i) {
+    for (const LinkUse& use : RelevantUses(walk_.flows[i])) {
       if (!links_[use.link.index()].left_out && !AddUse(use, most)) return false;
     }
-    use_begin_.push_back(static_cast<uint32_t>(uses_.size()));
+    walk_.use_begin.push_back(static_cast<uint32_t>(walk_.uses.size()));
   }
   return true;
 }
 
 bool TransferNetwork::AddUse(const LinkUse& use, size_t most) {
   LinkState& link = links_[use.link.index()];
-  if (link.visit != visit_) {
+  if (link.visit != visits_.last) {
     if (link.listed.size() / 4 > most) return false;  // almost certain, and costs nothing
-    link.visit = visit_;
-    link.local = static_cast<uint32_t>(member_links_.size());
-    member_links_.push_back(use.link.index());
-    capacities_.push_back(capacity_[use.link.index()]);
+    link.visit = visits_.last;
+    link.local = static_cast<uint32_t>(walk_.links.size());
+    walk_.links.push_back(use.link.index());
+    walk_.capacities.push_back(capacity_[use.link.index()]);
     Prune(use.link.index());
     for (const Listed& entry : link.listed) {
-      if (!Visit(entry.flow) || members_.size() > most) return false;
+      if (!Visit(entry.flow) || walk_.flows.size() > most) return false;
     }
   }
-  uses_.push_back({LinkId(link.local), use.multiplicity});
+  walk_.uses.push_back({LinkId(link.local), use.multiplicity});
   return true;
 }
 
 void TransferNetwork::SolveMembers() {
-  rates_.resize(members_.size());
-  solver_.Solve(capacities_, use_begin_, uses_, rates_);
-  for (size_t i = 0; i < member_links_.size(); ++i) {
-    const uint32_t link = member_links_[i];
-    full_[link] = solver_.full_levels()[i];
+  walk_.rates.resize(walk_.flows.size());
+  walk_.solver.Solve(walk_.capacities, walk_.use_begin, walk_.uses, walk_.rates);
+  for (size_t i = 0; i < walk_.links.size(); ++i) {
+    const uint32_t link = walk_.links[i];
+    full_[link] = walk_.solver.full_levels()[i];
     if (relevance_.role[link] == LinkRole::kLazy) Watch(link);
   }
 }
@@ -266,34 +259,25 @@ void TransferNetwork::NoteHolder(uint32_t flow) {
     if (links_[link].left_out || full_[link] != flows_[flow].rate) continue;
     holder = std::min(holder, use.link);  // an unset link compares as the largest
   }
-  holder_[flow] = holder;
+  records_.holder[flow] = holder;
 }
 
 void TransferNetwork::MakeComponent() {
-  for (const uint32_t member : members_) LeaveComponent(member);
-  uint32_t id;
-  if (free_components_.empty()) {
-    id = static_cast<uint32_t>(components_.size());
-    components_.emplace_back();
-  } else {
-    id = free_components_.back();
-    free_components_.pop_back();
-  }
-  const uint32_t size = static_cast<uint32_t>(members_.size());
-  components_[id] = {.flows = size, .moving = size, .intact = true};
-  for (const uint32_t member : members_) flows_[member].component = id;
+  for (const uint32_t flow : walk_.flows) LeaveComponent(flow);
+  const uint32_t id = components_.Make(static_cast<uint32_t>(walk_.flows.size()));
+  for (const uint32_t flow : walk_.flows) flows_[flow].component = id;
 }
 
 // The load of links that are left out counts a flow at its full rate, whatever its factor.
 void TransferNetwork::Book(uint32_t flow, double rate) {
-  const double before = std::exchange(booked_[flow], rate);
+  const double before = std::exchange(lazy_.rate[flow], rate);
   if (before == rate) return;
   for (const LinkUse& use : relevance_.Lazy(flows_[flow].use_set)) {
     const uint32_t link = use.link.index();
     if (!links_[link].left_out) continue;
     const double share = ShareOf(link, use.multiplicity);
-    booked_load_[link].Remove(share * before);
-    booked_load_[link].Add(share * rate);
+    lazy_.load[link].Remove(share * before);
+    lazy_.load[link].Add(share * rate);
     Watch(link);
   }
 }
@@ -303,27 +287,27 @@ double TransferNetwork::ShareOf(uint32_t link, uint32_t multiplicity) const {
 }
 
 void TransferNetwork::Watch(uint32_t link) {
-  if (!std::exchange(links_[link].watched, true)) watched_.push_back(link);
+  if (!std::exchange(links_[link].watched, true)) lazy_.watched.push_back(link);
 }
 
 void TransferNetwork::TakeInOverloadedLinks() {
   // Rates are exact to about 2^-50; a link that is just full may seem to carry that much more.
   constexpr double kJustFull = 1 + 0x1p-46;
   for (;;) {
-    for (const uint32_t index : watched_) {
+    for (const uint32_t index : lazy_.watched) {
       LinkState& link = links_[index];
       const double limit = capacity_[index] / program_.links[index].capacity.value() * kJustFull;
-      if (!link.left_out || booked_load_[index].share() <= limit) continue;
+      if (!link.left_out || lazy_.load[index].share() <= limit) continue;
       link.left_out = false;
       link.slack = 0;
-      booked_load_[index] = LoadSum();
+      lazy_.load[index] = LoadSum();
       full_[index] = 0;
-      dirty_links_.push_back(index);
+      pending_.links.push_back(index);
     }
-    if (dirty_links_.empty()) return;
-    begun_.clear();
-    left_.clear();
-    first_visit_ = visit_ + 1;  // what was solved before was solved without these links
+    if (pending_.links.empty()) return;
+    instant_.begun.clear();
+    instant_.left.clear();
+    visits_.first = visits_.last + 1;  // what was solved before was solved without these links
     UpdateRates();
   }
 }
@@ -332,7 +316,7 @@ void TransferNetwork::TakeInOverloadedLinks() {
 // does hold flows back often stays for a while, the longer the fewer flows it has.
 void TransferNetwork::LeaveOutSlackLinks() {
   constexpr size_t kPatience = 1024;
-  for (const uint32_t index : watched_) {
+  for (const uint32_t index : lazy_.watched) {
     LinkState& link = links_[index];
     link.watched = false;
     if (link.left_out) continue;
@@ -342,10 +326,10 @@ void TransferNetwork::LeaveOutSlackLinks() {
     link.left_out = true;
     for (const Listed& entry : link.listed) {
       if (flows_[entry.flow].listing != entry.listing) continue;
-      booked_load_[index].Add(ShareOf(index, entry.multiplicity) * booked_[entry.flow]);
+      lazy_.load[index].Add(ShareOf(index, entry.multiplicity) * lazy_.rate[entry.flow]);
     }
   }
-  watched_.clear();
+  lazy_.watched.clear();
 }
 
 // What the flow has moved since `since`.
@@ -363,7 +347,7 @@ void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
   if (speed != state.speed) {
     if (!state.fresh) {
       AccountFor(flow, now);
-      ends_.push_back({flow, now + Duration(flow, state.left, speed)});
+      instant_.ends.push_back({flow, now + Duration(flow, state.left, speed)});
     }
     state.speed = speed;
     state.full_duration = kUnknown;
@@ -375,7 +359,7 @@ void TransferNetwork::ApplySpeed(uint32_t flow, Time now) {
     state.fresh = false;
     state.left = program_.flows[flow].bytes;
     state.since = now;
-    ends_.push_back({flow, now + state.full_duration});
+    instant_.ends.push_back({flow, now + state.full_duration});
   }
 }
 
@@ -402,22 +386,23 @@ void TransferNetwork::Jump(uint32_t flow, Time by, uint64_t steps) {
 void TransferNetwork::Record(Time now) {
   const auto record = [&](uint32_t flow) {
     const FlowState& state = flows_[flow];
-    if (loads_) loads_->SetSpeed(flow, UsesOf(state.use_set), state.moving ? state.speed : 0.0);
-    if (!bottlenecks_) return;
+    if (records_.loads)
+      records_.loads->SetSpeed(flow, UsesOf(state.use_set), state.moving ? state.speed : 0.0);
+    if (!records_.bottlenecks) return;
     LinkId holder;
-    if (state.moving) holder = holder_[flow];
+    if (state.moving) holder = records_.holder[flow];
     if (state.stuck) holder = FailedLinkOf(state.use_set);
-    bottlenecks_->SetHolder(flow, holder, now);
+    records_.bottlenecks->SetHolder(flow, holder, now);
   };
-  for (const uint32_t flow : solved_) record(flow);
-  for (const uint32_t flow : refactored_) record(flow);
-  for (const uint32_t flow : changed_) record(flow);
-  for (const FlowEnd& end : ends_) record(end.flow);
-  if (loads_) loads_->EndInstant(now);
+  for (const uint32_t flow : instant_.solved) record(flow);
+  for (const uint32_t flow : pending_.factors) record(flow);
+  for (const uint32_t flow : pending_.flows) record(flow);
+  for (const FlowEnd& end : instant_.ends) record(end.flow);
+  if (records_.loads) records_.loads->EndInstant(now);
 }
 
 std::vector<LinkLoad> TransferNetwork::TakeLoads(uint32_t link) {
-  return loads_ ? loads_->TakeLoads(link) : std::vector<LinkLoad>();
+  return records_.loads ? records_.loads->TakeLoads(link) : std::vector<LinkLoad>();
 }
 
 }  // namespace rehearse

@@ -8,19 +8,11 @@
 // does not depend on what happens elsewhere. Half picoseconds are rounded up, even when rounding
 // errors have put them below by up to kRelativeSlack of the flow's bytes.
 //
-// Three things keep the work to what an event can have changed:
-// - Redundant links (sim/engine/link_relevance.h) are left out for good.
-// - A lazy link is left out as long as the rates without it do not overload it: then they are the
-//   rates with it as well. When they do, it is taken in and what it connects is solved again; when
-//   a solution no longer fills it, it is left out again.
-// - Flows are connected when they share a link that counts. Flows that begin together and are
-//   connected with no others are solved as a component, found by walking over links to the flows on
-//   them. A component all of whose flows have stopped lies dormant: when the same flows move again
-//   together, as in the next step of a ring, its rates still hold and nothing is walked.
-// - Where others move already, the rates are brought up to date from the first level that the event
-//   has changed: what was held back below keeps its rate, and above it only the flows and links
-//   that the change reaches are looked at (transfer_rates.cc). The rates are the same, to the last
-//   bit.
+// Three things keep the work to what an event can have changed: links that hold nobody back are
+// left out, flows that come and go together are solved once, and where others move already, rates
+// are brought up to date from the first level that the event has changed. sim/engine/README.md
+// explains them on an example, with the words that are used here; the rates are those of max_min.h,
+// to the last bit.
 //
 // Use: Begin, End, SetFactor and SetCapacity as the events of one instant say, then Settle once.
 // Invariant after Settle, checked in debug builds: no link carries more than its capacity, and each
@@ -110,7 +102,9 @@ class TransferNetwork {
   // The load of a link over time; empty unless recorded.
   std::vector<LinkLoad> TakeLoads(uint32_t link);
   // Null unless recorded.
-  const BottleneckRecorder* bottlenecks() const { return bottlenecks_ ? &*bottlenecks_ : nullptr; }
+  const BottleneckRecorder* bottlenecks() const {
+    return records_.bottlenecks ? &*records_.bottlenecks : nullptr;
+  }
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
@@ -130,7 +124,7 @@ class TransferNetwork {
     bool listed = false;   // in the lists of its links
     bool fresh = false;    // moving since this instant
     bool ended = false;    // was moving until this instant
-    bool changed = false;  // is in changed_
+    bool changed = false;  // is in Pending::flows
     bool stuck = false;    // would move, but its links have failed
   };
   // On the list of a link; void when the flow's `listing` has moved on.
@@ -142,9 +136,9 @@ class TransferNetwork {
   struct LinkState {
     std::vector<Listed> listed;
     uint32_t visit = 0;
-    uint32_t local = 0;        // position in the problem being solved, or in fillings_
+    uint32_t local = 0;        // position in the walk or in the replay that came by last
     bool left_out = false;     // lazy, and not overloaded
-    bool watched = false;      // lazy, and in watched_
+    bool watched = false;      // lazy, and in LazyLoads::watched
     uint16_t slack = 0;        // what it has cost since it was last full
     uint32_t tidy_length = 8;  // of `listed`, when void entries were last removed
   };
@@ -153,7 +147,65 @@ class TransferNetwork {
     uint32_t moving = 0;  // counted while intact
     bool intact = false;  // the rates of its flows are those of all of them moving
   };
+  // A component is there as long as a flow has its number, and then the number is free.
+  class Components {
+   public:
+    Component& operator[](uint32_t id) { return components_[id]; }
+    bool IsIntact(uint32_t id) const { return id != kNone && components_[id].intact; }
+    // An intact one of so many flows, all of which move.
+    uint32_t Make(uint32_t flows) {
+      if (free_.empty()) {
+        free_.push_back(static_cast<uint32_t>(components_.size()));
+        components_.emplace_back();
+      }
+      const uint32_t id = free_.back();
+      free_.pop_back();
+      components_[id] = {.flows = flows, .moving = flows, .intact = true};
+      return id;
+    }
+    // A flow leaves it: what it knows of the others is no longer all of them.
+    void Leave(uint32_t id) {
+      components_[id].intact = false;
+      if (--components_[id].flows == 0) free_.push_back(id);
+    }
 
+   private:
+    std::vector<Component> components_;
+    std::vector<uint32_t> free_;
+  };
+
+  // What the calls since the last Settle have changed; Settle leaves it empty.
+  struct Pending {
+    std::vector<uint32_t> flows;    // begun or ended
+    std::vector<uint32_t> factors;  // of these flows
+    std::vector<uint32_t> links;    // whose flows have to be solved again
+    bool routes = false;            // a link has failed or recovered
+
+    bool IsEmpty() const { return flows.empty() && factors.empty() && links.empty() && !routes; }
+  };
+  // What one Settle finds out, until the next.
+  struct Instant {
+    std::vector<uint32_t> begun;   // of Pending::flows: those that move at an unknown rate
+    std::vector<uint32_t> left;    // of Pending::flows: those that have left others behind
+    std::vector<uint32_t> solved;  // flows with a new solution
+    std::vector<FlowEnd> ends;
+  };
+  // Walks and replays are numbered; flows and links note the last one that came by.
+  struct Visits {
+    uint32_t last = 0;
+    uint32_t first = 0;  // of this Settle
+  };
+  // A component while it is found and solved: a problem of max_min.h, with links numbered as they
+  // are met.
+  struct Walk {
+    std::vector<uint32_t> flows;
+    std::vector<uint32_t> links;
+    std::vector<double> capacities;
+    std::vector<uint32_t> use_begin;
+    std::vector<LinkUse> uses;
+    std::vector<double> rates;
+    MaxMinSolver solver;
+  };
   // A link whose filling is being replayed.
   struct Filling {
     uint32_t link = 0;
@@ -165,14 +217,36 @@ class TransferNetwork {
     double level = LevelQueue::kNever;        // where it will be full, never more than that
     double old_full = 0;                      // where it was full; 0: nowhere
     bool few = false;    // flows: `level` is exact while their rates are what they are
-    bool moved = false;  // is in moved_, or need not be
+    bool moved = false;  // is in Replay::moved, or need not be
   };
   struct OldRate {
     uint32_t flow;
     double rate;
   };
+  // The links that a change reaches, while their fillings are replayed.
+  struct Replay {
+    std::vector<Filling> fillings;  // the first `count`
+    uint32_t count = 0;
+    LevelQueue halts;                // per filling: where it has to be looked at next
+    std::vector<uint32_t> moved;     // fillings some of whose flows have another rate now
+    std::vector<uint32_t> set_free;  // fillings of links that are no longer full at this level
+    std::vector<OldRate> old_rates;  // of the flows whose rates have changed
+    std::vector<std::pair<double, uint32_t>> freezing;  // rate, multiplicity
+  };
+  // Of programs with lazy links: the load of each that is left out is the sum over its flows of
+  // what is booked for them, at full rates.
+  struct LazyLoads {
+    std::vector<LoadSum> load;      // per link
+    std::vector<double> rate;       // per flow: what is booked
+    std::vector<uint32_t> watched;  // links whose load has changed, or that were solved
+  };
+  // What is recorded, if it is asked for.
+  struct Records {
+    std::optional<LoadRecorder> loads;
+    std::optional<BottleneckRecorder> bottlenecks;
+    std::vector<LinkId> holder;  // per flow, with bottlenecks: by the last solution
+  };
 
-  bool IsIntact(uint32_t component) const;
   void MarkChanged(uint32_t flow);
 
   // Routes: only in programs with link changes.
@@ -230,58 +304,30 @@ class TransferNetwork {
   double FactorOf(uint32_t flow) const { return factor_.empty() ? 1.0 : factor_[flow]; }
   void Record(Time now);
 
+  // What is given. Capacities are those of now.
   const Program& program_;
   const LinkRelevance relevance_;
-  std::vector<double> capacity_;  // per link, now
+  std::vector<double> capacity_;        // per link
+  std::vector<double> factor_;          // per flow; empty: 1
+  std::vector<double> on_alternative_;  // per flow: bytes; empty: no alternatives
+
+  // The solution, which holds between Settles.
   std::vector<FlowState> flows_;
   std::vector<LinkState> links_;
-  std::vector<Component> components_;
-  std::vector<uint32_t> free_components_;
+  std::vector<double> full_;  // per link: the rate of those that it holds back, 0: it holds none
+  Components components_;
+  LazyLoads lazy_;
+  size_t moving_ = 0;  // flows
 
-  std::vector<uint32_t> changed_;      // flows begun or ended since the last Settle
-  std::vector<uint32_t> refactored_;   // flows whose factor has changed since then
-  std::vector<uint32_t> dirty_links_;  // links whose flows have to be solved again
-  bool routes_changed_ = false;
-  std::vector<uint32_t> begun_;   // of changed_: those that move and whose rate is not known
-  std::vector<uint32_t> left_;    // of changed_: those that have left others behind
-  std::vector<uint32_t> solved_;  // flows solved in this Settle
-  std::vector<FlowEnd> ends_;
-  uint32_t visit_ = 0;
-  uint32_t first_visit_ = 0;  // of this Settle
-  size_t moving_ = 0;         // flows
+  // How it is brought up to date.
+  Pending pending_;
+  Instant instant_;
+  Visits visits_;
+  Walk walk_;
+  Replay replay_;
   uint64_t solves_ = 0;
 
-  // The component being solved, with links numbered as they are met.
-  std::vector<uint32_t> members_;
-  std::vector<uint32_t> member_links_;
-  std::vector<double> capacities_;
-  std::vector<uint32_t> use_begin_;
-  std::vector<LinkUse> uses_;
-  std::vector<double> rates_;
-  MaxMinSolver solver_;
-
-  // Per link: the rate of those that it holds back, 0 when it holds back none.
-  std::vector<double> full_;
-  // While rates are brought up to date.
-  std::vector<Filling> fillings_;  // the first filling_count_
-  uint32_t filling_count_ = 0;
-  LevelQueue halts_;                // per filling: where it has to be looked at next
-  std::vector<uint32_t> moved_;     // fillings some of whose flows have another rate now
-  std::vector<uint32_t> set_free_;  // fillings
-  std::vector<OldRate> old_rates_;
-  std::vector<std::pair<double, uint32_t>> freezing_;  // rate, multiplicity
-
-  std::vector<LoadSum>
-      booked_load_;  // per link, when there are lazy ones: of the flows left out, at full rates
-  std::vector<double> booked_;     // per flow, then: the rate that is in booked_load_
-  std::vector<uint32_t> watched_;  // lazy links whose load has changed, or that were solved
-
-  std::vector<double> factor_;          // per flow; empty: 1
-  std::vector<double> on_alternative_;  // per flow; empty: no alternatives
-
-  std::optional<LoadRecorder> loads_;
-  std::optional<BottleneckRecorder> bottlenecks_;
-  std::vector<LinkId> holder_;  // per flow, when recorded: by the last solution
+  Records records_;
 };
 
 }  // namespace rehearse

@@ -26,35 +26,36 @@ constexpr uint32_t kFewFlows = 8;
 
 }  // namespace
 
-// Updates the rates of the flows in begun_ that are in no component, and of those that left_ and
-// dirty_links_ concern.
+// Updates the rates of the flows in instant_.begun that are in no component, and of those that instant_.left and
+// pending_.links concern.
 void TransferNetwork::UpdateRates() {
-  if (begun_.empty() && left_.empty() && dirty_links_.empty()) return;
-  filling_count_ = 0;
-  halts_.Clear();
-  moved_.clear();
-  old_rates_.clear();
-  ++visit_;
-  for (const uint32_t flow : begun_) {
-    if (IsIntact(flows_[flow].component) && flows_[flow].visit >= first_visit_) continue;
-    old_rates_.push_back({flow, flows_[flow].rate});
+  if (instant_.begun.empty() && instant_.left.empty() && pending_.links.empty()) return;
+  replay_.count = 0;
+  replay_.halts.Clear();
+  replay_.moved.clear();
+  replay_.old_rates.clear();
+  ++visits_.last;
+  for (const uint32_t flow : instant_.begun) {
+    if (components_.IsIntact(flows_[flow].component) && flows_[flow].visit >= visits_.first)
+      continue;
+    replay_.old_rates.push_back({flow, flows_[flow].rate});
     flows_[flow].rate = kGrowing;
   }
   // Links of components that were just solved are up to date.
   const auto refill = [this](uint32_t link) {
-    if (!links_[link].left_out && links_[link].visit < first_visit_) Refill(link);
+    if (!links_[link].left_out && links_[link].visit < visits_.first) Refill(link);
   };
-  for (const OldRate& old : old_rates_) {
+  for (const OldRate& old : replay_.old_rates) {
     for (const LinkUse& use : RelevantUses(old.flow)) refill(use.link.index());
   }
-  for (const uint32_t flow : left_) {
+  for (const uint32_t flow : instant_.left) {
     for (const LinkUse& use : RelevantUses(flow)) {
       if (full_[use.link.index()] > 0) refill(use.link.index());
     }
   }
-  for (const uint32_t link : dirty_links_) refill(link);
-  dirty_links_.clear();
-  if (filling_count_ == 0) return;
+  for (const uint32_t link : pending_.links) refill(link);
+  pending_.links.clear();
+  if (replay_.count == 0) return;
   ++solves_;
   FillAgain();
   KeepNewRates();
@@ -62,32 +63,32 @@ void TransferNetwork::UpdateRates() {
 
 void TransferNetwork::FillAgain() {
   HaltWhereMoved(0);
-  for (LevelQueue::Slot next = halts_.Lowest(); next.level != LevelQueue::kNever;) {
+  for (LevelQueue::Slot next = replay_.halts.Lowest(); next.level != LevelQueue::kNever;) {
     const double level = next.level;
-    set_free_.clear();
+    replay_.set_free.clear();
     do {
       Halt(next.slot, level);
-      next = halts_.Lowest();
+      next = replay_.halts.Lowest();
     } while (next.level == level);
     // Now it is known which links are full at this level.
-    for (const uint32_t index : set_free_) SetFree(index, level);
-    if (moved_.empty()) continue;
+    for (const uint32_t index : replay_.set_free) SetFree(index, level);
+    if (replay_.moved.empty()) continue;
     HaltWhereMoved(level);
-    next = halts_.Lowest();
+    next = replay_.halts.Lowest();
   }
 }
 
 // All rates have reached the level at which the link may be full or was full.
 void TransferNetwork::Halt(uint32_t index, double level) {
-  Filling& filling = fillings_[index];
+  Filling& filling = replay_.fillings[index];
   if (!filling.few) Freeze(filling, level);
   if (filling.level == level) {
-    halts_.Set(index, LevelQueue::kNever);
+    replay_.halts.Set(index, LevelQueue::kNever);
     SlowDown(index, level);
   } else if (filling.old_full == level) {
-    halts_.Set(index, LevelQueue::kNever);
+    replay_.halts.Set(index, LevelQueue::kNever);
     full_[filling.link] = 0;
-    set_free_.push_back(index);
+    replay_.set_free.push_back(index);
   } else {
     HaltNext(index, level);
   }
@@ -95,20 +96,20 @@ void TransferNetwork::Halt(uint32_t index, double level) {
 
 // Halts where the link may be full or was full, whichever comes first after `level`.
 void TransferNetwork::HaltNext(uint32_t index, double level) {
-  const Filling& filling = fillings_[index];
+  const Filling& filling = replay_.fillings[index];
   const double old_full = filling.old_full > level ? filling.old_full : LevelQueue::kNever;
-  halts_.Set(index, std::min(filling.level, old_full));
+  replay_.halts.Set(index, std::min(filling.level, old_full));
 }
 
 // Begins to replay the link's filling.
 void TransferNetwork::Refill(uint32_t link) {
   LinkState& state = links_[link];
-  if (filling_count_ == fillings_.size()) fillings_.resize(2 * filling_count_ + 16);
-  state.visit = visit_;
-  state.local = filling_count_;
-  moved_.push_back(filling_count_);
-  Filling& filling = fillings_[filling_count_++];
-  halts_.Add();
+  if (replay_.count == replay_.fillings.size()) replay_.fillings.resize(2 * replay_.count + 16);
+  state.visit = visits_.last;
+  state.local = replay_.count;
+  replay_.moved.push_back(replay_.count);
+  Filling& filling = replay_.fillings[replay_.count++];
+  replay_.halts.Add();
   Listed* const listed = state.listed.data();
   Listed* const end = listed + state.listed.size();
   Listed* kept = listed;
@@ -145,13 +146,13 @@ void TransferNetwork::Refill(uint32_t link) {
 
 // Halts next at each link where some flows got another rate at `level`.
 void TransferNetwork::HaltWhereMoved(double level) {
-  for (const uint32_t index : moved_) {
-    Filling& filling = fillings_[index];
+  for (const uint32_t index : replay_.moved) {
+    Filling& filling = replay_.fillings[index];
     filling.moved = false;
     if (filling.few) filling.level = FullLevel(filling);
     HaltNext(index, level);
   }
-  moved_.clear();
+  replay_.moved.clear();
 }
 
 // Where a link with few flows will be full if their rates stay as they are; kGrowing: nowhere. Most
@@ -221,21 +222,22 @@ double TransferNetwork::FullLevel(const Filling& filling) const {
 
 // Takes account of the flows that have frozen below that level: all that ever will.
 void TransferNetwork::Freeze(Filling& filling, double below) {
-  freezing_.clear();
+  replay_.freezing.clear();
   for (uint32_t i = 0; i < filling.count;) {
     const double rate = flows_[filling.flows[i].flow].rate;
     if (rate < below) {
-      freezing_.emplace_back(rate, filling.flows[i].multiplicity);
+      replay_.freezing.emplace_back(rate, filling.flows[i].multiplicity);
       std::swap(filling.flows[i], filling.flows[--filling.count]);
     } else {
       ++i;
     }
   }
-  std::sort(freezing_.begin(), freezing_.end());
-  for (size_t i = 0; i < freezing_.size();) {
-    const double rate = freezing_[i].first;
+  std::sort(replay_.freezing.begin(), replay_.freezing.end());
+  for (size_t i = 0; i < replay_.freezing.size();) {
+    const double rate = replay_.freezing[i].first;
     uint64_t together = 0;
-    for (; i < freezing_.size() && freezing_[i].first == rate; ++i) together += freezing_[i].second;
+    for (; i < replay_.freezing.size() && replay_.freezing[i].first == rate; ++i)
+      together += replay_.freezing[i].second;
     filling.load += rate * static_cast<double>(together);
     filling.unfrozen -= together;
     if (filling.unfrozen == 0) {
@@ -250,11 +252,11 @@ void TransferNetwork::Freeze(Filling& filling, double below) {
 
 // The link is full: what still grows on it stops growing.
 void TransferNetwork::SlowDown(uint32_t index, double level) {
-  full_[fillings_[index].link] = level;
-  links_[fillings_[index].link].slack = 0;
-  fillings_[index].moved = true;  // it will not be looked at again
-  const Listed* const end = fillings_[index].flows + fillings_[index].count;
-  for (const Listed* entry = fillings_[index].flows; entry != end; ++entry) {
+  full_[replay_.fillings[index].link] = level;
+  links_[replay_.fillings[index].link].slack = 0;
+  replay_.fillings[index].moved = true;  // it will not be looked at again
+  const Listed* const end = replay_.fillings[index].flows + replay_.fillings[index].count;
+  for (const Listed* entry = replay_.fillings[index].flows; entry != end; ++entry) {
     const uint32_t flow = entry->flow;
     if (flows_[flow].rate > level) SetRate(flow, level);
   }
@@ -262,8 +264,8 @@ void TransferNetwork::SlowDown(uint32_t index, double level) {
 
 // The link is not full here any more.
 void TransferNetwork::SetFree(uint32_t index, double level) {
-  const Listed* const end = fillings_[index].flows + fillings_[index].count;
-  for (const Listed* entry = fillings_[index].flows; entry != end; ++entry) {
+  const Listed* const end = replay_.fillings[index].flows + replay_.fillings[index].count;
+  for (const Listed* entry = replay_.fillings[index].flows; entry != end; ++entry) {
     const uint32_t flow = entry->flow;
     if (flows_[flow].rate != level) continue;
     const std::span<const LinkUse> uses = RelevantUses(flow);
@@ -272,46 +274,46 @@ void TransferNetwork::SetFree(uint32_t index, double level) {
     });
     if (!held) SetRate(flow, kGrowing);
   }
-  if (fillings_[index].moved) return;
-  fillings_[index].moved = true;
-  moved_.push_back(index);
+  if (replay_.fillings[index].moved) return;
+  replay_.fillings[index].moved = true;
+  replay_.moved.push_back(index);
 }
 
 void TransferNetwork::SetRate(uint32_t flow, double rate) {
-  if (flows_[flow].rate != kGrowing) old_rates_.push_back({flow, flows_[flow].rate});
+  if (flows_[flow].rate != kGrowing) replay_.old_rates.push_back({flow, flows_[flow].rate});
   flows_[flow].rate = rate;
   for (const LinkUse& use : RelevantUses(flow)) {
     const LinkState& link = links_[use.link.index()];
     if (link.left_out) continue;
-    if (link.visit != visit_) {
+    if (link.visit != visits_.last) {
       Refill(use.link.index());
       continue;
     }
-    Filling& filling = fillings_[link.local];
+    Filling& filling = replay_.fillings[link.local];
     if (filling.moved || !filling.few) continue;
     filling.moved = true;
-    moved_.push_back(link.local);
+    replay_.moved.push_back(link.local);
   }
 }
 
 void TransferNetwork::KeepNewRates() {
-  for (const auto [flow, old_rate] : old_rates_) {
+  for (const auto [flow, old_rate] : replay_.old_rates) {
     const double rate = flows_[flow].rate;
     CHECK(rate != kGrowing);
-    if (bottlenecks_) NoteHolder(flow);
+    if (records_.bottlenecks) NoteHolder(flow);
     if (rate == old_rate) continue;
     if (relevance_.has_lazy) Book(flow, rate);
-    solved_.push_back(flow);
+    instant_.solved.push_back(flow);
   }
-  for (uint32_t i = 0; i < filling_count_; ++i) {
-    const Filling& filling = fillings_[i];
+  for (uint32_t i = 0; i < replay_.count; ++i) {
+    const Filling& filling = replay_.fillings[i];
     if (full_[filling.link] == 0 && relevance_.role[filling.link] == LinkRole::kLazy) {
       Watch(filling.link);
     }
-    if (!bottlenecks_) continue;
+    if (!records_.bottlenecks) continue;
     for (const Listed& entry : links_[filling.link].listed) {
       NoteHolder(entry.flow);
-      solved_.push_back(entry.flow);
+      instant_.solved.push_back(entry.flow);
     }
   }
 }

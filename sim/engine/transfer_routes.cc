@@ -14,9 +14,9 @@ std::span<const LinkUse> TransferNetwork::UsesOf(uint32_t use_set) const {
 void TransferNetwork::SetCapacity(uint32_t link, double capacity) {
   CHECK_GE(capacity, 0.0);
   if (capacity_[link] == capacity) return;
-  if (capacity_[link] == 0 || capacity == 0) routes_changed_ = true;
+  if (capacity_[link] == 0 || capacity == 0) pending_.routes = true;
   capacity_[link] = capacity;
-  dirty_links_.push_back(link);
+  pending_.links.push_back(link);
   if (relevance_.role[link] == LinkRole::kLazy) Watch(link);
 }
 
@@ -34,15 +34,15 @@ LinkId TransferNetwork::StuckOn(uint32_t flow) const {
 // Chooses for the flows that have begun and, when a link has failed or recovered, for all that move
 // or would.
 void TransferNetwork::ChooseRoutes(Time now) {
-  if (routes_changed_) {
+  if (pending_.routes) {
     for (uint32_t flow = 0; flow < flows_.size(); ++flow) {
       if (flows_[flow].moving || flows_[flow].stuck) ChooseRoute(flow, now);
     }
-    routes_changed_ = false;
+    pending_.routes = false;
     return;
   }
-  for (size_t i = 0; i < changed_.size(); ++i) {
-    if (flows_[changed_[i]].fresh) ChooseRoute(changed_[i], now);
+  for (size_t i = 0; i < pending_.flows.size(); ++i) {
+    if (flows_[pending_.flows[i]].fresh) ChooseRoute(pending_.flows[i], now);
   }
 }
 
@@ -63,7 +63,7 @@ void TransferNetwork::ChooseRoute(uint32_t flow, Time now) {
     state.stuck = true;
     if (state.moving) --moving_;
     state.moving = false;
-    ends_.push_back({flow, kNever});
+    instant_.ends.push_back({flow, kNever});
   } else {
     state.stuck = false;
     if (!state.moving) ++moving_;
@@ -86,7 +86,7 @@ void TransferNetwork::LeaveRoute(uint32_t flow, Time now) {
   state.rate = 0;
   state.speed = 0;
   if (relevance_.has_lazy) Book(flow, 0);
-  for (const LinkUse& use : RelevantUses(flow)) dirty_links_.push_back(use.link.index());
+  for (const LinkUse& use : RelevantUses(flow)) pending_.links.push_back(use.link.index());
   Delist(flow);
   MarkChanged(flow);
 }

@@ -16,6 +16,7 @@ namespace rehearse {
 namespace transfer_network_test {
 
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -342,6 +343,58 @@ TEST(TransferNetworkTest, WhatAnEventDoesNotReachKeepsItsRate) {
   EXPECT_THAT(Settle(network, 100), ElementsAre(Pair(0, 4125), Pair(1, 4125), Pair(2, 1994),
                                                 Pair(198, 1994), Pair(199, 4125), Pair(200, 4300)));
   EXPECT_EQ(network.solves(), 2u);
+}
+
+// Step by step what sim/engine/README.md says; in milliseconds.
+TEST(TransferNetworkTest, TheExampleOfTheReadme) {
+  constexpr uint32_t kA = 0;
+  constexpr uint32_t kB = 1;
+  constexpr uint32_t kC = 2;
+  constexpr int64_t kPicoseconds = 1'000'000'000;
+  ProgramBuilder builder;
+  for (const double capacity : {10.0, 10.0, 10.0, 25.0})
+    builder.AddLink({"link", "test", BytesPerSecond(capacity)});
+  for (uint32_t nic = 0; nic < 3; ++nic) {
+    Flow flow;
+    flow.bytes = nic == kB ? 50 : 100;
+    flow.use_set = builder.AddUseSet({Use(nic), Use(3)});
+    builder.AddFlow(flow);
+  }
+  builder.AddLinkChange({.time = ToTime(Seconds(20)), .link = LinkId(kA), .factor = 0});
+  const Program program = builder.Build();
+  TransferNetwork network(program);
+  const auto settle = [&](double seconds) {
+    std::map<uint32_t, int64_t> ends = Settle(network, ToTime(Seconds(seconds)).picoseconds());
+    for (auto& [flow, end] : ends) end /= kPicoseconds;
+    return ends;
+  };
+  EXPECT_EQ(network.relevance().role[3], LinkRole::kLazy);
+  network.Begin(kA);
+  network.Begin(kB);
+  EXPECT_THAT(settle(0), ElementsAre(Pair(kA, 10'000), Pair(kB, 5'000)));
+  network.End(kB, ToTime(Seconds(5)));
+  EXPECT_THAT(settle(5), IsEmpty());
+  EXPECT_EQ(network.solves(), 2u);
+  network.Begin(kB);
+  EXPECT_THAT(settle(6), ElementsAre(Pair(kB, 11'000)));
+  EXPECT_EQ(network.solves(), 2u) << "its component was dormant";
+  network.Begin(kC);
+  EXPECT_THAT(settle(7), ElementsAre(Pair(kA, 10'600), Pair(kB, 11'800), Pair(kC, 19'000)));
+  EXPECT_EQ(network.solves(), 4u) << "a component and a replay";
+  network.End(kA, ToTime(Seconds(10.6)));
+  EXPECT_THAT(settle(10.6), ElementsAre(Pair(kB, 11'600), Pair(kC, 17'600)));
+  network.End(kB, ToTime(Seconds(11.6)));
+  EXPECT_THAT(settle(11.6), IsEmpty());
+  network.Begin(kA);
+  EXPECT_THAT(settle(12), ElementsAre(Pair(kA, 22'000)));
+  network.End(kC, ToTime(Seconds(17.6)));
+  EXPECT_THAT(settle(17.6), IsEmpty());
+  network.SetCapacity(kA, 0);
+  EXPECT_THAT(network.Settle(ToTime(Seconds(20))),
+              ElementsAre(Field(&TransferNetwork::FlowEnd::end, TransferNetwork::kNever)));
+  EXPECT_EQ(network.StuckOn(kA), LinkId(kA));
+  network.SetCapacity(kA, 10);
+  EXPECT_THAT(settle(25), ElementsAre(Pair(kA, 27'000)));
 }
 
 TEST(TransferNetworkTest, RefusesToBeginTwiceOrToEndWhatDoesNotMove) {
