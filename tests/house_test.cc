@@ -18,14 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tools -> tools/foreign -> scenarios -> { workloads, real } -> collectives -> topology -> sim;
-// only to the right, and workloads and real never see each other.
+// tools -> tools/foreign -> scenarios -> { workloads, real -> collectives } -> topology -> sim;
+// only to the right, and workloads sees neither real nor collectives, nor they it.
 const std::map<std::string, std::set<std::string>>& MayInclude() {
   static const std::map<std::string, std::set<std::string>> rules = {
       {"sim", {"sim"}},
       {"topology", {"topology", "sim"}},
       {"collectives", {"collectives", "topology", "sim"}},
-      {"workloads", {"workloads", "collectives", "topology", "sim"}},
+      {"workloads", {"workloads", "topology", "sim"}},
       {"real", {"real", "collectives", "topology", "sim"}},
       {"scenarios", {"scenarios", "workloads", "real", "collectives", "topology", "sim"}},
       {"tools/foreign",
