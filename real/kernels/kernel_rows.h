@@ -1,5 +1,5 @@
-// The functions behind the table in kernels.cc; each is described in sim/schedule/kernel.h. Defined
-// in kernels_*.cc, instantiated there for float and double.
+// The functions behind the table in kernels.cc; each is described in sim/schedule/kernel.h. They
+// are defined in kernels_*.cc and instantiated there for float and double.
 #pragma once
 
 #include "real/kernels/kernel_call.h"

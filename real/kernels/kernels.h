@@ -1,8 +1,8 @@
 // Every kernel of sim/schedule/kernel.h on one CPU core: matrix products by OpenBLAS, the rest as
 // plain loops.
 //
-// Instantiated for float (timing) and double (checking). A kernel CHECKs that its operands fit
-// together; it is a pure function of its call, so any number of them may run at once.
+// Kernels are instantiated for float (timing) and double (checking). A kernel CHECKs that its
+// operands fit together; it is a pure function of its call, so any number of them may run at once.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ void SetBlasThreads(int threads);
 // threads at once, before anybody else has it; throws Error if that is too much. Other threads must
 // not multiply meanwhile.
 void TakeRoomForProducts(uint32_t threads);
-// What OpenBLAS chose for this machine: "OpenBLAS 0.3.21 ... SkylakeX".
+// Says what OpenBLAS chose for this machine: "OpenBLAS 0.3.21 ... SkylakeX".
 std::string BlasDescription();
 
 }  // namespace rehearse

@@ -26,7 +26,7 @@ struct Heads {
   uint64_t value_size;
 
   uint64_t GroupColumns() const { return (heads + 1) * size + value_size; }
-  // Columns in a row of X, then in one of O.
+  // The first columns of each part, in a row of X and then in one of O.
   uint64_t QueryAt(uint64_t group, uint64_t head) const {
     return group * GroupColumns() + head * size;
   }

@@ -34,7 +34,7 @@ void ForEachWindow(const KernelCall<T>& call, const Operand<T>& image, const Ope
         T* window = columns.Row(row);
         for (uint64_t ky = 0; ky < kernel; ++ky) {
           for (uint64_t kx = 0; kx < kernel; ++kx, ++window) {
-            const uint64_t from_y = y * stride + ky - padding;  // wraps around when outside
+            const uint64_t from_y = y * stride + ky - padding;  // outside, it wraps around
             const uint64_t from_x = x * stride + kx - padding;
             const bool inside = from_y < height && from_x < width;
             visit(inside ? image.Row((i * height + from_y) * width + from_x) : nullptr, window,
@@ -82,7 +82,7 @@ uint64_t LargestRow(const Operand<T>& x, uint64_t first, uint64_t line, uint64_t
   return best;
 }
 
-// Images of `pixels` rows each; calls visit(image, row).
+// Calls visit(image, row) for each row of images that have `pixels` rows each.
 template <typename Visit>
 void ForEachPixel(uint64_t rows, uint64_t pixels, Visit visit) {
   CHECK_EQ(rows % pixels, 0u);

@@ -19,12 +19,12 @@ T WeightOf(const KernelCall<T>& call) {
   return call.compute.attributes.size() < 2 ? T(1) : static_cast<T>(call.Attribute(1));
 }
 
-// Which of x's columns is the label of row i; x.columns or more if another rank has it.
+// Which of x's columns is the label of row i; it is x.columns or more if another rank has it.
 template <typename T>
 uint64_t LabelColumn(const KernelCall<T>& call, const Operand<T>& x, uint64_t i) {
   const uint64_t label =
       LabelAt(call.facts.seed, call.BatchRow(x, i) + AheadOf(call), x.GlobalColumns());
-  return label - x.GlobalColumn();  // wraps around for labels left of ours
+  return label - x.GlobalColumn();  // labels left of ours wrap around and are too large
 }
 
 template <typename T>

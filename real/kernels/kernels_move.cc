@@ -30,7 +30,7 @@ void ForEachToken(const KernelCall<T>& call, const Operand<T>& tokens, const Ope
   const uint64_t ahead = call.compute.attributes.empty() ? 0 : call.Count(0);
   for (uint64_t i = 0; i < tokens.rows; ++i) {
     const uint64_t token = TokenAt(call.facts.seed, call.BatchRow(tokens, i) + ahead, vocabulary);
-    // Wraps around for smaller tokens, which are not ours either.
+    // Smaller tokens wrap around, so that they are not ours either.
     const uint64_t local = token - table.GlobalRow();
     visit(i, local < table.rows ? table.Row(local) : nullptr);
   }

@@ -42,7 +42,7 @@ class InitialValues {
   double width_ = 0.1;
 };
 
-// Row of the global batch: micro-batch after micro-batch.
+// The token of a row of the global batch, which has micro-batch after micro-batch.
 uint32_t TokenAt(uint64_t seed, uint64_t row, uint64_t vocabulary);
 uint32_t LabelAt(uint64_t seed, uint64_t row, uint64_t classes);
 // Inputs and targets of networks without tokens, in [-1, 1).

@@ -21,8 +21,8 @@ uint16_t ToFp16(float value) {
   if (std::isnan(value)) return sign | 0x7e00u;
   if (size >= kLargest) return sign | 0x7c00u;
   if (size == 0) return sign;  // has no exponent
-  // Steps of fp16 at this size: 2^(exponent-10), or 2^-24 for small ones. nearbyint rounds ties to
-  // even.
+  // The steps of fp16 at this size are 2^(exponent-10), or 2^-24 for small ones. nearbyint rounds
+  // ties to even.
   int exponent = 0;
   std::frexp(size, &exponent);  // size in [2^(exponent-1), 2^exponent)
   const int step = exponent - 1 < -14 ? -24 : exponent - 1 - 10;
