@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostPieces = 64;
 
-// Algorithms whose positions can be in the order of the group's members.
+// These algorithms can have their positions in the order of the group's members.
 constexpr std::string_view kPlainAlgorithms[] = {
     "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "pat", "chain"};
 
@@ -54,7 +54,7 @@ StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t me
   if (algorithm.pipelined.Has(collective.kind)) {
     input.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / kPieceBytes, 1, kMostPieces));
   }
-  const uint32_t root = collective.root;  // comes first
+  const uint32_t root = collective.root;  // it has position 0
   CHECK_LT(root, size);
   const auto member_at = [&](uint32_t position) { return (position + root) % size; };
   const uint32_t position = (member + size - root) % size;

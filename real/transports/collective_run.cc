@@ -172,7 +172,7 @@ void CopyUnlessSame(const T* from, uint64_t n, T* to) {
   if (from != to) std::copy(from, from + n, to);
 }
 
-// What goes to the next member comes from the previous one.
+// Everybody sends to the next member, and receives from the previous one.
 template <typename T>
 void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
   const Group& group = *call.group;
@@ -188,7 +188,7 @@ void SendToNext(Transport& transport, const CollectiveCall<T>& call) {
   transport.Wait(std::move(going));
 }
 
-// All-to-all with different sizes of pairs: what is received is in the order of members.
+// In an all-to-all whose pairs have different sizes, what is received is in the order of members.
 template <typename T>
 void ExchangePairs(Transport& transport, const CollectiveCall<T>& call) {
   const Group& group = *call.group;

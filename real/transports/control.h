@@ -13,7 +13,7 @@ namespace rehearse {
 
 // What every rank gave, by rank; empty on ranks other than 0.
 std::vector<std::string> GatherBytes(Transport& transport, const std::string& own);
-// What rank 0 gave.
+// Returns what rank 0 gave.
 std::string BroadcastBytes(Transport& transport, const std::string& of_rank_0);
 
 // The same for arrays of plain values.

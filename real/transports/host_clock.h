@@ -5,7 +5,7 @@
 
 namespace rehearse {
 
-// Monotonic, and the same for all processes of a machine.
+// It is monotonic, and the same for all processes of a machine.
 int64_t NowNanoseconds();
 
 }  // namespace rehearse

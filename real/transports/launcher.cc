@@ -56,7 +56,7 @@ constexpr Variables kLaunchers[] = {
   throw Error(fmt::format("environment: found {}=\"{}\", expected a whole number", variable, text));
 }
 
-// Takes the number at the beginning of `text`; nothing if there is none.
+// Takes the number at the beginning of `text`; returns nothing if there is none.
 std::optional<uint32_t> TakeNumber(std::string_view* text) {
   uint32_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);

@@ -18,8 +18,8 @@ struct Launch {
   bool knows_local_ranks = true;
 };
 
-// Nothing if none of them started this process. Throws Error if their variables contradict each
-// other.
+// Returns nothing if none of them started this process. Throws Error if their variables contradict
+// each other.
 std::optional<Launch> DetectLaunch();
 
 }  // namespace rehearse

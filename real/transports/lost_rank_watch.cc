@@ -17,7 +17,7 @@ LostRankWatch::LostRankWatch(Transport& transport, const char* who_waits,
   try {
     thread_ = std::thread([this] { Watch(); });
   } catch (const std::system_error&) {
-    // No room for another thread: the call goes on unwatched.
+    // There is no room for another thread, so the call goes on unwatched.
   }
 }
 

@@ -74,7 +74,7 @@ bool IsAlive(pid_t process) {
 
 }  // namespace
 
-// All zeros is a valid initial state: new memory is like that.
+// All zeros is a valid initial state, because new memory is like that.
 struct RollCall::Slot {
   std::atomic<int32_t> process;  // 0: has not signed on
   std::atomic<uint32_t> has_signed_off;
@@ -256,7 +256,7 @@ std::optional<uint64_t> RollCall::EventsIfAllWait() const {
   return events;
 }
 
-// Two ranks that wait for each other say most about what is broken.
+// Two ranks that wait for each other say most about what is broken, so they are named first.
 std::string RollCall::DescribeWaits() const {
   const auto waits_for = [this](uint32_t local_rank) {
     return shared_->slots[local_rank].waits_for.load();
@@ -337,7 +337,7 @@ std::optional<std::string> RollCall::Trouble() {
     if (process <= 0 || slot.has_signed_off.load() != 0 || IsAlive(process)) continue;
     GiveUp(fmt::format("rank {} (process {}) is gone; it was at {}", slot.rank, process,
                        slot.activity.Get()));
-    // Unless another rank has just begun to write its own reason.
+    // If another rank has just begun to write its own reason, that one counts.
     if (shared_->over.load() == 2) return std::string(shared_->reason);
   }
   return std::nullopt;

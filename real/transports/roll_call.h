@@ -34,8 +34,8 @@ class RollCall {
   RollCall& operator=(const RollCall&) = delete;
 
   void set_activity(const char* text) noexcept;
-  // Around a wait for a message of `rank`, or of several. Only for runs whose ranks are all on this
-  // machine.
+  // Called around a wait for a message of `rank`, or of several. This is only for runs whose ranks
+  // are all on this machine.
   void BeginWait(std::optional<uint32_t> rank) noexcept;
   void EndWait() noexcept;
   // The first reason counts.

@@ -45,7 +45,7 @@ struct OpenFile {
   int descriptor;
 };
 
-// The first line of what is there, however it ends.
+// Returns the first line of what is there, however it ends.
 std::string FirstLine(int descriptor) {
   char text[4 * kLongestSecret];
   const ssize_t size = read(descriptor, text, sizeof text);

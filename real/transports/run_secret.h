@@ -24,14 +24,14 @@ struct RunSecret {
   SecretHalf of_rank_0{};
 };
 
-// Takes equally long wherever they differ.
+// It takes equally long wherever they differ, so that time does not tell how much was right.
 bool IsSame(const SecretHalf& a, const SecretHalf& b);
 
 // Throws Error, which begins with `source`, for a text of the wrong length.
 RunSecret SplitSecret(const std::string& text, const std::string& source);
 
-// Nothing if neither variable is set. Throws Error for secrets of the wrong length, and for a file
-// that is not a plain file, belongs to another user, or can be read by others.
+// Returns nothing if neither variable is set. Throws Error for secrets of the wrong length, and for
+// a file that is not a plain file, belongs to another user, or can be read by others.
 std::optional<RunSecret> SecretFromEnvironment();
 
 // A secret that stays in this machine's shared memory as long as the object lives.

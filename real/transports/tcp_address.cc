@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// "gpu[07-09,12],cpu3" -> "gpu07".
+// Turns "gpu[07-09,12],cpu3" into "gpu07".
 std::string FirstOfNodeList(const std::string& list) {
   const size_t end = list.find_first_of(",[");
   if (end == std::string::npos || list[end] == ',') return list.substr(0, end);

@@ -11,9 +11,9 @@ struct TcpAddress {
   std::string host = "127.0.0.1";
   uint16_t port = 29500;
 };
-// MASTER_ADDR and MASTER_PORT; with only Slurm's variables, the first node of the step. If
-// torchrun's agent itself listens on that port (TORCHELASTIC_USE_AGENT_STORE), the next one. Throws
-// Error for an invalid port.
+// Reads MASTER_ADDR and MASTER_PORT or, with only Slurm's variables, the first node of the step. If
+// torchrun's agent itself listens on that port (TORCHELASTIC_USE_AGENT_STORE), the next one is
+// taken. Throws Error for an invalid port.
 TcpAddress TcpAddressFromEnvironment();
 
 // Seconds that ranks wait for each other to start: REHEARSE_PATIENCE, or 30. Throws Error for an

@@ -59,7 +59,7 @@ std::string TextOf(const sockaddr_storage& address, socklen_t length) {
 
 // ---- rank 0 -------------------------------------------------------------------------------------
 
-// Listens at the port: on loopback, or on all interfaces.
+// Listens at the port, on loopback if all ranks are on one machine, or else on all interfaces.
 std::unique_ptr<Socket> Listener(const TcpAddress& address, bool on_one_machine, uint32_t ranks) {
   sockaddr_in6 all{};
   all.sin6_family = AF_INET6;
@@ -106,7 +106,8 @@ class Gathering {
         missing_(launch.ranks - 1) {
     met_.neighbours.resize(launch.ranks);
     met_.have_one_clock = true;
-    // Only after it listens: then the port belongs to this run alone, and so does the name.
+    // The secret is made only after it listens: then the port belongs to this run alone, and so
+    // does the name.
     if (!meeting.secret) own_secret_.emplace(RunName(launch, meeting.address));
   }
 
@@ -229,7 +230,7 @@ class Gathering {
     --missing_;
   }
 
-  // The first is reported at once, the number at the end: there may be many.
+  // The first is reported at once and their number at the end, because there may be many.
   void Drop(const Knock& knock, const std::string& why) {
     if (dropped_++ > 0) return;
     first_dropped_ = fmt::format("{}: {}", knock.from, why);
@@ -326,7 +327,8 @@ class Arrival {
     return connected;
   }
 
-  // Null if it is worth another try: rank 0 may still come, or the secret may be an earlier run's.
+  // Returns null if it is worth another try: rank 0 may still come, or the secret may be an earlier
+  // run's.
   std::unique_ptr<Socket> TryToComeIn() {
     std::optional<RunSecret> secret = meeting_.secret;
     if (!secret) secret = SharedSecret::Find(RunName(launch_, meeting_.address));

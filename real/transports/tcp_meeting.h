@@ -24,7 +24,7 @@ struct TcpMeeting {
   double patience = 30;             // seconds
   std::optional<RunSecret> secret;  // on one machine rank 0 makes one if there is none
 };
-// MASTER_ADDR, MASTER_PORT, REHEARSE_PATIENCE, REHEARSE_SECRET and the like.
+// Reads MASTER_ADDR, MASTER_PORT, REHEARSE_PATIENCE, REHEARSE_SECRET and the like.
 TcpMeeting TcpMeetingFromEnvironment();
 
 // If the launcher does not say how many ranks are on a machine, an address that other machines
@@ -36,8 +36,8 @@ struct MetRanks {
   bool have_one_clock = false;                      // one machine, whatever the launcher says
 };
 
-// Throws Error without a secret on several machines; on every rank that came, naming those that did
-// not come within `patience` seconds; and for what rank 0 refuses.
+// Throws Error without a secret on several machines, and for what rank 0 refuses. If some ranks do
+// not come within `patience` seconds, it throws Error that names them on every rank that came.
 MetRanks Meet(const Launch& launch, const TcpMeeting& meeting);
 
 }  // namespace rehearse

@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// Longer than a rank may be silent: by then others have said which rank it is.
+// This is longer than a rank may be silent, so that by then others have said which rank it is.
 constexpr int kSendPatience = 8000;  // milliseconds
 
 int MillisecondsUntil(WireClock::time_point deadline) {

@@ -23,8 +23,8 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
 
-  // False if the other side is gone, or has taken nothing for kSendPatience; then the connection is
-  // over.
+  // Returns false if the other side is gone, or has taken nothing for kSendPatience; then the
+  // connection is over.
   bool Send(const void* data, size_t bytes);
   bool Send(const WireFrame& frame, const void* data);
   // Sends only if nobody else is sending and there is room for its beginning: for frames that may
@@ -33,7 +33,7 @@ class Socket {
 
   bool ReceiveAll(void* data, size_t bytes);
   bool ReceiveBy(WireClock::time_point deadline, void* data, size_t bytes);
-  // What has come, at most this much: 0 if nothing has yet; nothing if the connection has ended.
+  // What has come, at most this much: 0 if nothing has yet, nothing if the connection has ended.
   std::optional<size_t> ReceiveSome(void* data, size_t bytes);
   // Takes memory as data arrive, not as they are announced.
   bool ReceiveText(uint64_t bytes, std::string* text);

@@ -13,7 +13,7 @@ std::string FaultOf(const WireFrame& frame, uint32_t neighbour, uint32_t receive
       frame.kind != FrameKind::kAlive) {
     return fmt::format("of kind {}", static_cast<uint32_t>(frame.kind));
   }
-  // Rank 0 passes on what others say; to rank 0, each rank speaks for itself.
+  // Rank 0 passes on what others say, but to rank 0 each rank speaks for itself.
   const bool from_is_right =
       receiver == 0 ? frame.from == neighbour : frame.from < ranks && frame.from != receiver;
   if (!from_is_right) return fmt::format("from rank {}", frame.from);

@@ -46,8 +46,8 @@ class Transport {
   virtual Handle Receive(uint32_t from, uint32_t tag, void* data, size_t bytes) = 0;
   virtual void Wait(Handle handle) = 0;
   virtual void Barrier() = 0;
-  // Throws RankLost if another rank has ended or given up. For ranks that wait for something other
-  // than messages (a GPU).
+  // Throws RankLost if another rank has ended or given up. Ranks that wait for something other than
+  // messages (a GPU) call it.
   virtual void Check() = 0;
 
   // Tells the others that this rank gives up, so that they throw RankLost(reason). Does not throw.

@@ -29,7 +29,7 @@ constexpr double kPartingPatience = 3;  // seconds for all ranks to say why they
 std::atomic<bool> told_to_stop{false};
 void OnTerminate(int) { told_to_stop.store(true); }
 
-// Before the roll call, so that a rank that is told to stop removes what it has made.
+// This comes before the roll call, so that a rank that is told to stop removes what it has made.
 Launch ListenToSigterm(const Launch& launch) {
   struct sigaction action {};
   action.sa_handler = OnTerminate;
@@ -133,8 +133,8 @@ class MpiTransport final : public Transport {
 
   void set_activity(const char* text) noexcept override { roll_call_.set_activity(text); }
 
-  // Around calls of MPI, any of which may wait for `peer` or for several: one that sends may first
-  // have to connect, and even one that only looks may wait for another rank's answer.
+  // Lives around calls of MPI, any of which may wait for `peer` or for several: one that sends may
+  // first have to connect, and even one that only looks may wait for another rank's answer.
   class Inside {
    public:
     explicit Inside(MpiTransport& transport, std::optional<uint32_t> peer = std::nullopt)
@@ -169,7 +169,7 @@ class MpiTransport final : public Transport {
   }
 
  private:
-  // The roll call knows that this rank waits. Of ranks on other machines it knows nothing.
+  // While it lives, the roll call knows that this rank waits. It knows nothing of other machines.
   class LongWait {
    public:
     LongWait(MpiTransport& transport, std::optional<uint32_t> peer)
@@ -186,8 +186,8 @@ class MpiTransport final : public Transport {
     RollCall* const roll_call_;
   };
 
-  // Asked by the watch. If none has begun or ended since it last asked, they wait, which the roll
-  // call has to know as well.
+  // The watch asks this. If no call has begun or ended since it last asked, they wait, which the
+  // roll call has to know as well.
   bool IsInside() {
     const uint64_t calls = calls_.load();
     const bool is_inside = calls % kOneBegun > 0;

@@ -134,7 +134,7 @@ class TcpTransport final : public Transport {
     for (std::thread& reader : readers_) reader.join();
   }
 
-  // To its receiver, or to rank 0, which passes it on.
+  // Sends to the receiver or, on ranks other than 0, to rank 0, which passes it on.
   void Pass(const WireFrame& frame, const char* data) {
     if (frame.to == launch_.rank) {
       {

@@ -104,7 +104,7 @@ struct SentLetter : Transport::Message {
         return;
       }
     }
-    while (!taken.load(std::memory_order_acquire)) std::this_thread::yield();  // being copied
+    while (!taken.load(std::memory_order_acquire)) std::this_thread::yield();  // it is being copied
   }
 
   LetterBox* box;
@@ -234,7 +234,7 @@ void RunAsThreads(uint32_t ranks, const std::function<void(Transport&)>& body) {
         "the machine has no room for {} threads, one for each rank: after {} there is "
         "none (ulimit -u, -v)",
         ranks, rank);
-    transports[rank]->Abort(why);  // as those that run wait for the others
+    transports[rank]->Abort(why);  // those that run wait for the others
     threads.Join();
     throw Error(why);
   }
