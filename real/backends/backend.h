@@ -33,7 +33,7 @@ struct OpTime {
 enum class StepMode : uint8_t {
   kTimedOps,  // every op is timed
   kWhole,     // the step is timed, its ops are not
-  kGraph,  // likewise; all ops are launched at once, as the first step in this mode captured them
+  kGraph,     // as kWhole, and all ops are launched at once, as the mode's first step captured them
 };
 
 class Backend {
@@ -47,7 +47,7 @@ class Backend {
   // Writes all elements of a buffer (or view), rows × columns, or those of its first rows.
   virtual void Write(BufferId buffer, const std::vector<double>& values) = 0;
   virtual std::vector<double> Read(BufferId buffer) const = 0;  // all
-  // Every element of the buffer's memory, padding included. Not for views.
+  // Writes every element of the buffer's memory, padding included; views cannot be filled.
   virtual void Fill(BufferId buffer, double value) = 0;
 
   // Runs all ops; times->at(op) is written when each ends, so that a failed step still has the

@@ -75,7 +75,7 @@ int64_t Nanoseconds(clockid_t clock) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// The eighth number of the first line of /proc/stat.
+// The ticks are the eighth number of the first line of /proc/stat.
 int64_t StolenTicks() {
   std::istringstream line(FirstLine("/proc/stat"));
   std::string word;

@@ -1,7 +1,7 @@
 // The machine that a program runs on: what it is, and whether other programs disturbed a
 // measurement.
 //
-// For Linux; what the kernel does not say is empty or zero.
+// It is written for Linux; what the kernel does not say is empty or zero.
 #pragma once
 
 #include <cstdint>

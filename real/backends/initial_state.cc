@@ -69,7 +69,7 @@ void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& b
                   [&](uint64_t row, uint64_t column) { return initial.At(row, column); });
 }
 
-// Master weights are the parameters, moments are zero: see kAdam in sim/schedule/kernel.h.
+// Master weights begin as the parameters and moments as zero (kAdam in sim/schedule/kernel.h).
 void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Backend& backend) {
   for (const uint32_t index : OptimizerOps(*plan.role)) {
     const Op& op = plan.role->ops[index];
@@ -83,7 +83,7 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Back
       for (size_t i = 0; i < arrays; ++i) {
         const BufferId parameter = op.writes[i];
         const BufferKind kind = plan.role->buffers[parameter.index()].kind;
-        // The shard of a parameter that Adam writes before it is gathered (ZeRO-1, -2).
+        // This is the shard of a parameter that Adam writes before it is gathered (ZeRO-1, -2).
         if (kind != BufferKind::kParameter) WriteParameter(plan, seed, parameter, backend);
         const std::vector<double> own = backend.Read(parameter);
         values.insert(values.end(), own.begin(), own.end());

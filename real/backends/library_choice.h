@@ -12,7 +12,7 @@
 
 namespace rehearse {
 
-// Travels between ranks as bytes. Texts are the library's and end with a zero.
+// It travels between ranks as bytes. Its texts are the library's and end with a zero.
 struct LibraryChoice {
   uint32_t op = 0;                   // of the rank's role
   uint32_t channels = 0;             // of one message if the op consists of several; 0: not known
@@ -21,7 +21,7 @@ struct LibraryChoice {
 };
 static_assert(std::is_trivially_copyable_v<LibraryChoice>);
 
-// In our own words if there is one: "NVLS_TREE" is "nvls-tree", "SIMPLE" is "simple".
+// The name in our own words, if there are any: "NVLS_TREE" is "nvls-tree", "SIMPLE" is "simple".
 std::string AlgorithmOf(const LibraryChoice& choice);
 std::string ProtocolOf(const LibraryChoice& choice);
 

@@ -80,7 +80,7 @@ class Planner {
       }
       return;
     }
-    // A matrix in a flat buffer, or the reverse: a run of elements.
+    // One is a matrix and the other a flat buffer, so the operand is a run of elements.
     const uint64_t first =
         view.row * base.columns + view.column + (row_share + column_share) * own->elements();
     if (!base.IsDense() || first + own->elements() > base.elements()) {
@@ -134,7 +134,7 @@ class Planner {
     plan_.ops.push_back(planned);
   }
 
-  // Different for all that may be in flight at once: communicators, collectives and messages of
+  // Tags differ for all that may be in flight at once: communicators, collectives and messages of
   // one, and neighbours in time.
   uint32_t TagOf(const OpPlan& op, bool is_collective) const {
     const auto communicators = static_cast<uint32_t>(schedule_.communicators.size());

@@ -78,7 +78,7 @@ std::vector<uint32_t> OptimizerOps(const Role& role);
 Schedule OnOneStream(const Schedule& schedule);
 // The same if it finishes like that; nothing if a rank that sends must receive at the same time.
 std::optional<Schedule> BlockingForm(const Schedule& schedule);
-// Of the role that uses most; a stream that only waits does not count.
+// Counts the streams of the role that has most of them; one that only waits does not count.
 uint32_t StreamsInUse(const Schedule& schedule);
 
 }  // namespace rehearse

@@ -7,8 +7,8 @@
 
 namespace rehearse {
 
-// 16 hexadecimal digits over communicators, roles, ops with everything in them, and buffers. The
-// same on any machine.
+// 16 hexadecimal digits over communicators, roles, ops with everything in them, and buffers. They
+// are the same on any machine.
 std::string HashOf(const Schedule& schedule);
 
 }  // namespace rehearse
