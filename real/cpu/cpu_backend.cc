@@ -60,7 +60,7 @@ class Progress {
     failed_.store(true, std::memory_order_release);
     Notify();
   }
-  // False if the step has failed meanwhile.
+  // Returns false if the step has failed meanwhile.
   bool WaitFor(uint32_t op) {
     while (true) {
       const uint32_t seen = changes_.load(std::memory_order_acquire);
@@ -82,8 +82,8 @@ class Progress {
   std::atomic<uint32_t> changes_{0};
 };
 
-// Ops with a fixed duration and nothing to compute need no core: sleeps, and watches the clock only
-// at the end, because threads wake up late.
+// Ops with a fixed duration and nothing to compute need no core, so the thread sleeps. Only at the
+// end it watches the clock, because threads wake up late.
 void WaitFor(Seconds duration) {
   constexpr int64_t kWatched = 200'000;  // nanoseconds
   const int64_t end = NowNanoseconds() + static_cast<int64_t>(duration.value() * 1e9);
