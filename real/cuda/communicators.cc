@@ -49,8 +49,8 @@ Invitation Exchange(const Nccl& nccl, Transport& transport) {
   return first;
 }
 
-// Directed pairs of ranks that exchange messages on some communicator, divided into rounds in which
-// no rank appears twice: each round is one split.
+// The directed pairs of ranks that exchange messages on some communicator, divided into rounds in
+// which no rank appears twice, so that each round is one split.
 using Pair = std::tuple<uint32_t, uint32_t, uint32_t>;
 std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
   std::set<Pair> pairs;
@@ -81,8 +81,8 @@ std::vector<std::vector<Pair>> RoundsOfPairs(const Schedule& schedule) {
   return rounds;
 }
 
-// What `launch` runs is launched as one group. Whatever it throws, the group is closed, as nothing
-// can be aborted inside one.
+// What `launch` runs is launched as one group. The group is closed whatever `launch` throws,
+// because nothing can be aborted inside one.
 template <typename Launch>
 void InGroup(const Nccl& nccl, const Launch& launch) {
   nccl.GroupStart();
@@ -218,8 +218,8 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
   }
 }
 
-// A group of sends and receives of blocks of equal or given sizes, in the order of members on both
-// sides.
+// All-to-all is a group of sends and receives of blocks of equal or given sizes, in the order of
+// members on both sides.
 void GpuCommunicators::AllToAll(NcclCommunicator communicator, const Collective& collective,
                                 const Group& group, const CollectiveBuffers& buffers,
                                 CudaStream stream) const {

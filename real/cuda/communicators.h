@@ -52,7 +52,7 @@ class GpuCommunicators {
   void Abort();
 
  private:
-  // Communicator, sending rank, receiving rank.
+  // A pair is a communicator, a sending rank and a receiving rank.
   using Pair = std::tuple<uint32_t, uint32_t, uint32_t>;
 
   void MakeAll(const NcclUniqueId& id, const Transport& transport);

@@ -137,7 +137,7 @@ class CudaBackend : public Backend {
     };
     int multiprocessors = 0;
     cuda_.DeviceGetAttribute(&multiprocessors, DeviceAttribute::kMultiprocessors, options_.device);
-    // Once to learn how much memory packing needs, once more with that memory in place.
+    // The program is made once to learn how much memory packing needs, and again with that memory.
     program_ = MakeGpuProgram(plan_, buffers_.addresses(), static_cast<uint32_t>(multiprocessors));
     if (packed_bytes_ > 0) {
       for (auto& areas : packed_) {
@@ -198,7 +198,7 @@ class CudaBackend : public Backend {
 
   // ---- a step -----------------------------------------------------------------------------------
 
-  // Never runs more than a window ahead of what has ended.
+  // The host never runs more than a window ahead of what has ended.
   void LaunchAll(const StepFacts& facts, uint32_t* launched, std::vector<OpTime>* times) {
     uint32_t finished = 0;
     for (; *launched < plan_.role->ops.size(); ++*launched) {
@@ -356,7 +356,7 @@ class CudaBackend : public Backend {
       std::vector<double> values(rows);
       CopyFromGpu(cuda_, first_stream(), values.data(), losses_[id].get(), rows * sizeof(double));
       const GpuOperand* operands = program_.operands.data() + program_.ops[id].operands.first;
-      // S or the loss may say which rows these are, otherwise X.
+      // The first read (S, or X of a squared error) says which rows these are, or the loss does.
       const GpuOperand& placed = operands[0].placed != 0 ? operands[0] : operands[op.reads.size()];
       const auto& compute = std::get<Compute>(op.work);
       uint64_t column = placed.global_column;

@@ -26,7 +26,7 @@ struct CudaOptions {
   double stall_seconds = 60;
 };
 
-// Collective over the transport's ranks. Plan and transport must outlive the backend.
+// All ranks of the transport call it. Plan and transport must outlive the backend.
 std::unique_ptr<Backend> MakeCudaBackend(const GpuLibraries& gpu, const RankPlan& plan,
                                          Transport& transport, const CudaOptions& options);
 

@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-// NVIDIA's recommendation for Hopper; enough for every older device.
+// NVIDIA recommends so much for Hopper, and it is enough for every older device.
 constexpr uint64_t kWorkspaceBytes = 32u << 20;
 
 CudaDataType TypeOf(Storage storage) {
@@ -105,7 +105,7 @@ void GpuBlas::MultiplyGroups(const Compute& compute, const GpuOperand& a, const 
       gemm.m = w.rows;
       gemm.n = w.columns;
       gemm.k = rows;
-      // A product of nothing is zero; not all versions of cuBLAS take a k of 0.
+      // A product of nothing is zero, but not all versions of cuBLAS take a k of 0.
       if (rows == 0 && !accumulates) Clear(w);
       if (rows > 0) Multiply(gemm, compute.dtype, left, RowsOf(b, row, rows), w, accumulates);
     } else if (rows > 0) {

@@ -43,7 +43,7 @@ class TunedProducts {
   // Overwrites their C, so it must be called while the contents of memory do not matter yet, with
   // the stream idle.
   void Tune(const std::map<uint32_t, Product>& products);
-  // False if the product is quickest as it is.
+  // Returns false if the product is quickest as it is.
   bool Multiply(uint32_t op) const;
 
   const std::vector<ModeTrial>& trials() const { return trials_; }

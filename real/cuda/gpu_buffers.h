@@ -20,7 +20,7 @@ class GpuBuffers {
   GpuAddresses& addresses() { return addresses_; }
   const GpuAddresses& addresses() const { return addresses_; }
 
-  // See Backend. They all wait until the copy is done.
+  // These do what Backend says. They all wait until the copy is done.
   void Write(CudaStream stream, BufferId buffer, const std::vector<double>& values) const;
   std::vector<double> Read(CudaStream stream, BufferId buffer) const;
   void Fill(CudaStream stream, BufferId buffer, double value) const;

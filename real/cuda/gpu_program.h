@@ -1,5 +1,5 @@
 // A rank's ops prepared for a GPU: operands as kernels take them, launches, and how communication
-// gets its data. Made once, when all addresses are known; a step only goes through it.
+// gets its data. It is made once, when all addresses are known; a step only goes through it.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ struct GpuProgram {
 struct GpuAddresses {
   std::vector<void*> memories;   // by RankPlan::memories
   std::vector<Storage> storage;  // of each memory
-  // Packed data of a stream: two areas of that many bytes (in, out), asked for once per
-  // communication op.
+  // Where a stream's packed data are: it has two areas of that many bytes (in, out), which are
+  // asked for once per communication op.
   std::function<void*(uint32_t stream, bool is_output, uint64_t bytes)> packed;
 };
 

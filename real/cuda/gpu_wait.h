@@ -24,8 +24,8 @@ struct GpuPatience {
 void WaitForGpu(const GpuPatience& patience, const std::function<bool()>& is_done,
                 const std::function<std::string()>& what_hangs);
 
-// For when NCCL has failed: it is often the first to see that a rank is gone, but cannot say which.
-// Throws RankLost if the transport can say, now or within a quarter of a second.
+// To be called when NCCL has failed: it is often the first to see that a rank is gone, but cannot
+// say which. Throws RankLost if the transport can say, now or within a quarter of a second.
 void LookForLostRank(Transport& transport);
 
 // The first op of each stream that has not ended; `names` by op.

@@ -208,7 +208,7 @@ struct Shapes {
     return std::max(Attribute(kAttentionHeadSize),
                     Attribute(has_value_size ? kAttentionValueSize : kAttentionHeadSize));
   }
-  // Enough blocks to fill the device several times; each thread goes on until everything is done.
+  // Enough blocks fill the device several times, and each thread goes on until all is done.
   Dim3 OverElements(uint64_t elements, uint32_t y = 1) const {
     const uint64_t most = uint64_t{multiprocessors} * 16;
     return {Narrow(std::clamp<uint64_t>(DivideUp(elements, kThreads), 1, most)), y, 1};
@@ -266,8 +266,8 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
   return {};
 }
 
-// Chunks of rows of a column sum, four blocks per multiprocessor with at least 32 rows each; or
-// those of a long sum.
+// The chunks of rows of a column sum, four blocks per multiprocessor with at least 32 rows each, or
+// the blocks of a long sum.
 uint32_t ChunksOf(const Row& row, const Shapes& s) {
   const Grid first = row.stages[0].grid;
   if (first == Grid::kTensorChunks) return s.multiprocessors;
@@ -322,7 +322,7 @@ Storage StorageOf(DType dtype) {
     case DType::kTf32:
       return Storage::kFp32;
     case DType::kBf16:
-    case DType::kFp8:  // the numbers before they were cast
+    case DType::kFp8:  // buffers have the numbers before they were cast
     case DType::kFp4:
       return Storage::kBf16;
     case DType::kFp16:

@@ -97,7 +97,7 @@ constexpr bool Equal(Ours ours, Theirs theirs) {
   return static_cast<long long>(ours) == static_cast<long long>(theirs);
 }
 
-// Overloaded for C++ in the headers: compared with the C function that the library has.
+// It is overloaded for C++ in the headers, so the C function that the library has is named here.
 static_assert(kSameInterface<
               decltype(CudaRuntime::HostAlloc),
               decltype(static_cast<cudaError_t (*)(void**, size_t, unsigned)>(&::cudaHostAlloc))>);

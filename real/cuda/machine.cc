@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// NVML if there is one; runs do not need it.
+// Finds NVML if there is one; runs do not need it.
 const Nvml* FindNvml() {
   static const std::unique_ptr<Nvml> nvml = []() -> std::unique_ptr<Nvml> {
     try {

@@ -30,7 +30,7 @@ class NcclListener {
   ~NcclListener();
 
   bool has_heard() const { return has_heard_; }
-  // Without the op. Of several messages, the largest number of channels that one has.
+  // The op is missing in it. Of several messages it has the most channels that one of them has.
   const LibraryChoice& heard() const { return heard_; }
 
   void Hear(const char* algorithm, const char* protocol, uint32_t channels);
@@ -48,7 +48,7 @@ struct NcclProfilerState {
   int interface = 0;    // the version that NCCL called; 0: none
   std::string why_not;  // if it called none
 };
-// To be called once communicators have been made.
+// Call this once communicators have been made.
 NcclProfilerState ReadNcclProfilerState(const GpuLibraries& gpu);
 nlohmann::ordered_json ToJson(const NcclProfilerState& state);
 

@@ -103,7 +103,7 @@ static_assert(offsetof(NcclEventV4, collective) + offsetof(NcclCollectiveV4, cha
 static_assert(offsetof(NcclEventV4, collective) + offsetof(NcclCollectiveV4, protocol) == 96);
 static_assert(offsetof(NcclEventV4, message) + offsetof(NcclMessageV4, channels) == 60);
 
-// What the program exports; statuses are NCCL's, 0 for success.
+// What the program exports. Statuses are NCCL's: 0 is success.
 template <typename Init, typename Event>
 struct NcclProfilerTable {
   const char* name;

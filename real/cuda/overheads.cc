@@ -45,7 +45,7 @@ class Meter {
         functions_(cuda),
         element_(AllocateGpuMemory(cuda, 2 * sizeof(float))),
         operands_(AllocateGpuMemory(cuda, 2 * sizeof(GpuOperand))) {
-    // A copy of one element, the least that a kernel can do.
+    // The kernel is a copy of one element, the least that a kernel can do.
     std::array<GpuOperand, 2> operands{};
     for (size_t i = 0; i < operands.size(); ++i) {
       operands[i].data = static_cast<float*>(element_.get()) + i;
@@ -74,7 +74,7 @@ class Meter {
     cuda_.EventSynchronize(end_.get());
     return FromNanoseconds(NanosecondsBetween(cuda_, begin_.get(), end_.get()));
   }
-  // The host's time to put it there; waits at the end.
+  // The host's time to put it there. Waits at the end, so that runs do not overlap.
   template <typename Enqueue>
   Seconds HostTime(Enqueue enqueue) const {
     const int64_t before = NowNanoseconds();

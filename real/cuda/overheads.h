@@ -1,5 +1,5 @@
-// A GPU's overheads: launches, events, and copies from and to the host. Measured without a
-// Schedule, on one stream of an otherwise idle device; medians of several rounds.
+// A GPU's overheads: launches, events, and copies from and to the host. They are measured without a
+// Schedule, on one stream of an otherwise idle device, as medians of several rounds.
 #pragma once
 
 #include <string>

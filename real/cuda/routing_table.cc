@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// Which operand has a row for each token.
+// Says which operand has a row for each token.
 std::optional<size_t> TokensOf(Kernel kernel, size_t reads) {
   switch (kernel) {
     case Kernel::kRoute:

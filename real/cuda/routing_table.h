@@ -2,7 +2,7 @@
 // choose what, so that they need not work it out: numbers behind a kernel's attributes on the
 // device.
 //
-// Of a run of `period` tokens (sim/schedule/expert_routing.h):
+// The numbers are, of a run of `period` tokens (sim/schedule/expert_routing.h):
 //   period
 //   for each expert, and once more behind the last: how many choices the experts before it take
 //   for each expert: the share of all choices that ask for it
@@ -17,8 +17,8 @@
 
 namespace rehearse {
 
-// Empty for a kernel that needs none. `operands` are the reads, then the writes. Throws Error if
-// this rank's tokens are not whole runs from their beginning.
+// It is empty for a kernel that needs none. `operands` are the reads, then the writes. Throws Error
+// if this rank's tokens are not whole runs from their beginning.
 std::vector<double> RoutingTable(const Compute& compute, std::span<const GpuOperand> operands,
                                  size_t reads);
 

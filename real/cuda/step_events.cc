@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// Ops whose ends are recorded although nobody asks for their times.
+// The ops whose ends are recorded although nobody asks for their times.
 std::vector<bool> AwaitedOps(const Role& role, uint32_t window) {
   std::vector<bool> awaited(role.ops.size());
   std::vector<std::optional<uint32_t>> last(role.streams.size());

@@ -1,7 +1,7 @@
 // The events of a step: they order streams, say when ops began and ended, and let the host wait.
 //
-// Timed: a pair of events for each op. Not timed: an event only at the end of ops that something
-// waits for (another stream, the end of the step, now and then the host), so that the cost of
+// If ops are timed, each has a pair of events. If not, only ops that something waits for (another
+// stream, the end of the step, now and then the host) have one, at their end, so that the cost of
 // timing itself can be measured.
 #pragma once
 
@@ -33,7 +33,7 @@ class StepEvents {
   bool HasEnd(uint32_t op) const { return events_[op].end.get() != nullptr; }
   // Throws Error if the op, or one before it, failed on the device.
   bool IsDone(uint32_t op) const;
-  // Of an op that is done; must not be called if ops are not timed.
+  // The times of an op that is done. Must not be called if ops are not timed.
   OpTime TimeOf(uint32_t op) const;
 
  private:

@@ -20,7 +20,7 @@ class StepGraph {
             const std::function<void()>& launch);
 
   void Launch() const;  // on the first stream
-  // Of the last launch. Throws Error if a part of it failed on the device.
+  // Whether the last launch is done. Throws Error if a part of it failed on the device.
   bool IsDone() const;
 
  private:
