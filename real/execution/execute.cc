@@ -34,7 +34,7 @@ bool DecideAlone(const Schedule& schedule, Transport& transport, StreamUse use) 
   return can && cores < transport.ranks_on_host() * StreamsInUse(schedule);
 }
 
-// All ranks' times of one step, on rank 0's clock; empty elsewhere.
+// The times of all ranks in one step, on rank 0's clock; empty on other ranks.
 std::vector<std::vector<OpTime>> GatherTimes(Transport& transport, const std::vector<OpTime>& own,
                                              const std::vector<ClockMap>& clocks) {
   std::vector<std::vector<OpTime>> all;
@@ -50,7 +50,7 @@ std::vector<std::vector<OpTime>> GatherTimes(Transport& transport, const std::ve
   return all;
 }
 
-// By step; empty on ranks other than 0.
+// The slowest rank's time of each step; empty on ranks other than 0.
 std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_t>& own) {
   std::vector<Seconds> slowest;
   for (const std::string& bytes : GatherBytes(transport, ToBytes(std::span<const int64_t>(own)))) {
@@ -128,7 +128,7 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   uint32_t steps = options.warm_ups + options.repeats;
   std::vector<std::vector<OpTime>> times(steps);
   std::vector<RowLoss> losses;
-  // The step's wall time.
+  // Runs a step and returns its wall time.
   const auto run = [&](uint32_t number, std::vector<OpTime>* own) {
     StepFacts facts;
     facts.seed = options.seed;

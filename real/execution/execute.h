@@ -60,7 +60,7 @@ struct Execution {
   std::vector<Seconds> walls;
   std::vector<Seconds> untimed_walls;
   std::vector<Seconds> graph_walls;
-  // By rank, then op; for ops that the library reports.
+  // What the library chose, by rank, then op, for ops that the library reports.
   std::vector<std::vector<LibraryChoice>> choices;
 
   // The repeat whose step time is the median (the lower one of two).
@@ -76,8 +76,8 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
 // Whether ranks will do one op after the other; rank 0 decides for all.
 bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse use);
 
-// Whether ranks are to stop here, as rank 0 decides for all. Nothing never stops; all ranks have
-// something, or none.
+// Whether ranks are to stop here, as rank 0 decides for all. If `is_stopped` is nothing, they never
+// stop; all ranks have something, or none.
 bool AgreeToStop(const std::function<bool()>& is_stopped, Transport& transport);
 
 }  // namespace rehearse

@@ -8,8 +8,8 @@
 
 namespace rehearse {
 
-// Mean over the step's tokens (or samples). Each row counts once, however many ranks computed it.
-// Over all ranks on rank 0; 0 elsewhere.
+// The mean over the step's tokens (or samples) of all ranks, on rank 0; 0 elsewhere. Each row
+// counts once, however many ranks computed it.
 double GatherLoss(Transport& transport, const std::vector<RowLoss>& own, double tokens);
 
 // |value - reference| / |reference|; infinite if that is not a number.

@@ -29,7 +29,7 @@ class MeetingsOfRank {
  public:
   MeetingsOfRank(const Schedule& schedule, uint32_t rank) : schedule_(schedule), rank_(rank) {}
 
-  // Of the next op in list order.
+  // What the next op in list order meets.
   std::optional<Meeting> Next(const Op& op) {
     const CommunicatorId id = CommunicatorOf(op.work);
     if (!id.IsSet()) return std::nullopt;
