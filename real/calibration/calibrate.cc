@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Fewest collectives of training steps that a correction is made from.
+// A correction is made only from at least so many collectives of training steps.
 constexpr size_t kFewestInPlace = 6;
 
 Json ToJson(const ErrorSummary& errors) {
@@ -140,7 +140,7 @@ void Append(Json from, Json* to) {
   for (Json& element : from) to->push_back(std::move(element));
 }
 
-// Steps that counted, of those that ran.
+// Says how many steps counted, of those that ran.
 std::string CountSteps(const std::vector<LearnedWorld>& worlds, bool on_gpus = false) {
   uint32_t kept = 0;
   uint32_t all = 0;
@@ -193,7 +193,7 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
   return about;
 }
 
-// From worlds whose ranks had a core each, if they need one.
+// Fits kernels to worlds whose ranks had a core each, if they need one.
 MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional<uint32_t> cores,
                           Json* fits) {
   std::vector<KernelSamples> samples;
@@ -247,7 +247,7 @@ MeasuredCollectives CollectivesOf(const LearnedWorld& world, Json* fits) {
   return measured;
 }
 
-// What CPUs and GPUs have in common; `gpu` is null for CPUs.
+// Makes what calibrations of CPUs and GPUs have in common; `gpu` is null for CPUs.
 Calibration Make(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
                  const GpuFacts* gpu) {
   CHECK(!worlds.empty());

@@ -33,7 +33,7 @@ struct Launching {
 
 struct Candidate {
   std::optional<double> efficiency;    // nothing: the cluster's own
-  std::optional<Launching> launching;  // likewise
+  std::optional<Launching> launching;  // nothing: the cluster's own
   double score = 0;
 };
 
@@ -88,7 +88,7 @@ Candidate BestLaunching(const Samples& tables, double channel_share) {
   return best;
 }
 
-// Positions of rows, by size: every other one, and the rest.
+// The positions of a table's rows, by size: every other one, and the rest.
 struct Halves {
   std::vector<size_t> fitted_on;
   std::vector<size_t> held_out;
@@ -129,7 +129,7 @@ class Fitter {
     link_ = cluster.Link(BindingLinkOf(plan, router).link);
   }
 
-  // The best candidate with the numbers that the samples determine.
+  // The best candidate that has only those numbers that the samples determine.
   Candidate Best() {
     const Candidate both = BestEfficiency(/*fits_launching=*/true);
     const bool tell_efficiency = TellEfficiency(both);
@@ -308,7 +308,7 @@ class Fitter {
     return samples;
   }
 
-  // Whether most of the time of most samples is moving, with the cluster as it is.
+  // Whether most samples move bytes for most of their time, with the cluster as it is.
   bool IsMostlyMoving() {
     size_t mostly = 0;
     size_t count = 0;
@@ -361,7 +361,7 @@ nlohmann::ordered_json ToJson(const ErrorSummary& errors) {
           {"largest", errors.largest}};
 }
 
-// Over all samples, each counted up to 1.
+// The mean error over all samples, each counted as at most 1.
 double MeanError(const Cluster& cluster, const std::vector<FitTable>& tables) {
   double sum = 0;
   for (const FitTable& table : tables) {

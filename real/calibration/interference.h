@@ -42,7 +42,7 @@ struct InterferenceFit {
   ErrorSummary plain_errors;  // of 1 + s of products, by one factor for all
   ErrorSummary wave_errors;   // by waves
 };
-// Nothing if nothing met. `multiprocessors` is the device's.
+// Returns nothing if nothing met. `multiprocessors` is the device's.
 std::optional<InterferenceFit> FitInterference(const std::vector<EncounterSamples>& samples,
                                                uint32_t multiprocessors);
 

@@ -137,7 +137,7 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   for (const Probe& probe : probes) {
     for (const ProbedStep* step : probe.Kept()) pings.push_back(step->ping);
   }
-  // The host's state affects only what the host does.
+  // The host's state affects only what the host does, so times of GPUs are not split by it.
   const Seconds split = options.backend ? Seconds(0) : SplitStates(pings);
   const auto is_low = [&](Seconds ping) { return split == Seconds(0) || ping <= split; };
   std::vector<Seconds> by_state[2];

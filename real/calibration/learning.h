@@ -29,7 +29,7 @@ struct NamedSchedule {
 struct LearningOptions {
   uint32_t kept = 15;             // steps to measure of each probe
   Seconds patience = Seconds(8);  // at most, for each probe
-  // On rank 0, after each schedule: its outcome.
+  // Called on rank 0 after each schedule, with its outcome.
   std::function<void(const std::string&)> progress = nullptr;
   std::function<bool()> is_stopped = nullptr;  // asked on rank 0
   BackendFactory backend = nullptr;            // nothing: the CPU

@@ -20,7 +20,7 @@ constexpr NcclTest kTests[] = {
     {CollectiveKind::kSendReceive, "sendrecv_perf", "none", false, false},
 };
 
-// With as many digits as in nccl-tests: two decimals below 100 us, one below 10 ms.
+// Writes as many digits as nccl-tests do: two decimals below 100 us, one below 10 ms.
 std::string TimeText(Seconds time) {
   const double microseconds = time.value() * 1e6;
   if (microseconds < 100) return fmt::format("{:.2f}", microseconds);

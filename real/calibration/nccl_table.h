@@ -37,7 +37,7 @@ struct NcclTest {
   bool has_root;
   bool counts_a_part;  // its "count" is what one rank gives or gets
 };
-// Null for kinds that nccl-tests does not have (barrier).
+// Returns null for kinds that nccl-tests does not have (barrier).
 const NcclTest* FindNcclTest(CollectiveKind kind);
 
 // Rows in nccl-tests' columns under its heading, with its closing lines. `comments` are put above,

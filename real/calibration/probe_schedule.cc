@@ -16,7 +16,7 @@ constexpr double kBesideSwitch = 128;
 constexpr double kSmallestStep = 64;
 constexpr uint64_t kSideMultiple = 8;
 
-// Fisher-Yates with our own random numbers, the same everywhere.
+// This is Fisher-Yates with our own random numbers, which are the same everywhere.
 template <typename T>
 void Shuffle(uint64_t seed, std::vector<T>* values) {
   for (size_t i = values->size(); i > 1; --i)
@@ -31,7 +31,7 @@ class ProbeBuilder {
     role_.streams = {{"compute", StreamKind::kCompute}};
   }
 
-  // Parameters have values from the start.
+  // Probes use parameters as operands, because these have values from the start.
   BufferId AddParameter(const std::string& name, uint64_t rows, uint64_t columns) {
     role_.regions.push_back({{rows, {}}, {columns, {}}, {}});
     Buffer buffer = MakeBuffer(name, BufferKind::kParameter, rows, columns);

@@ -15,7 +15,7 @@ namespace rehearse {
 // at which MPI libraries change protocol (4, 8, 64 KiB) and at which data outgrow a core's cache.
 std::vector<Bytes> ProbeStepSizes(Bytes largest);
 
-// Those that the strategies of workloads/ use most, which are all that NCCL has.
+// The kinds that the strategies of workloads/ use most, which are all that NCCL has.
 inline constexpr std::array kRingCollectives = {
     CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
     CollectiveKind::kAllToAll};
