@@ -6,7 +6,7 @@
 namespace rehearse {
 namespace {
 
-constexpr double kDropout = 0.1;  // of GPT; any probability costs the same
+constexpr double kDropout = 0.1;  // GPT's; any other probability costs the same
 
 class Decoder {
  public:
@@ -35,7 +35,7 @@ class Decoder {
 
  private:
   // Predicts the token after next, from what the last layer knows about a token joined with the
-  // next token. It belongs to the output layer's unit, where it is the same on all ranks of a
+  // next token. The node belongs to the output layer's unit, where it is the same on all ranks of a
   // tensor.
   void PredictAhead(uint32_t x) {
     const auto output = static_cast<uint32_t>(network_.matrices.size() - 1);
@@ -186,7 +186,7 @@ class Decoder {
   uint32_t Experts(uint32_t x, uint32_t layer) {
     const ExpertModel& experts = *model_.experts;
     std::vector<double> routing = experts.RoutingAttributes();
-    routing[kRoutingSeed] += layer * 1e6;  // others are busy in each layer
+    routing[kRoutingSeed] += layer * 1e6;  // so that each layer has other busy experts
     const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
     const uint32_t h = Norm(x, "norm 2");
     const uint32_t logits =

@@ -19,7 +19,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int64_t kMostColumns = 1 << 24;
 constexpr int64_t kMostLayers = 10000;
 
-// Keys that change no sizes: positions, initialisation, inference, tokens, book-keeping.
+// These keys change no sizes: positions, initialisation, inference, tokens, book-keeping.
 constexpr const char* kWithoutSizes[] = {"_name_or_path",
                                          "architectures",
                                          "attention_dropout",
@@ -91,7 +91,7 @@ class Config {
   }
 
   const JsonReader& root() const { return root_; }
-  // Present, and not null.
+  // Whether the key is there and not null.
   bool Has(const std::string& key) {
     read_.push_back(key);
     return root_.Has(key) && !root_.At(key).value().is_null();
@@ -111,7 +111,7 @@ class Config {
   }
 
   void Remark(std::string remark) { remarks_.push_back(std::move(remark)); }
-  // Remarks what is left out if a switch is on.
+  // Remarks that something is left out if a switch is on.
   void LeaveOut(const std::string& key, bool otherwise, const char* what) {
     if (BoolOr(key, otherwise)) Remark(fmt::format("{}: {} left out", key, what));
   }
@@ -142,7 +142,7 @@ void ReadActivation(Config& config, const char* key, const std::vector<std::stri
         fmt::format("one that a decoder here can have: {}", fmt::join(carried, ", ")));
 }
 
-// Windows in all layers, in none, or in all except every n-th.
+// Reads layers with windows: all, none, or all except every n-th.
 void ReadLayerTypes(Config& config, int64_t layers, int64_t window, OrderedJson& keys) {
   const JsonReader types = config.At("layer_types");
   std::vector<bool> has_window;
@@ -186,7 +186,7 @@ void ReadWindow(Config& config, int64_t layers, bool by_default, OrderedJson& ke
   }
 }
 
-// What all Llama-like ones have.
+// The keys that all Llama-like ones have.
 struct LlamaKeys {
   OrderedJson keys;
   int64_t layers = 0;
@@ -255,7 +255,7 @@ OrderedJson Qwen3Model(Config& config) {
   return llama.keys;
 }
 
-// The layers that have an MLP in place of experts can only be the first ones.
+// Reads which layers have an MLP in place of experts: they can only be the first ones.
 void ReadDenseLayers(Config& config, OrderedJson& experts) {
   if (!config.Has("mlp_only_layers")) return;
   const JsonReader layers = config.At("mlp_only_layers");
@@ -407,7 +407,8 @@ const Family& FamilyOf(Config& config) {
   return kFamilies[config.At("model_type").Choice(names)];
 }
 
-// "Llama-2-7b-hf" for "meta-llama/Llama-2-7b-hf"; without a name, its kind and sizes.
+// "Llama-2-7b-hf" for "meta-llama/Llama-2-7b-hf"; a model without a name is called by its kind and
+// sizes.
 std::string NameOf(const Config& config, const char* model_type, const OrderedJson& keys) {
   const auto& value = config.root().value();
   const auto path = value.find("_name_or_path");

@@ -29,7 +29,7 @@ struct HfModel {
 // Throws Error with the place of what is missing, wrong or not supported.
 HfModel ReadHfConfig(const JsonReader& config);
 
-// The value of "file" in a scenario's "model": a config.json, or a file with the keys of a model.
+// Reads the value of "file" in a scenario's "model": a config.json, or a file with a model's keys.
 GptModel ReadModelFile(const JsonReader& file);
 
 }  // namespace rehearse

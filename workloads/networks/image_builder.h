@@ -32,7 +32,8 @@ class ImageBuilder {
   uint64_t Channels(const ImageNode& image) const { return builder_.Node(image.node).columns; }
 
   ImageNode Input(uint64_t images, uint64_t size, uint64_t channels);
-  // kernel × kernel with a bias, padded so that an image keeps its size except for the stride.
+  // A convolution of kernel × kernel with a bias. Images are padded so that only the stride shrinks
+  // them.
   ImageNode Convolution(const ImageNode& x, const std::string& name, uint64_t channels,
                         uint64_t kernel, uint64_t stride, MatrixRole role);
   ImageNode Relu(const ImageNode& x, const std::string& name);
@@ -62,7 +63,7 @@ class ImageBuilder {
   NetworkBuilder builder_;
 };
 
-// A network that counts images, without nodes.
+// A network that counts images, and has no nodes yet.
 Network EmptyImageNetwork(const std::string& name, const Training& training);
 
 }  // namespace rehearse

@@ -44,7 +44,7 @@ uint32_t AddLatentCore(const LatentAttention& latent, const LatentCore& core, ui
                        Network* network, NetworkBuilder* builder);
 
 const ObjectShape& LatentShape();
-// With changes to `preset` if there is one. Errors name the place.
+// Reads latent attention, as changes to `preset` if there is one. Errors name the place.
 LatentAttention ReadLatent(const JsonReader& object, const std::optional<LatentAttention>& preset);
 
 }  // namespace rehearse

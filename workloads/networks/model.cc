@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// Weights of a layer's attention: Q, K, V and the projection after the core.
+// The weights of a layer's attention: Q, K, V and the projection after the core.
 double AttentionWeights(const GptModel& model) {
   if (model.latent) return model.latent->Weights(model.hidden, model.heads);
   const double h = static_cast<double>(model.hidden);
@@ -23,8 +23,8 @@ double CoreColumns(const GptModel& model) {
   return static_cast<double>(model.heads * size);
 }
 
-// Weights of all MLPs and experts, including the layer that predicts further ahead; or only those
-// that one token passes through.
+// The weights of all MLPs and experts, including the layer that predicts further ahead, or only of
+// those that one token passes through.
 double FeedForwards(const GptModel& model, bool of_token) {
   const double h = static_cast<double>(model.hidden);
   const double column = (model.llama ? 3 : 2) * h;
@@ -44,7 +44,7 @@ double ParametersOf(const GptModel& model, bool of_token) {
   const double ff = static_cast<double>(model.FeedForward());
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
   const double table = static_cast<double>(model.vocabulary) * h;
-  // Biases and norms of a layer.
+  // The biases and norms of a layer.
   const double vectors =
       (model.llama ? 2 * h : qkv + ff + 2 * h + 4 * h) + (model.latent ? model.latent->Gains() : 0);
   // What joins a token with the one before it, and three norms.
@@ -54,8 +54,8 @@ double ParametersOf(const GptModel& model, bool of_token) {
          (model.llama ? 1 : 2) * h;
 }
 
-// Products and the attention core without its mask. For GPT it is
-// 24·tokens·l·h²·(1 + s/6h + V/12lh), a third of Narayanan's formula.
+// Counts products and the attention core without its mask. For GPT it is 24·tokens·l·h²·(1 + s/6h +
+// V/12lh), a third of Narayanan's formula.
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double h = static_cast<double>(model.hidden);
   const double layer = AttentionWeights(model) + static_cast<double>(sequence) * CoreColumns(model);

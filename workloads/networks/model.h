@@ -42,11 +42,11 @@ struct GptModel {
   uint32_t layers = 0;
   uint64_t hidden = 0;
   uint32_t heads = 0;
-  // Padded, as Megatron-LM does; the embedding is tied to the output layer.
+  // It is padded, as Megatron-LM does; the embedding is tied to the output layer.
   uint64_t vocabulary = 51200;
   std::string source;  // of a preset
 
-  // Llama-like: RMS norms, SwiGLU, no biases, no dropout.
+  // Whether it is Llama-like: RMS norms, SwiGLU, no biases, no dropout.
   bool llama = false;
   uint32_t groups = 0;  // groups of heads that share a key and a value; 0: each head has its own
   uint64_t feed_forward = 0;  // columns between the two matrices of the MLP; 0: 4·hidden
@@ -87,9 +87,9 @@ Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
 
 const std::vector<GptModel>& KnownModels();  // sorted by parameters
 
-// The value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers (layers,
-// hidden, heads, vocabulary; optional "style" "gpt" or "llama", "groups", "feed_forward", "tied").
-// Errors name the place; heads must divide hidden, groups the heads.
+// Reads the value of a scenario's "model": {"preset": "gpt-20b"} with changes, or all numbers
+// (layers, hidden, heads, vocabulary; optional "style" "gpt" or "llama", "groups", "feed_forward",
+// "tied"). Errors name the place; heads must divide hidden, groups the heads.
 GptModel ReadModel(const JsonReader& object);
 const ObjectShape& DecoderShape();
 

@@ -31,7 +31,7 @@ GptModel WithExperts(GptModel model, uint64_t head_size, const ExpertModel& expe
   return model;
 }
 
-// Windows in all layers except every `every`-th.
+// The model with windows in all layers except every `every`-th.
 GptModel WithWindows(GptModel model, uint64_t window, uint32_t every) {
   model.window = window;
   model.global_every = every;
@@ -53,7 +53,8 @@ GptModel Tied(GptModel model) {
   return model;
 }
 
-// Latent attention (DeepSeek-V2, -V3): 128 columns per head and value, 64 with the position.
+// The model with latent attention (DeepSeek-V2, -V3): 128 columns per head and value, 64 of them
+// with the position.
 GptModel WithLatent(GptModel model, uint64_t query_rank) {
   model.groups = 0;
   model.latent = LatentAttention{query_rank, 512, 64, 128, 128};
@@ -126,7 +127,7 @@ std::vector<GptModel> WithExpertsOnly() {
                       WithExperts(Llama("gpt-oss-120b", 36, 2880, 64, 8, 2880, 201088, gpt_oss), 64,
                                   {.count = 128, .per_token = 4, .hidden = 2880, .biased = true})),
                   128, 2),
-      // Eight times 6,144, of which a gated MLP has two thirds.
+      // MLPs have eight times 6,144 columns, of which a gated one keeps two thirds.
       Tied(WithExperts(Llama("grok-1", 64, 6144, 48, 8, 32768, 131072, grok), 128,
                        {.count = 8, .per_token = 2, .hidden = 32768})),
       WithWindows(

@@ -35,7 +35,7 @@ double Network::Parameters() const {
 
 namespace {
 
-// Within a window there are no more than that, and no mask reduces them.
+// A token sees no more keys than its window has, and no mask reduces them.
 double KeysOfToken(const NetworkNode& node) {
   const double window =
       node.attributes.size() > kAttentionWindow ? node.attributes[kAttentionWindow] : 0;
@@ -54,7 +54,7 @@ Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
       flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
     }
     if (node.kind == NodeKind::kGroupedProduct) flops += 2 * elements * node.attributes[1];
-    // QK^T and PV.
+    // The core has two products, QK^T and PV.
     if (node.kind == NodeKind::kAttention)
       flops += 4 * elements * WidthOfCore(node.attributes) * KeysOfToken(node);
   }

@@ -67,8 +67,8 @@ enum class MatrixRole : uint8_t {
   kWhole,   // only rows are split: from a token to a short vector
   kUp,      // a first product, from a short vector to heads
   kRouter,  // h×E, a column for each expert
-  // Those of all experts: E first ones (h×f) above one another, or E second ones (f×h) side by
-  // side.
+  // The matrices of all experts: E first ones (h×f) above one another, or E second ones (f×h) side
+  // by side.
   kExpertFirst,
   kExpertSecond,
 };
@@ -176,14 +176,14 @@ struct Network {
   double Parameters() const;  // tied matrices counted once
 };
 
-// All of it but its matrices, vectors and nodes.
+// The network with everything but its matrices, vectors and nodes.
 Network WithoutParts(const Network& network);
 
 // Flops of the products and attention cores of one step over all ranks: a forward pass, and what
 // the training recomputes. Work that several ranks do counts once, and a core counts without its
 // mask.
 Flops ForwardFlops(const Network& network);
-// With full recomputation only of the layers for which `again` says so; empty: of all.
+// With full recomputation, `again` says which layers count; if it is empty, all do.
 Flops RecomputedFlops(const Network& network, const Training& training,
                       const std::vector<bool>& again = {});
 
@@ -201,7 +201,7 @@ class NetworkBuilder {
   uint32_t AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role);
   uint32_t AddVector(std::string name, uint64_t size);
 
-  // The usual nodes; values have the rows of their inputs.
+  // These are the usual nodes; their values have the rows of their inputs.
   uint32_t Embedding(std::string name, uint64_t rows, uint64_t vocabulary, uint64_t columns);
   uint32_t Product(uint32_t x, const std::string& weight, uint64_t n, std::string name,
                    MatrixRole role);

@@ -56,8 +56,8 @@ struct Training {
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
   Recomputation recomputation = Recomputation::kFull;
-  // Full: so many of each stage's first layers: one number for all stages, or one for each. Empty:
-  // all layers.
+  // Full recomputation: so many of each stage's first layers, as one number for all stages or one
+  // for each. If it is empty, all layers are recomputed.
   std::vector<uint32_t> recomputed_layers = {};
   RecomputedOps recomputed_ops = {};  // selective
   // So many of each stage's first layers keep their activations on the host
@@ -66,7 +66,7 @@ struct Training {
   // The optimizer's state is on the host but for the update: it leaves beside the forward pass, and
   // returns while gradients are summed (Megatron-LM's --offload-optimizer-states).
   bool offloaded_optimizer = false;
-  // Which attention core. All except an unfused one never store their scores (FlashAttention). An
+  // Which attention core runs. All except an unfused one never store scores (FlashAttention). An
   // unfused one stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes
   // per token and head in bf16, unless recomputed.
   AttentionKernel attention = AttentionKernel::kFused;
@@ -74,9 +74,9 @@ struct Training {
   // rather than writing each of them first: kernel² times the image. Backends write them in any
   // case.
   bool implicit_convolution = true;
-  // Arithmetic and parameters. bf16: gradients are accumulated in fp32, Adam keeps fp32 master
-  // weights and moments (2 + 4 + 12 bytes per parameter), as in Megatron-LM. fp32: everything (4 +
-  // 4 + 8).
+  // The type of arithmetic and parameters. In bf16, gradients are accumulated in fp32, and Adam
+  // keeps fp32 master weights and moments (2 + 4 + 12 bytes per parameter), as in Megatron-LM. In
+  // fp32 everything is fp32 (4 + 4 + 8).
   DType precision = DType::kBf16;
   // Attention cores, the head, the embedding and everything that is not a product stay in
   // `precision`.
@@ -93,7 +93,7 @@ struct Training {
   // The type in which Adam keeps its two moments; master weights are fp32 (Megatron-LM's
   // --use-precision-aware-optimizer).
   DType moments = DType::kFp32;
-  // Each product in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
+  // Each product runs in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
   KernelStyle kernels = KernelStyle::kFused;
   OptimizerKernels optimizer = OptimizerKernels::kFused;
@@ -118,13 +118,13 @@ struct Training {
   // Parts of a layer that the host replays as a CUDA graph each (Megatron-LM, --cuda-graph-scope):
   // it launches their kernels at once, and one by one those of the others.
   bool graphs_attention = false;  // with the norm before and the sum after
-  bool graphs_mlp = false;        // likewise; of layers without experts
+  bool graphs_mlp = false;        // the same, in layers without experts
   bool graphs_router = false;     // with the norm before
   // How long the host needs to launch a kernel: ops begin when they have been launched, one after
   // the other. 0: launching never holds kernels up, or they are replayed from a graph.
   Seconds host_launch;
 
-  // For the layer_of_stage-th layer of a stage.
+  // Whether full recomputation takes the layer_of_stage-th layer of a stage.
   bool ComputesAgain(uint32_t stage, uint32_t layer_of_stage) const {
     if (recomputation != Recomputation::kFull) return false;
     if (recomputed_layers.empty()) return true;

@@ -28,7 +28,7 @@ class Unet {
 
   void NextLayer() { images_.builder().set_layer(network_.layers++); }
 
-  // One row per image.
+  // The time's embedding has one row for each image.
   void Time(uint64_t batch) {
     NetworkBuilder& builder = images_.builder();
     NetworkNode input;

@@ -45,7 +45,7 @@ struct UnetModel {
   }
 };
 
-// Rows are pixels of training.batch images. Each block (with its attention) is a layer.
+// Rows are pixels of training.batch images, and each block (with its attention) is a layer.
 Network MakeUnet(const UnetModel& model, const Training& training);
 
 const std::vector<UnetModel>& KnownUnets();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kDropout = 0.5;
 
-// Alternates between first and second products.
+// Hands out roles, which alternate between first and second products.
 class Roles {
  public:
   MatrixRole Next() {
