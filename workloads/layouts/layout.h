@@ -86,13 +86,13 @@ using AxesOfLayout = boost::container::static_vector<uint32_t, kMostAxes>;
 AxesOfLayout SplitAxes(const Layout& layout, uint8_t dimension);
 AxesOfLayout PartialAxes(const Layout& layout);
 
-// Axes of size 1 become B, and the levels close up: layouts that mean the same compare equal.
+// Axes of size 1 become B, and levels close up, so that layouts that mean the same are equal.
 Layout Normalized(const Layout& layout, const std::vector<uint32_t>& axis_sizes);
 
 // The layout of the transposed matrix.
 Layout Transposed(Layout layout);
 
-// With B in place of P: the layout once partial sums are added up.
+// The layout once partial sums are added up, which has B in place of P.
 Layout Resolved(Layout layout);
 
 // One number for a layout of at most kMostAxes axes; equal layouts have equal codes.
@@ -141,7 +141,7 @@ struct Redistribution {
 };
 // P->B all-reduce | none; P->S reduce-scatter | all-gather; S->B all-gather | reduce-scatter (the
 // gradient of a copy is a partial sum); S(i)->S(j) all-to-all | all-to-all; B->S slice |
-// all-gather; equal placements none | none. Nothing is ever turned into P: no value for those.
+// all-gather; equal placements none | none. Nothing is ever turned into P, which has no value.
 std::optional<Redistribution> Redistribute(const Placement& from, const Placement& to);
 
 }  // namespace rehearse

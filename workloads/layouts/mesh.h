@@ -16,7 +16,7 @@ namespace rehearse {
 struct MeshAxis {
   std::string name;
   uint32_t size = 1;
-  // The axis that this and others are parts of, where a strategy has cut one; else empty.
+  // The axis that this and others are parts of, if a strategy has cut one; otherwise it is empty.
   std::string part_of = {};
 };
 

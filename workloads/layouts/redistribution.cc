@@ -39,8 +39,8 @@ class Search {
     }
   }
 
-  // Dijkstra's algorithm; there are few open layouts, so they are searched in the order in which
-  // they were found.
+  // This is Dijkstra's algorithm. Open layouts are searched in the order in which they were found
+  // instead of being kept in a heap, because there are few of them.
   std::optional<Steps> Run() {
     Reach(from_, {}, Seconds(0), kNobody);
     const uint64_t goal = CodeOf(to_);
@@ -91,7 +91,7 @@ class Search {
            shape_.columns % Pieces(layout, sizes_, 1) == 0;
   }
 
-  // `after` except for the levels of pushed axes, which Push has set.
+  // Reaches the step's layout if it divides the matrix, at the cost of the way so far and the step.
   void Try(size_t at, RedistributionStep step) {
     if (!Divides(step.after)) return;
     const Seconds cost = found_[at].cost + CostOf(step, found_[at].layout, shape_, sizes_, costs_);
@@ -139,7 +139,7 @@ class Search {
     }
   }
 
-  // All-reduces of every set of free axes with partial sums.
+  // Tries all-reduces of every set of free axes with partial sums.
   void AddUp(size_t at, const Layout& layout) {
     std::vector<uint32_t> partial;
     for (const uint32_t axis : PartialAxes(layout)) {
@@ -156,7 +156,8 @@ class Search {
     }
   }
 
-  // All-gathers of the innermost axes of a dimension, and exchanges of them with the other one.
+  // Tries all-gathers of the innermost axes of a dimension, and exchanges of them with the other
+  // one.
   void Pop(size_t at, const Layout& layout, uint8_t dimension) {
     const AxesOfLayout axes = SplitAxes(layout, dimension);
     const auto other = static_cast<uint8_t>(1 - dimension);

@@ -41,9 +41,9 @@ struct MatrixShape {
   double element = 2;  // bytes
 };
 
-// Both layouts must be normalised for `axis_sizes`; `costs` by axis, or empty for AxisCost's
-// defaults. Nothing if no sequence of moves reaches `to`: P from anything else, or sizes that do
-// not divide.
+// Both layouts must be normalised for `axis_sizes`; `costs` are by axis, or empty for AxisCost's
+// defaults. Returns nothing if no sequence of moves reaches `to`: P from anything else, or sizes
+// that do not divide.
 std::optional<std::vector<RedistributionStep>> ShortestPath(
     const Layout& from, const Layout& to, const MatrixShape& shape,
     const std::vector<uint32_t>& axis_sizes, const std::vector<AxisCost>& costs = {});
