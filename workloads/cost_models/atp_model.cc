@@ -14,7 +14,7 @@ BytesPerSecond AtpAlgorithmBandwidth(BytesPerSecond bus, uint32_t size) {
 
 AtpPrediction PredictAtp(const AtpWorkload& workload, const AtpMesh& mesh, BytesPerSecond b1,
                          BytesPerSecond b2) {
-  // Twice for forward and backward, per h columns.
+  // Each term counts twice, for forward and backward, per h columns.
   const Bytes columns = 2.0 * workload.layers * workload.tokens *
                         static_cast<double>(workload.hidden) * workload.element;
   AtpPrediction prediction;

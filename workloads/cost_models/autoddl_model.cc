@@ -36,7 +36,7 @@ Seconds AutoddlTime(CollectiveKind kind, uint32_t devices, Bytes bytes, const Al
 }
 
 AlphaBeta FitAlphaBeta(const std::vector<AlphaBetaSample>& samples) {
-  // Normal equations of T = a·α + b·β.
+  // The sums of the normal equations of T = a·α + b·β.
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const AlphaBetaSample& sample : samples) {
     const Shares shares = SharesOf(sample.kind, sample.devices);
@@ -74,7 +74,8 @@ AutoddlTerms TermsOf(const SbpProduct& product, const SbpNetwork& network) {
   // To change p0 all devices exchange their shares of the rows × k matrix.
   const SbpFactor all{p0.nodes * p1.nodes * p2.nodes, p0.gpus * p1.gpus * p2.gpus};
   const double share = product.rows * product.k / all.Size();
-  // Forward, and the conjugate backward; the first product's input has no gradient.
+  // Each term is that of forward, and the conjugate one of backward; the first product's input has
+  // no gradient.
   AutoddlTerms terms;
   terms.gather_input = time(CollectiveKind::kAllGather, p1, input);
   if (!product.first) terms.scatter_input = time(CollectiveKind::kReduceScatter, p1, input);

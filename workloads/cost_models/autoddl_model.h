@@ -31,7 +31,7 @@ struct AlphaBeta {
 // Is the kind one of Table 2?
 bool HasAutoddlTime(CollectiveKind kind);
 
-// Table 2. 0 for one device; CHECKs that the kind is one of the table's.
+// The times of Table 2, 0 for one device. CHECKs that the kind is one of the table's.
 Seconds AutoddlTime(CollectiveKind kind, uint32_t devices, Bytes bytes, const AlphaBeta& network);
 
 // One measured collective.
@@ -87,7 +87,7 @@ struct AutoddlTerms {
   Seconds scatter_output;
   Seconds gather_output;  // of its gradient
   Seconds gradient;
-  Seconds change;  // only if the product before it has another p0; both ways
+  Seconds change;  // if the product before it has another p0; both ways
   Bytes forward;
   Bytes forward_change;
 };

@@ -13,7 +13,7 @@ namespace {
 constexpr double kElement = 2;   // bf16
 constexpr double kGradient = 4;  // fp32
 
-// (p-1)/p · bytes / bandwidth: eq. 2, half of eq. 1.
+// The time of eq. 2, (p-1)/p · bytes / bandwidth, which is half of eq. 1's.
 Seconds HalfRing(uint32_t ranks, double bytes, BytesPerSecond bandwidth) {
   return Bytes(bytes * (ranks - 1) / ranks) / bandwidth;
 }
@@ -85,7 +85,7 @@ AxonnPrediction PredictAxonn(const std::vector<AxonnProduct>& products, const Tr
   const double passes = training.recomputation == Recomputation::kFull ? 2 : 1;
   AxonnPrediction sum;
   for (const AxonnProduct& product : products) {
-    // rows of W and columns of W
+    // The axes that split the rows and the columns of W.
     const int in = product.transposed ? kColumnAxis : kRowAxis;
     const int out = product.transposed ? kRowAxis : kColumnAxis;
     const double m = product.rows / options.data;
