@@ -26,6 +26,12 @@ FieldPresence UsualAndWritten() {
   return presence;
 }
 
+FieldPresence AndWritten(Presence said) {
+  FieldPresence presence = std::move(said);
+  presence.is_always_written = true;
+  return presence;
+}
+
 FieldPresence FilledIn(std::string words) {
   FieldPresence presence = Optional(std::move(words));
   presence.is_needed = true;
@@ -94,12 +100,23 @@ bool IsFor(const FieldRow& row, std::string_view variant) {
 }  // namespace
 
 FieldTable::FieldTable(std::string name, std::string about, std::vector<FieldRow> rows,
-                       const void* usual)
-    : shape_{std::move(name), std::move(about), {}}, rows_(std::move(rows)), usual_(usual) {
+                       const void* usual, Finish finish,
+                       const std::vector<std::string>& written_last)
+    : shape_{std::move(name), std::move(about), {}},
+      rows_(std::move(rows)),
+      usual_(usual),
+      finish_(std::move(finish)) {
   for (FieldRow& row : rows_) {
     if (row.presence.is_usual) row.key.presence.value = DefaultOf(row, usual);
     shape_.keys.push_back(row.key);
   }
+  const auto place = [&](size_t row) {  // 0: among the first
+    const auto last = std::find(written_last.rbegin(), written_last.rend(), rows_[row].key.name);
+    return written_last.rend() - last;
+  };
+  for (size_t i = 0; i < rows_.size(); ++i) written_.push_back(i);
+  std::stable_sort(written_.begin(), written_.end(),
+                   [&](size_t a, size_t b) { return place(a) < place(b); });
 }
 
 void FieldTable::ReadRows(const JsonReader& reader, std::string_view variant, void* object) const {
@@ -108,11 +125,13 @@ void FieldTable::ReadRows(const JsonReader& reader, std::string_view variant, vo
     if (!IsNeeded(row) && !reader.Has(row.key.name)) continue;
     row.codec->Read(reader.At(row.key.name), static_cast<char*>(object) + row.offset);
   }
+  if (finish_) finish_(reader, object);
 }
 
 void FieldTable::WriteRows(const void* object, std::string_view variant, Json* to) const {
   if (!to->is_object()) *to = Json::object();
-  for (const FieldRow& row : rows_) {
+  for (const size_t i : written_) {
+    const FieldRow& row = rows_[i];
     if (row.codec == nullptr || !IsFor(row, variant)) continue;
     const bool may_be_left_out = !IsNeeded(row) && !row.presence.is_always_written;
     const void* const member = MemberOf(object, row);
@@ -289,16 +308,17 @@ class OfText final : public FieldCodec {
   std::vector<std::string> choices_;
 };
 
+template <typename AnyJson>
 class OfAnything final : public FieldCodec {
  public:
   void Read(const JsonReader& reader, void* value) const override {
-    *static_cast<nlohmann::json*>(value) = reader.value();
+    *static_cast<AnyJson*>(value) = reader.value();
   }
   void Write(const void* value, Json* to) const override {
-    *to = *static_cast<const nlohmann::json*>(value);
+    *to = *static_cast<const AnyJson*>(value);
   }
   bool IsSame(const void* a, const void* b) const override {
-    return *static_cast<const nlohmann::json*>(a) == *static_cast<const nlohmann::json*>(b);
+    return *static_cast<const AnyJson*>(a) == *static_cast<const AnyJson*>(b);
   }
 };
 
@@ -481,7 +501,12 @@ Codec TextCodec(const FieldShape& shape) {
 
 Codec AnythingCodec(const FieldShape& shape) {
   CHECK(shape.shape.type == JsonType::kAnything);
-  return std::make_shared<const OfAnything>();
+  return std::make_shared<const OfAnything<nlohmann::json>>();
+}
+
+Codec OrderedCodec(const FieldShape& shape) {
+  CHECK(shape.shape.type == JsonType::kAnything);
+  return std::make_shared<const OfAnything<Json>>();
 }
 
 Codec OptionalCodec(Codec held, const OptionalAccess& access) {

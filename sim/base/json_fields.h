@@ -11,7 +11,8 @@
 //
 // A table extends an ObjectShape (sim/base/json_shape.h) and reads through it, with its messages.
 // What holds where a key is missing is what a new struct has, which Usual() prints: no row repeats
-// it. Checks across fields are written beside the table, by hand, after Read().
+// it. Checks across fields, and what follows from several, are written by hand beside the table: a
+// function that is called whenever its rows have been read.
 //
 // What a row may bind:
 //
@@ -24,7 +25,8 @@
 //   | a struct                          | ObjectIn<ItsFields>(); flags: names of its bools      |
 //   | std::vector, std::map of strings  | ListOf(), Named() of what an element takes         |
 //   | std::optional                     | what it holds; not there where the key is missing  |
-//   | nlohmann::json                    | Anything()                                         |
+//   | std::shared_ptr<const ...>        | likewise: null where the key is missing            |
+//   | nlohmann::json, ordered_json      | Anything()                                         |
 //   | anything else                     | ReadBy() with functions of its own                 |
 //
 // Rows know their members by offset and by functions for each type of member, not of each struct:
@@ -33,6 +35,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -94,6 +97,8 @@ struct FieldPresence {
 FieldPresence Usual();
 // Likewise, but results always say it.
 FieldPresence UsualAndWritten();
+// Without the key this holds, which is written all the same.
+FieldPresence AndWritten(Presence said);
 // What something fills in before the object is read, where a file does not say it.
 FieldPresence FilledIn(std::string words);
 
@@ -216,8 +221,11 @@ class FieldTable {
  protected:
   friend class ObjectCodec;
 
+  using Finish = std::function<void(const JsonReader& reader, void* object)>;
+
   // Defaults are read from `usual`, which must outlive the table.
-  FieldTable(std::string name, std::string about, std::vector<FieldRow> rows, const void* usual);
+  FieldTable(std::string name, std::string about, std::vector<FieldRow> rows, const void* usual,
+             Finish finish, const std::vector<std::string>& written_last);
   ~FieldTable() = default;
 
   // Through a reader that is As(shape()) already. Members whose key is missing stay as they are.
@@ -231,7 +239,9 @@ class FieldTable {
  private:
   ObjectShape shape_;
   std::vector<FieldRow> rows_;
+  std::vector<size_t> written_;  // positions of rows, in the order of writing
   const void* usual_ = nullptr;
+  Finish finish_;
 };
 
 // Says that a row is about the struct itself: ReadBy() and flags may set several members.
@@ -296,9 +306,14 @@ class Fields : public FieldTable {
  public:
   using Type = T;
 
-  Fields(std::string name, std::string about, const FieldList<T>& fields)
+  using FinishFunction = void (*)(const JsonReader& reader, T* value);
+
+  // `finish` checks what has been read, and adds what follows from it. Keys that are `written_last`
+  // are written after all others, in this order.
+  Fields(std::string name, std::string about, const FieldList<T>& fields,
+         FinishFunction finish = nullptr, const std::vector<std::string>& written_last = {})
       : FieldTable(std::move(name), std::move(about), Field<T>(fields).rows(),
-                   &internal::NewOf<T>()) {}
+                   &internal::NewOf<T>(), AnyFinish(finish), written_last) {}
 
   // Refuses keys that the table lacks, or has for another variant only.
   T Read(const JsonReader& object, std::string_view variant = "") const {
@@ -319,6 +334,13 @@ class Fields : public FieldTable {
     return FieldTable::Differing(&a, &b);
   }
   bool IsSame(const T& a, const T& b) const { return FieldTable::IsSame(&a, &b); }
+
+ private:
+  static Finish AnyFinish(FinishFunction finish) {
+    if (finish == nullptr) return {};
+    return
+        [finish](const JsonReader& reader, void* value) { finish(reader, static_cast<T*>(value)); };
+  }
 };
 
 // Error where one of them is neither in the document nor has a default: for what must be given
@@ -383,6 +405,7 @@ Codec WholeCodec(const FieldShape& shape, const WholeAccess& access);
 Codec NumberCodec(const FieldShape& shape, JsonType unit, const NumberAccess& access);
 Codec TextCodec(const FieldShape& shape);
 Codec AnythingCodec(const FieldShape& shape);
+Codec OrderedCodec(const FieldShape& shape);
 Codec OptionalCodec(Codec held, const OptionalAccess& access);
 Codec ListCodec(Codec element, const ListAccess& access);
 Codec MapCodec(Codec value, const MapAccess& access);
@@ -453,15 +476,26 @@ struct CodecFor {
       return TextCodec(shape);
     } else if constexpr (std::is_same_v<Member, nlohmann::json>) {
       return AnythingCodec(shape);
+    } else if constexpr (std::is_same_v<Member, nlohmann::ordered_json>) {
+      return OrderedCodec(shape);
     } else {
       return TableCodec(shape);
     }
   }
 };
 
+// Whether it may lack what it holds, which the shape may be of.
+template <typename Member>
+inline constexpr bool kMayBeEmpty = false;
+template <typename Held>
+inline constexpr bool kMayBeEmpty<std::optional<Held>> = true;
+template <typename Held>
+inline constexpr bool kMayBeEmpty<std::shared_ptr<const Held>> = true;
+
 template <typename Member>
 Codec MakeCodec(const FieldShape& shape) {
-  if (shape.own != nullptr) {
+  const bool is_of_held = kMayBeEmpty<Member> && shape.type != &kTypeTag<Member>;
+  if (shape.own != nullptr && !is_of_held) {
     CheckType(shape, &kTypeTag<Member>);
     return shape.own;
   }
@@ -478,6 +512,22 @@ struct CodecFor<std::optional<Held>> {
                           },
                           [](void* member) -> void* {
                             return &static_cast<std::optional<Held>*>(member)->emplace();
+                          }});
+  }
+};
+
+template <typename Held>
+struct CodecFor<std::shared_ptr<const Held>> {
+  using Pointer = std::shared_ptr<const Held>;
+  static Codec Make(const FieldShape& shape) {
+    return OptionalCodec(MakeCodec<Held>(shape),
+                         {[](const void* member) -> const void* {
+                            return static_cast<const Pointer*>(member)->get();
+                          },
+                          [](void* member) -> void* {
+                            auto held = std::make_shared<Held>();
+                            *static_cast<Pointer*>(member) = held;
+                            return held.get();
                           }});
   }
 };

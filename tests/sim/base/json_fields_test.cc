@@ -212,6 +212,57 @@ TEST(JsonFieldsTest, ARowThatDoesNotFitItsMemberIsAFaultOfOurs) {
                InternalError);
 }
 
+struct Trip {
+  std::shared_ptr<const Motor> spare;
+  std::optional<std::pair<int, int>> area;
+  std::string from;
+  std::string to = "home";
+  Json log;
+};
+
+void CheckTrip(const JsonReader& reader, Trip* trip) {
+  if (trip->from == trip->to) reader.At("to").Fail("is where it begins");
+  if (trip->log.is_null()) trip->log = Json::array({trip->from});
+}
+
+const Fields<Motor>& MotorFields() {
+  static const Fields<Motor> fields("motor", "What drives.", MotorRows());
+  return fields;
+}
+
+const Fields<Trip>& TripFields() {
+  static const Fields<Trip> fields(
+      "trip", "From here to there.",
+      {{"log", &Trip::log, Anything(), Optional("its beginning"), "what happened"},
+       {"to", &Trip::to, AText(), AndWritten(Optional("home")), "its end"},
+       {"spare", &Trip::spare, ObjectIn<MotorFields>(), Optional("none"), "a second motor"},
+       {"area", &Trip::area, ReadBy(Tuple({AWhole(1, 9), AWhole(1, 9)}), ReadSize, WriteSize),
+        Optional("anywhere"), "around it"},
+       {"from", &Trip::from, AText(), Required(), "its beginning"}},
+      CheckTrip, {"to", "log"});
+  return fields;
+}
+
+std::string Again(const std::string& text) {
+  const JsonDocument document = JsonDocument::FromText(text, "t.json");
+  Json json;
+  TripFields().Write(TripFields().Read(document.Root()), &json);
+  return json.dump();
+}
+
+TEST(JsonFieldsTest, WhatFollowsFromTheRowsIsCheckedAndFilledInAfterThem) {
+  EXPECT_EQ(MessageOf([] { Again(R"({"from": "a", "to": "a"})"); }),
+            "t.json:1: /to: is where it begins");
+  EXPECT_EQ(Again(R"({"from": "a"})"), R"({"from":"a","to":"home","log":["a"]})");
+}
+
+TEST(JsonFieldsTest, PointersHoldAnObjectAndKeysMayBeWrittenLast) {
+  EXPECT_EQ(Again(R"({"log": {"b": 1, "a": 2}, "spare": {"power": 3}, "area": [1, 2], )"
+                  R"("from": "x", "to": "y"})"),
+            R"({"spare":{"power":3.0,"start":"0.5s"},"area":[1,2],"from":"x","to":"y",)"
+            R"("log":{"a":2,"b":1}})");
+}
+
 TEST(JsonFieldsTest, AListOfNamesHasThemBothWays) {
   EXPECT_STREQ(NameIn(kTyreNames, Tyre::kWinter), "winter");
 }
