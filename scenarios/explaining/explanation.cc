@@ -19,7 +19,7 @@
 namespace rehearse {
 namespace {
 
-// Longest first; equal ones in the order in which the path meets them.
+// The longest come first; equal ones stay in the order in which the path meets them.
 class PathShares {
  public:
   void Add(const std::string& name, Seconds time) {
@@ -142,7 +142,7 @@ class Explainer {
 
  private:
   const Role& RoleOf(uint32_t rank) const { return schedule_.roles[schedule_.role_of_rank[rank]]; }
-  // By position.
+  // The op at a position of the rank's role.
   const Op& OpOf(uint32_t rank, uint32_t op) const { return RoleOf(rank).At(op); }
 
   OpName NameOf(const Op& op) const {

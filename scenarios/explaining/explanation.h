@@ -99,16 +99,16 @@ struct Explanation {
   std::vector<ContendedLink> links;          // longest first
   std::vector<Sensitivity> sensitivities;    // shortest step first
   std::vector<StageChange> stages;           // of a pipeline: other ones
-  std::vector<std::string> left_out;         // of these two, what was not simulated, if stopped
+  std::vector<std::string> left_out;         // what was not simulated of these two, if stopped
 };
 
 // Simulates the scenario with everything recorded, and once more for each sensitivity. Throws as
 // PlayScenario() does. If the observer throws Stopped during the sensitivities, only these end.
 Explanation Explain(const Scenario& asked, ProgressObserver& observer = NoObserver());
 
-// Schema rehearse.explanation.v1.
+// The object has the schema rehearse.explanation.v1.
 nlohmann::ordered_json ToJson(const Explanation& explanation);
-// What a person reads; at most `rows` of each list. Ends with a newline.
+// Prints what a person reads, at most `rows` of each list. The text ends with a newline.
 std::string ToText(const Explanation& explanation, size_t rows, bool color);
 
 }  // namespace rehearse

@@ -15,10 +15,10 @@ struct ExplanationList {
   DataTable (*table)(const Explanation& explanation);
 };
 
-// The critical path first.
+// The critical path comes first.
 const std::vector<ExplanationList>& ExplanationLists();
 
-// By name; Error with "did you mean".
+// Finds a list by its name; throws Error, with "did you mean", for others.
 const ExplanationList& FindExplanationList(const std::string& name);
 
 }  // namespace rehearse

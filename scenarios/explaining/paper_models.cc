@@ -23,7 +23,7 @@ const Workload& WorkloadOf(const Scenario& scenario) {
   return *workload;
 }
 
-// Sizes of the mesh's axes by name, if it has exactly these.
+// The sizes of the mesh's axes by name, if these are exactly the axes that it has.
 std::optional<std::vector<uint32_t>> SizesOf(const DeviceMesh& mesh,
                                              const std::vector<std::string>& names) {
   if (mesh.axes().size() != names.size()) return std::nullopt;
@@ -61,14 +61,14 @@ void RefuseStages(const Scenario& scenario, const char* whose) {
     Refuse(scenario, fmt::format("{} model has no stages; found a pipeline", whose));
 }
 
-// Ranks of the first machine.
+// How many ranks the first machine has.
 uint32_t RanksOfNode(const Cluster& cluster) {
   uint32_t ranks = 1;
   while (ranks < cluster.device_count() && cluster.NodeOf(ranks) == cluster.NodeOf(0)) ++ranks;
   return ranks;
 }
 
-// busbw of ring all-reduces in all these groups at the same time.
+// The busbw of ring all-reduces in all these groups at the same time.
 BytesPerSecond RingBandwidth(const Scenario& scenario, std::vector<std::vector<uint32_t>> groups) {
   const auto size = static_cast<double>(groups.front().size());
   Trial trial;
@@ -107,7 +107,7 @@ AxonnBandwidths MeasuredBandwidths(const Scenario& scenario) {
   return table;
 }
 
-// An all-reduce as the scenario runs those of any axis.
+// An all-reduce that is run as the scenario runs those of any axis.
 Trial AllReduceTrial(const Scenario& scenario) {
   Trial trial;
   trial.routing = scenario.routing;
@@ -214,7 +214,8 @@ AxonnInput PaperModels::AxonnInputOf(const Scenario& scenario, bool is_aware) {
                           : MeasuredBandwidths(scenario);
     input.bandwidths = *machine.axonn;
   } else {
-    // One byte per second everywhere, as in the paper's baseline: the times are the volumes.
+    // Everything carries one byte per second, as in the paper's baseline, so that times are
+    // volumes.
     input.bandwidths.name = "agnostic";
     input.bandwidths.source = "all bandwidths are one byte a second";
     input.bandwidths.inter = BytesPerSecond(1);

@@ -63,13 +63,13 @@ SbpChoice ReadSbpChoice(const nlohmann::json& placement);
 // threads.
 class PaperModels {
  public:
-  // "auto": the model of the strategy's paper; nothing if there is none.
+  // Chooses for "auto" the model of the strategy's paper; returns nothing if there is none.
   static std::optional<PaperModel> ModelOf(const Scenario& scenario);
 
   // Throws Error if the model is not for this strategy, or says nothing about it.
   PaperPrediction Predict(PaperModel model, const Scenario& scenario);
 
-  // For those who put in many meshes. They throw as Predict() does.
+  // These are for callers who put in many meshes. They throw as Predict() does.
   AxonnInput AxonnInputOf(const Scenario& scenario, bool is_aware);
   AtpInput AtpInputOf(const Scenario& scenario);
   const CommunicationMatrix& MatrixOf(const Scenario& scenario, uint32_t devices);

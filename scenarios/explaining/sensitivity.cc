@@ -74,13 +74,13 @@ std::vector<std::string> NamesOf(const std::map<LinkClass, std::vector<uint32_t>
   return names;
 }
 
-// The cluster's figures, one of them better.
+// The cluster's figures, of which one is better.
 struct Experiment {
   std::string what;
   std::function<Figures()> figures;
 };
 
-// `change` makes a device better.
+// The cluster with devices that `change` has made better.
 Experiment WithBetterDevices(const std::string& what, const Cluster& cluster,
                              void (*change)(DeviceSpec&)) {
   return {what, [&cluster, change] {

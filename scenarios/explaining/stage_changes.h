@@ -23,8 +23,8 @@ struct StageChange {
   Bytes memory;     // of the fullest rank
 };
 
-// In the order above; none unless the scenario is one step with a pipeline. If it is stopped,
-// `left_out` gets the names of those that were not simulated.
+// The changes in the order above; none unless the scenario is one step with a pipeline. If it is
+// stopped, `left_out` gets the names of those that were not simulated.
 std::vector<StageChange> TryStageChanges(const Scenario& scenario, ProgressObserver& observer,
                                          std::vector<std::string>* left_out);
 
