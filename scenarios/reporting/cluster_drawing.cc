@@ -81,7 +81,7 @@ ClusterDrawing::ClusterDrawing(std::shared_ptr<const Cluster> drawn)
     drawing_["captions"].push_back({caption.at.x, caption.at.y, caption.text});
 }
 
-// "node0/gpu0 - node0/gpu1".
+// The title is two names, as in "node0/gpu0 - node0/gpu1".
 uint64_t ClusterDrawing::PairOfTitle(const std::string& title) {
   const size_t dash = title.find(" - ");
   if (dash == std::string::npos) return PairOf(kNone, kNone);
@@ -93,7 +93,7 @@ uint64_t ClusterDrawing::PairOfTitle(const std::string& title) {
   return pair;
 }
 
-// Its own box, or that of its machine or group; or kNone.
+// The box of the vertex itself, or of its machine or group; kNone if it has none.
 uint32_t ClusterDrawing::BoxOf(VertexId vertex) {
   uint32_t& box = box_of_vertex_[vertex];
   if (box != kUnknown) return box;

@@ -1,6 +1,6 @@
 // What a page simulates itself (`rehearse report --live`, `rehearse lessons`): it asks the
-// simulator, built as WebAssembly, which answers with what the page shows. Pure: nothing is read
-// but the request.
+// simulator, built as WebAssembly, which answers with what the page shows. It reads nothing but the
+// request.
 //
 // A request, rehearse.live.v1:
 //   { "name": "ring.json",          what messages call the document
@@ -57,7 +57,7 @@ class LiveSession {
 
   std::string first_;  // the request for report_'s first run
   Report report_;
-  // Of a few machines, those in met_.
+  // These two keep what belongs to the machines in met_, which are few.
   std::optional<ReaderCache> cache_;
   std::optional<ReportMemory> memory_;
   std::set<const Cluster*> met_;

@@ -80,7 +80,8 @@ void AddLinks(const Cluster& cluster, Json* controls) {
   }
 }
 
-// For clusters where a link can fail and another path is left: with NICs on at least two machines.
+// Adds failures for clusters in which a link can fail and another path is left: those with NICs on
+// at least two machines.
 void AddFailures(const Cluster& cluster, Json* controls) {
   constexpr size_t kMost = 4;
   constexpr VertexId kMostLooks = 4096;
@@ -128,7 +129,7 @@ void Factor(uint64_t product, size_t count, std::vector<uint64_t>* so_far,
   }
 }
 
-// Sizes of the mesh that the strategy names, and stages.
+// Adds the sizes of the mesh that the strategy names, and stages.
 void AddGrid(const nlohmann::json& given, const Workload& workload, Json* controls) {
   std::vector<std::string> paths;
   std::vector<uint64_t> value;

@@ -20,10 +20,10 @@ class PageColumns {
  public:
   // Return the number by which the header names the column.
   size_t Add(const std::vector<int64_t>& values);
-  // Each value minus the one before: short if they rise slowly.
+  // Stores each value minus the one before, which is short if they rise slowly.
   size_t AddRising(const std::vector<int64_t>& values);
 
-  // The bytes. The header gets "columns": [values, bytes, rises] of each.
+  // Returns the bytes. The header gets "columns": [values, bytes, rises] of each.
   std::string Finish(nlohmann::ordered_json header) const;
 
  private:

@@ -44,7 +44,7 @@ Json RunsOf(const std::vector<uint32_t>& values) {
   return runs;
 }
 
-// One run, in ticks of a picosecond or, if the step is long, of a nanosecond.
+// Writes one run, in ticks of a picosecond or, if the step is long, of a nanosecond.
 class RunWriter {
  public:
   RunWriter(const ReportedRun& run, PageColumns* columns)
@@ -95,7 +95,7 @@ class RunWriter {
       json["streams"].push_back({stream.name, stream.communicates});
     for (const Repeat& repeat : recorded.repeats)
       json["repeats"].push_back({repeat.begin, repeat.end, repeat.times, repeat.micro_batches});
-    // In the order of their names.
+    // These columns are in the order of their names.
     Numbers after, after_count, bus_factor, bytes, span_class, detail, kind, layer, micro_batch,
         name, phase, stream, waits;
     for (size_t i = 0; i < role.ops.size(); ++i) {
@@ -189,7 +189,7 @@ class RunWriter {
             {"took", columns_.Add(took)}};
   }
 
-  // Loads in thousandths of the capacity.
+  // Loads are in thousandths of the capacity.
   Json LinksJson() {
     Json links = Json::array();
     const Seconds step = ToSeconds(timeline_.step);
@@ -218,7 +218,7 @@ class RunWriter {
     return links;
   }
 
-  // In KiB.
+  // Memory is in KiB.
   Json MemoryJson() {
     constexpr double kKibibyte = 1024;
     Json curves = Json::array();
@@ -249,7 +249,7 @@ class RunWriter {
   int64_t tick_ = 1;
 };
 
-// The ops that differ most, as columns: as objects they would be two thirds of a header.
+// The ops that differ most are columns, because as objects they would be two thirds of a header.
 Json WorstOps(const Comparison& comparison, size_t most, PageColumns* columns) {
   Strings strings;
   Numbers a, axis, b, layer, name, occurrence, phase;

@@ -29,7 +29,7 @@ double BusFactor(const Schedule& schedule, const Work& work) {
   return BusBandwidth(collective->kind, size, Bytes(1), Seconds(1)).value();
 }
 
-// Describe() of each op's work: a step has few that differ.
+// Keeps what Describe() says of each op's work, because a step has few works that differ.
 class Details {
  public:
   explicit Details(const Schedule& schedule) : schedule_(schedule) {}
@@ -74,8 +74,8 @@ class Details {
   std::map<Key, std::string> known_;
 };
 
-// Of repeated ops only the first copy; the others wait likewise (Repeat in
-// sim/schedule/schedule.h).
+// Of repeated ops only the first copy is reported, because the others wait in the same way (Repeat
+// in sim/schedule/schedule.h).
 ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasses& classes,
                     Details* details) {
   ReportedRole reported;
@@ -360,7 +360,7 @@ class Reporter {
       if (one.share > 0) run_.bottlenecks.push_back(one);
   }
 
-  // First for the first kept rank of each role, then for the others.
+  // The first kept rank of each role comes first, then all others.
   void DescribeMemory() {
     std::vector<std::optional<RoleMemory>> memories(schedule_.roles.size());
     std::vector<bool> is_shown(schedule_.roles.size());

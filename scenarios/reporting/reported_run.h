@@ -94,7 +94,7 @@ struct ReportedRun {
   std::vector<ReportedRole> roles;  // as the record's
   std::vector<ReportedRank> ranks;  // those with spans, ascending
   bool knows_waits = false;         // whether `after` and released_by are known
-  // By span that communicates, in order: the span that released it (sim/report/release.h).
+  // The span that released each span that communicates, in order (sim/report/release.h).
   std::vector<uint32_t> released_by;
   std::vector<SpanBottleneck> bottlenecks;  // by span
   std::vector<ReportedPathPiece> path;      // the critical path; empty if it is not known
@@ -131,7 +131,7 @@ ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t
                            ProgressObserver& observer = NoObserver(),
                            const ReportLimits& limits = {}, ReportMemory* memory = nullptr);
 
-// From a file. Throws Error if no step has a span.
+// Reads the run from a file's record. Throws Error if no step has a span.
 ReportedRun ReportRecord(TimelineRecord record);
 
 }  // namespace rehearse

@@ -71,7 +71,7 @@ std::vector<uint32_t> FirstRanks(const ReportedRun& run) {
 std::string StackedPicture(const std::vector<ReportedRun>& runs, Time from, Time to) {
   std::vector<Schedule> schedules;
   std::vector<PicturedStep> steps;
-  schedules.reserve(runs.size());  // the steps point at them
+  schedules.reserve(runs.size());  // they must not move, as steps point at them
   for (const ReportedRun& run : runs) {
     schedules.push_back(ScheduleOfRun(run));
     PicturedStep step;
