@@ -30,7 +30,7 @@ ProductRange RangeOf(const LearningPlan& plan) {
   return range;
 }
 
-// Backends keep all buffers of a role at once.
+// What the buffers of a role take, at most; backends keep all of them at once.
 Bytes RoomOf(const Schedule& schedule) {
   Bytes most;
   for (const Role& role : schedule.roles) {
@@ -59,7 +59,7 @@ void AddProducts(const Schedule& schedule, std::vector<Gemm>* products) {
   }
 }
 
-// In as many schedules as are needed to have room for each.
+// The products in as many schedules as are needed to have room for each.
 std::vector<NamedSchedule> ProductSchedules(const LearningPlan& plan, uint32_t ranks,
                                             const std::vector<Gemm>& products) {
   std::vector<NamedSchedule> schedules;
@@ -127,7 +127,7 @@ WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,
   for (uint32_t network = 0; network < plan.networks; ++network) {
     std::vector<RandomStep> drawn = DrawSteps(plan.seed, network, ranks, StepUse::kLearning,
                                               kLeastStep * plan.largest, plan.largest, plan.device);
-    if (ranks == 1) drawn.resize(1);  // all strategies are the same
+    if (ranks == 1) drawn.resize(1);  // on one rank all strategies are the same
     for (RandomStep& step : drawn)
       world.steps.push_back({std::move(step.name), std::move(step.schedule)});
   }
@@ -139,7 +139,8 @@ WorldPlan PlanLearning(const LearningPlan& plan, uint32_t ranks,
 std::vector<Encounter> PlanEncounters(const LearningPlan& plan) {
   std::vector<Encounter> encounters;
   ProductRange range = RangeOf(plan);
-  // Fills a device, but is at most a cube with half the allowed work.
+  // Products are to fill a device: no side is shorter than an eighth of the longest, or than half
+  // the side of the largest cube that is allowed, if that is less.
   const double cube = std::cbrt(range.most.value() / 2);
   range.smallest_side =
       std::min(range.largest_side / 8, static_cast<uint64_t>(std::max(1.0, cube / 2)));

@@ -58,7 +58,7 @@ struct Sizes {
   std::vector<uint64_t> vocabulary;
 };
 // No size of a product is in both uses: one has multiples of 64, the other 32, 48 or 80 more than
-// one. On GPUs, where heads need multiples of 64, the lists are disjoint.
+// one. On GPUs, where heads need multiples of 64, the two lists have no size in common.
 Sizes SizesFor(StepUse use, StepDevice device) {
   if (device == StepDevice::kGpu && use == StepUse::kLearning) {
     return {{128, 256, 512, 1024, 2048, 3072, 4096},
@@ -76,7 +76,7 @@ struct StrategyRow {
   const char* name = "";
   const char* kind = "";
   Json (*draw)(Dice& dice, uint32_t ranks) = nullptr;
-  // What else has to be said in a scenario that already has the strategy.
+  // Adds what else has to be said in a scenario that already has the strategy.
   void (*complete)(Dice& dice, uint32_t ranks, Json* scenario) = nullptr;
 };
 
@@ -127,7 +127,7 @@ Json Combined(Dice& dice, uint32_t) {
   return {{"overlap_all_reduce", dice.Flip()}, {"overlap_gradients", dice.Flip()}};
 }
 
-// Two stages, or all ranks one after the other.
+// Makes two stages, or as many as there are ranks.
 void MakeStages(Dice& dice, uint32_t ranks, Json* scenario) {
   const uint32_t stages = ranks % 2 == 0 && dice.Flip() ? 2 : ranks;
   const uint64_t micro_batches = stages * (1 + dice.Below(2));
@@ -139,7 +139,7 @@ void MakeStages(Dice& dice, uint32_t ranks, Json* scenario) {
   (*scenario)["pipeline"] = {{"stages", stages}, {"schedule", dice.Flip() ? "1f1b" : "zb-h1"}};
 }
 
-// Every rank has a few.
+// Adds experts, of which every rank has a few.
 void AddExperts(Dice& dice, uint32_t ranks, Json* scenario) {
   Json& model = (*scenario)["model"];
   const auto hidden = model["hidden"].get<uint64_t>();
@@ -181,7 +181,7 @@ Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use, StepDevice device) {
   return json;
 }
 
-// "h64 l2 s32 b4 v256, recomputed"
+// The name says sizes and switches, as in "h64 l2 s32 b4 v256, recomputed".
 std::string NetworkName(const Json& json) {
   const Json& model = json["model"];
   const Json& training = json["training"];
@@ -218,7 +218,7 @@ std::string MeshName(const Json& scenario) {
   return fmt::format("{}", fmt::join(sizes, "x"));
 }
 
-// Nothing if the network cannot be split like that, or is too small or too large.
+// Returns nothing if the network cannot be split like that, or is too small or too large.
 std::optional<RandomStep> TryStep(Json json, const StrategyRow& row, Dice& dice, uint32_t ranks,
                                   Flops least, Flops most) {
   Json strategy = {{"kind", row.kind}};

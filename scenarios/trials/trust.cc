@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// About 1 to 100 ms per step on a core of 10 to 100 GFLOP/s.
+// So much work takes about 1 to 100 ms per step on a core of 10 to 100 GFLOP/s.
 constexpr Flops kLeastWork(3e7);
 constexpr Flops kMostWork(4e9);
 constexpr double kWanted = 0.10;
@@ -62,7 +62,7 @@ std::vector<std::string> StrategiesOf(const TrustReport& report) {
   return names;
 }
 
-// Share of the judged rows whose error is at most `wanted`.
+// The share of the judged rows whose error is at most `wanted`.
 double ShareWithin(const TrustReport& report, double wanted) {
   const auto rows = JudgedRows(report, "");
   if (rows.empty()) return 0;
@@ -93,7 +93,7 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
   Scenario scenario;
   const auto bare = ReadClusterArgument(fmt::format("local-cpu:ranks={}", schedule.ranks()));
   scenario.cluster = ApplyCalibration(*bare, calibration);
-  scenario.allow_out_of_memory = true;  // it is run anyway
+  scenario.allow_out_of_memory = true;  // it is run all the same
   JobRequest request;
   request.work = schedule;
   request.placement.resize(schedule.ranks());

@@ -58,7 +58,7 @@ struct TrustReport {
   std::vector<TrustRow> rows;
 };
 
-// The blocking step of this schedule on local-cpu with this calibration.
+// What is predicted for the blocking step of a schedule on local-cpu with a calibration.
 struct Prediction {
   Seconds step;
   std::vector<std::string> notes;
@@ -77,7 +77,7 @@ double RankCorrelation(const TrustReport& report, bool within_networks);
 nlohmann::ordered_json ToJson(const TrustReport& report);
 // A row for each step; what was not measured is empty.
 DataTable TableOf(const TrustReport& report);
-// Markdown, as in real/MEASURED.md.
+// Writes Markdown, as in real/MEASURED.md.
 std::string ToText(const TrustReport& report);
 
 }  // namespace rehearse
