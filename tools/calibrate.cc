@@ -127,7 +127,7 @@ GpuFacts FactsOfGpu(const Request& request, uint32_t local_rank, uint32_t ranks)
   return facts;
 }
 
-// All ranks do this at the same time; the result is rank 0's.
+// All ranks do this at the same time; only rank 0's result counts.
 struct WorldOfRank {
   LearnedWorld learned;
   GpuFacts gpu;
@@ -169,8 +169,8 @@ WorldOfRank LearnWorld(Transport& transport, const Request& request, uint32_t lo
   return world;
 }
 
-// As many ranks as can have one core for compute and one for communication: half as many as there
-// are cores, if these are at least two.
+// Lets as many ranks meet as can have one core for compute and one for communication: half as many
+// as there are cores, if these are at least two.
 std::vector<EncounterSamples> MeetOnCores(const Request& request) {
   std::vector<EncounterSamples> encounters;
   const uint32_t ranks = ThisHost().cores / 2;
@@ -261,7 +261,7 @@ Request ParseRequest(const po::variables_map& values) {
   return request;
 }
 
-// Ranks as threads: one per core and twice as many, or one per GPU.
+// Ranks are threads, one per core and then twice as many, or one per GPU.
 std::vector<uint32_t> DefaultWorlds(bool on_gpus) {
   if (on_gpus) {
     int devices = 1;
@@ -281,8 +281,8 @@ void LearnAsThreads(const Request& request, std::vector<WorldOfRank>* learned) {
   }
 }
 
-// "calibration.json" -> "calibration.partial.json", so that a complete file is not replaced by a
-// partial one.
+// Turns "calibration.json" into "calibration.partial.json", so that a complete file is not replaced
+// by a partial one.
 std::string PartialPath(const std::string& path) {
   if (IsStandardOutput(path)) return path;
   const std::filesystem::path whole(path);
@@ -293,7 +293,8 @@ std::string PartialPath(const std::string& path) {
   return partial.string();
 }
 
-// Numbers of ranks that were measured completely are worth a file of their own.
+// Says what a run that was stopped leaves: numbers of ranks that were measured completely are worth
+// a file of their own.
 void ReportStop(const std::vector<WorldOfRank>& learned, Request* request,
                 std::chrono::steady_clock::time_point start) {
   if (learned.empty()) {
@@ -330,7 +331,7 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   SetBlasThreads(1);
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
-    if (launch->rank == 0) CheckOutputs(request);  // the rank that writes
+    if (launch->rank == 0) CheckOutputs(request);  // it is the rank that writes
     if (request.on_gpus) RequireGpusForRanks(launch->local_ranks, request.share_gpus);
     const std::unique_ptr<Transport> transport = JoinProcesses(*launch, request.on_gpus);
     const WorldOfRank world = LearnWorld(*transport, request, launch->local_rank);

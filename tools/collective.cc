@@ -100,7 +100,7 @@ struct Row {
   std::optional<std::pair<Seconds, Seconds>> range;  // over seeds, where the result depends on them
 };
 
-// Nothing where the result depends on no seed.
+// Returns nothing where the result depends on no seed.
 std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router& router) {
   if (!router.IsHashed()) return std::nullopt;
   const std::string routing = ToText(*router.rule());

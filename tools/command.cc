@@ -30,7 +30,7 @@ Taken TakenOutput(std::vector<std::string> endings) {
 
 namespace {
 
-// Names of values that take whatever their option's help says.
+// These names of values take whatever their option's help says.
 constexpr std::string_view kFreeValues[] = {"N",       "N,...",    "K",     "X",   "SIZE",
                                             "SECONDS", "TIME",     "GFLOP", "A,B", "A,B-C",
                                             "FROM-TO", "RANK,...", "I/N"};
@@ -75,7 +75,7 @@ Taken TakenBy(const CommandSyntax& syntax, const std::string& positional) {
 
 namespace {
 
-// Refuses anything but the names that an option takes.
+// Refuses all names but those that an option takes.
 void CheckNames(const CommandSyntax& syntax, const po::variables_map& values) {
   for (const auto& option : syntax.options.options()) {
     const std::string& name = option->long_name();

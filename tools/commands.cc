@@ -1,4 +1,4 @@
-// The subcommands, in the order of help.
+// The subcommands, in the order in which help lists them.
 #include "tools/command.h"
 
 namespace rehearse {

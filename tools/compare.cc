@@ -22,7 +22,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-// --rows: a whole number from 1, or "all".
+// Reads --rows, which is a whole number from 1, or "all".
 boost::any ReadRows(const std::string& text) {
   if (text == "all") return std::numeric_limits<size_t>::max();
   if (!WholeNumberIn(text))

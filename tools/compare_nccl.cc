@@ -168,7 +168,7 @@ void AddErrors(const std::vector<const ComparedTable*>& tables, Json* json) {
   }
 }
 
-// Of one table: kind, ranks, rows and errors.
+// Adds kind, ranks, rows and errors of one table.
 void AddTable(const ComparedTable& table, std::optional<size_t> most, Json* json) {
   (*json)["ranks"] = table.ranks();
   (*json)["rows"] = Json::array();

@@ -22,7 +22,7 @@ struct Shell {
 constexpr Shell kShells[] = {
     {"bash", BashCompletion}, {"zsh", ZshCompletion}, {"fish", FishCompletion}};
 
-// "what to print; csv for timelines" -> "what to print"
+// Turns "what to print; csv for timelines" into "what to print".
 std::string FirstClause(const std::string& text) {
   constexpr size_t kLongest = 76;
   std::string clause = text.substr(0, text.find_first_of("\n;"));

@@ -1,4 +1,4 @@
-// For bash, 4.0 and newer, without the package bash-completion.
+// Completion for bash, 4.0 and newer, without the package bash-completion.
 #include <fmt/format.h>
 
 #include "tools/completion.h"
@@ -130,7 +130,7 @@ std::string Joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// As _rehearse_value reads it.
+// The words are in the form that _rehearse_value reads.
 std::string WordsFor(const Taken& taken) {
   switch (taken.kind) {
     case Taken::Kind::kNothing:

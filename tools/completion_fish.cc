@@ -1,4 +1,4 @@
-// For fish, 3.0 and newer.
+// Completion for fish, 3.0 and newer.
 #include <fmt/format.h>
 
 #include "tools/completion.h"

@@ -1,4 +1,4 @@
-// For zsh's own completion (compsys).
+// Completion for zsh's own system (compsys).
 #include <fmt/format.h>
 
 #include "tools/completion.h"
@@ -35,7 +35,7 @@ else
 fi
 )";
 
-// For an _arguments specification in single quotes, in which :, [ and ] have a meaning.
+// Escapes :, [ and ], which have a meaning in an _arguments specification in single quotes.
 std::string PlainForZsh(const std::string& text) {
   std::string plain;
   for (const char c : text) {
@@ -71,7 +71,7 @@ std::string ActionFor(const Taken& taken) {
   return " ";
 }
 
-// "'(-o --output)'{-o,--output=}'[where to write it]:FILE:_files'"
+// Makes "'(-o --output)'{-o,--output=}'[where to write it]:FILE:_files'".
 std::string Specification(const OptionWords& option) {
   const bool takes = option.taken.kind != Taken::Kind::kNothing;
   const std::string rest = fmt::format(

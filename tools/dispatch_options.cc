@@ -23,7 +23,7 @@ constexpr uint32_t kMostColumns = 1 << 20;
 constexpr uint32_t kMostExperts = 1 << 16;
 constexpr const char* kOwnOptions[] = {"tokens",  "hidden",        "dtype",         "top-k",
                                        "experts", "expert-groups", "limited-groups"};
-// Options of collectives with sizes; here the sizes follow from the tokens.
+// These options of collectives say sizes, which follow from the tokens here.
 constexpr const char* kSizeOptions[] = {"minbytes", "maxbytes", "stepfactor", "stepbytes"};
 
 // The type in which tokens are sent: its size is what an element takes on the wire.

@@ -228,7 +228,7 @@ std::optional<ExecutedScenario> RunRank(const Scenario& scenario, const Schedule
         request.on_gpus ? CheckedGpuBackend(request, local_rank) : backend_for(DType::kFp64));
   }
   if (request.begin_stoppable && transport.rank() == 0) request.begin_stoppable();
-  bool is_cut = false;  // the training, as rank 0 knows
+  bool is_cut = false;  // the training was, as rank 0 knows
   if (request.steps > 0) {
     TrainingOptions training;
     training.steps = request.steps;

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kHopsShown = 64;   // of a part, in the text
-constexpr size_t kPartsShown = 32;  // likewise
+constexpr size_t kPartsShown = 32;  // in the text
 
 // Who sends to whom in a part; a switch that reduces has no rank.
 struct Hop {
@@ -56,7 +56,7 @@ std::vector<Hop> HopsOf(const GroupPlan& plan, size_t part_index) {
   return hops;
 }
 
-// "0 > 1 > 2 > 0" as long as each hop begins where the one before ends.
+// Writes "0 > 1 > 2 > 0" as long as each hop begins where the one before ends.
 std::string TextOf(const std::vector<Hop>& hops) {
   const auto name = [](std::optional<uint32_t> rank) {
     return rank ? fmt::format("{}", *rank) : std::string("switch");
@@ -71,7 +71,7 @@ std::string TextOf(const std::vector<Hop>& hops) {
   return text;
 }
 
-// By sender, in the order of the part, so that a ring is listed all the way round.
+// Sorts hops by sender, in the order of the part, so that a ring is listed all the way round.
 void SortBySender(const Part& part, const std::vector<uint32_t>& ranks, std::vector<Hop>* hops) {
   std::map<std::optional<uint32_t>, size_t> place;
   for (const uint32_t member : part.order) place.emplace(ranks[member], place.size());
@@ -106,7 +106,7 @@ CollectiveExplanation Explain(const Trial& trial, Bytes bytes, Router& router,
   return explanation;
 }
 
-// Nothing unless the choice is at least twice as slow as the best.
+// No remark is made unless the choice is at least twice as slow as the best.
 constexpr double kMuchSlower = 2;
 std::optional<size_t> MuchQuicker(const CollectiveExplanation& explanation) {
   if (explanation.simulated.empty()) return std::nullopt;

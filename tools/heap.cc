@@ -23,7 +23,8 @@
 
 #ifdef REHEARSE_HAS_JEMALLOC
 // jemalloc reads this before main. A plan is millions of small blocks, which it allocates and frees
-// more quickly than glibc's malloc: sim/SPEED.md has what that saves.
+// more quickly than glibc's malloc: sim/SPEED.md has what that saves. Large pages for the heap were
+// tried in searches and were slower, so jemalloc is not asked for them.
 extern "C" {
 // NOLINTNEXTLINE(readability-identifier-naming): its name is jemalloc's
 [[gnu::visibility("default")]] const char* malloc_conf = "dirty_decay_ms:-1,muzzy_decay_ms:-1";
@@ -68,7 +69,7 @@ void ReturnKeptBytes() {
   mallctl(name.c_str(), nullptr, nullptr, nullptr, 0);
 }
 #else
-// Which glibc still counts as free, as far as they are not used again.
+// The bytes that were returned and glibc still counts as free, as far as they are not used again.
 std::atomic<size_t> returned_bytes = 0;
 
 size_t KeptBytes() {
@@ -112,13 +113,13 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   mallopt(M_TOP_PAD, 1 << 30);
-  const auto top = [] {  // of the heap, at a large page
+  const auto top = [] {  // the heap's end, at a large page
     constexpr uintptr_t kLargePage = 2 << 20;
     char* const end = static_cast<char*>(sbrk(0));
     return end - reinterpret_cast<uintptr_t>(end) % kLargePage;
   };
   char* const before = top();
-  void* volatile block = std::malloc(256 << 10);  // grows the heap
+  void* volatile block = std::malloc(256 << 10);  // it grows the heap
   std::free(block);
   if (top() > before) madvise(before, static_cast<size_t>(top() - before), MADV_HUGEPAGE);
   mallopt(M_TOP_PAD, 64 << 20);

@@ -16,7 +16,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// "nccl, smi, lstopo": the kinds that have an option.
+// Lists the kinds that have an option: "nccl, smi, lstopo".
 std::string KindsWith(ImportKind::Options option) {
   std::string names;
   for (const ImportKind& kind : ImportKinds())

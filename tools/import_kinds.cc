@@ -91,7 +91,7 @@ Imported ProfileOf(const ImportRequest& request,
 Imported ImportProfile(const ImportRequest& request) { return ProfileOf(request, ImportKineto); }
 Imported ImportNsysExport(const ImportRequest& request) { return ProfileOf(request, ImportNsys); }
 
-// Tables, without what launchers print around them, in-place figures, and noise in their rows.
+// The tables, without what launchers print around them, in-place figures, and noise in their rows.
 Imported ImportNcclTests(const ImportRequest& request) {
   const std::string file = InputName(request.file());
   const NcclLog log = ReadNcclLog(ReadInputFile(request.file()), file, std::nullopt, std::nullopt);
@@ -124,7 +124,7 @@ Imported ImportNcclTests(const ImportRequest& request) {
   return imported;
 }
 
-// Read by `read` from a file's text.
+// What `read` makes of a file's text.
 Imported ImportRun(const ImportRequest& request,
                    ImportedScenario (*read)(std::string_view text, const std::string& file,
                                             const std::string& cluster)) {
@@ -142,7 +142,7 @@ Imported ImportTorchtitanRun(const ImportRequest& request) {
   return ImportRun(request, ImportTorchtitan);
 }
 
-// The cluster that is named, with the rings of the file.
+// The cluster that is named, with the rings that are in the file.
 Imported ImportGraph(const ImportRequest& request) {
   const std::string file = InputName(request.file());
   if (request.cluster.empty()) {
@@ -158,7 +158,7 @@ Imported ImportGraph(const ImportRequest& request) {
     constexpr const char* kPaths[] = {"calibration", "device_points"};
     MakeAbsolute(&movable, kPaths, request.cluster);
   }
-  // Beside the cluster's own file its paths still hold.
+  // A path in the cluster's own file still holds if the result is written beside that file.
   const bool stays = IsClusterFile(request.cluster) && !IsStandardOutput(request.output) &&
                      InOneFolder(request.cluster, request.output);
   Imported imported = {(stays ? cluster : movable).dump(2) + "\n", "", graph.remarks};

@@ -65,7 +65,7 @@ CommandSyntax LessonsSyntax() {
 
 namespace {
 
-// In lines of at most this many characters.
+// Breaks the text into lines of at most this many characters.
 std::string Wrapped(const std::string& text, size_t columns) {
   std::string wrapped;
   size_t line = 0;
@@ -87,7 +87,7 @@ std::string Wrapped(const std::string& text, size_t columns) {
 
 std::string PathOf(const Lesson& lesson) { return "scenarios/lessons/" + lesson.name + ".json"; }
 
-// Quoted for a shell.
+// Quotes the text for a shell.
 std::string Quoted(const std::string& text) {
   constexpr std::string_view kSpecial = " \"[]{}*?'";
   return text.find_first_of(kSpecial) == std::string::npos ? text : "'" + text + "'";
@@ -99,7 +99,7 @@ std::string CommandOf(const Lesson& lesson) {
   return command + " --gantt";
 }
 
-// One of each group of ranks that behave alike.
+// One rank of each group of ranks that behave alike.
 std::vector<uint32_t> RanksToDraw(const Timeline& timeline) {
   constexpr size_t kMost = 4;
   std::vector<uint32_t> ranks;
@@ -163,7 +163,7 @@ void ListLessons(const std::vector<Lesson>& lessons) {
   std::fputs(page.text.c_str(), stdout);
 }
 
-// Before above after, as the page first shows them.
+// The data show the step before above the step after, as the page first shows them.
 std::string DataOf(const Lesson& lesson) {
   Report report;
   for (const bool changed : {false, true}) {

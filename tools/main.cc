@@ -67,7 +67,7 @@ int Dispatch(std::vector<std::string> arguments) {
                           KnownNames(arguments[0], names, "rehearse --help")));
 }
 
-// In a catch; returns the exit code.
+// Must be called in a catch; returns the exit code.
 int SayWhatWasThrown() noexcept {
   constexpr const char* kFault = "a fault of rehearse itself, please report it: ";
   try {

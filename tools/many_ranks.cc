@@ -126,7 +126,7 @@ int PlayRank(Transport& transport, const ResultsOptions& results,
             .threads = std::max(1u, std::thread::hardware_concurrency() /
                                         std::max(1u, transport.ranks_on_host()))});
     } catch (const Stopped&) {
-      // Either a rank was lost, or all should stop.
+      // Either a rank was lost, or all are to stop.
     } catch (const Error& error) {
       fault = error.what();
     }

@@ -78,7 +78,7 @@ std::optional<Beginning> NumberAtBeginOf(const std::string& text) {
   return beginning;
 }
 
-// The quantity of a bare number, in `unit`, or of one with its own unit.
+// The quantity of a bare number, which is in `unit`, or of one with its own unit.
 template <typename Quantity>
 Quantity ParseBareOrWithUnit(const std::string& text, Quantity unit,
                              Quantity (*parse)(std::string_view), Quantity least, Quantity most,

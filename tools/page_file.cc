@@ -13,8 +13,8 @@
 
 namespace rehearse {
 
-// It contains no text of the user's but the title: names come with the data, in base64. The policy
-// keeps a page from any access to the network; a live one may start its simulator.
+// The page contains no text of the user's but the title, since names come with the data, in base64.
+// The policy keeps a page from any access to the network; a live one may start its simulator.
 std::string ToHtml(const PageFile& page) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

@@ -83,7 +83,7 @@ void AddSortOption(CommandSyntax* syntax) {
 std::string SortOption(const po::variables_map& values) {
   if (values.count("sort") == 0) return "";
   auto number = values["sort"].as<std::string>();
-  // Which axes there are is known only later.
+  // Names of axes cannot be checked here, because it is known only later which there are.
   std::vector<std::string> known = NumbersOfResults();
   const size_t first = number.find('.');
   const size_t last = number.rfind('.');

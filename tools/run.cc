@@ -62,7 +62,7 @@ CommandSyntax RunSyntax() {
 
 namespace {
 
-// By default the first, or the first of each job, where ranks are devices.
+// The default is the first rank or, where ranks are devices, the first of each job.
 std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scenario& scenario) {
   std::vector<uint32_t> ranks;
   if (values["ranks"].defaulted() && scenario.lists_jobs) {
@@ -74,7 +74,7 @@ std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scena
   return ParseRanks("--ranks", values["ranks"].as<std::string>(), static_cast<uint32_t>(count));
 }
 
-// The model of --cost-model; nothing where it is not given.
+// The prediction of the model of --cost-model; nothing where it is not given.
 std::optional<PaperPrediction> PredictionOf(const po::variables_map& values,
                                             const Scenario& scenario) {
   if (values.count("cost-model") == 0) return std::nullopt;
@@ -136,11 +136,11 @@ std::string GanttOf(const Rehearsal& rehearsal, const PictureOptions& picture) {
                         .color = ColorsWanted()});
 }
 
-// How much of a step is written unless the user asks for more.
+// So much of a step is written unless the user asks for more.
 constexpr size_t kMostOpsOfATrace = 100'000;  // per rank
 constexpr size_t kMostLinksOfATrace = 100;
 
-// `asked`: ranks that the user named.
+// `asked` are the ranks that the user named.
 void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const std::string& folder,
                   const PictureOptions& picture, const std::vector<uint32_t>& asked, bool kineto,
                   const nlohmann::ordered_json& result) {
@@ -195,7 +195,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty(),
                                                   .observer = &progress,
                                                   .spans = !folder.empty() || draws});
-  // For a pipeline, a rank of each stage.
+  // The picture of a pipeline has a rank of each stage.
   if (values["ranks"].defaulted() && !scenario.lists_jobs)
     picture.ranks = FirstRanksOfRoles(rehearsal.schedule);
   if (values.count("window") > 0) {

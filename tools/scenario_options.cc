@@ -102,7 +102,7 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
   if (Has(values, "fidelity"))
     document.Set("simulator.fidelity=" + values["fidelity"].as<std::string>(), kFidelityOption);
   if (Has(values, "calibration")) {
-    // Relative to where the command runs, not to the scenario.
+    // The path is relative to where the command runs, not to the scenario.
     const std::string path = values["calibration"].as<std::string>();
     const nlohmann::json calibration =
         path == kStandardInput ? JsonDocument::FromFile(path).value()
@@ -116,7 +116,7 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
     document.Set("device_points=" + named.dump(), kPointsOption);
   }
   Scenario scenario = ReadScenario(document);
-  // Options of their own, which the result records anyway.
+  // These have options of their own, which the result records anyway.
   std::erase_if(scenario.changes, [](const JsonChange& change) {
     return change.by == kFidelityOption.file || change.by == kCalibrationOption.file;
   });

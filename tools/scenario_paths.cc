@@ -37,7 +37,7 @@ void AddShape(const JsonShape& shape, const std::string& path, Paths* paths) {
 void AddObject(const ObjectShape& object, const std::string& path, Paths* paths) {
   for (const JsonKey& key : object.keys) {
     if (key.name.starts_with('$')) continue;
-    // Nobody types in what was measured.
+    // A calibration is left out, because nobody types in what was measured.
     if (key.name == "calibration")
       (*paths)[path + key.name];
     else

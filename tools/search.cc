@@ -78,7 +78,7 @@ void WriteScenarios(const Search& search, const FoundPoints& found, size_t top,
   }
 }
 
-// Before minutes of work.
+// Checks the picture's options before minutes of work.
 void CheckPicture(const std::string& svg, const Search& search, bool has_formulas) {
   if (search.decide == Decision::kFormula ||
       (search.objectives.size() == 1 && search.decide == Decision::kSimulation && !has_formulas))

@@ -28,7 +28,7 @@ std::vector<std::string> TextsOf(const po::variable_value& value) {
   return {};
 }
 
-// "my.json:nodes=4" reads my.json.
+// For "my.json:nodes=4" the file is my.json.
 std::string FileOfCluster(const std::string& text) {
   return InputExists(text) ? text : text.substr(0, text.find(':'));
 }
@@ -38,7 +38,7 @@ bool IsOther(const fs::path& path) {
   return fs::is_other(path, unknown);
 }
 
-// A preset may be called as a folder is.
+// A folder may have the name of a preset, so only a file counts.
 bool IsFile(const fs::path& path) {
   std::error_code unknown;
   return fs::is_regular_file(path, unknown);

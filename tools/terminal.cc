@@ -11,7 +11,7 @@
 namespace rehearse {
 namespace {
 
-// Empty where it is not set.
+// The variable's value, which is empty where it is not set.
 std::string_view Variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? std::string_view(value) : std::string_view();
@@ -19,8 +19,8 @@ std::string_view Variable(const char* name) {
 
 bool IsSet(const char* name) { return !Variable(name).empty(); }
 
-// A person's terminal that can do more than print letters. What mpirun and srun give their ranks
-// looks like a terminal but is read by a program.
+// Whether it is a person's terminal that can do more than print letters. What mpirun and srun give
+// their ranks looks like a terminal but is read by a program.
 bool IsCapableTerminal(int stream) {
   if (isatty(stream) != 1 || IsSet("OMPI_COMM_WORLD_RANK") || IsSet("SLURM_PROCID")) return false;
   return std::getenv("TERM") != nullptr && Variable("TERM") != "dumb";

@@ -74,7 +74,7 @@ int TrustCommand(const std::vector<std::string>& arguments) {
                            : format == OutputFormat::kJson ? json
                                                            : ToText(report);
   const std::string output = values.count("out") > 0 ? values["out"].as<std::string>() : "";
-  // Otherwise the JSON is already there.
+  // Otherwise the JSON is already on standard output.
   if (format != OutputFormat::kJson || !IsStandardOutput(output)) PrintBeside(output, text);
   if (report.rows.size() < report.wanted) {
     std::fflush(stdout);
