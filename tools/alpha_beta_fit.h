@@ -17,8 +17,8 @@ struct AlphaBetaFit {
   ErrorSummary errors;  // of the samples that it was fitted to
 };
 
-// One α and β for all rows of all tables whose kinds the model knows. Nothing where these do not
-// determine both: rows of one size, for example.
+// Fits one α and β to all rows of all tables whose kinds the model knows. Returns nothing where
+// these do not determine both: rows of one size, for example.
 std::optional<AlphaBetaFit> FitAlphaBeta(const std::vector<FitTable>& tables);
 
 std::string ToText(const AlphaBetaFit& fit);  // one line, without its end

@@ -43,19 +43,19 @@ struct CommandSyntax {
   std::vector<std::string>
       positional;             // names of arguments without a dash, each given at most once
   bool last_repeats = false;  // except the last: as<std::vector<std::string>>()
-  // By long name: for options whose value's name does not tell (TakenBy()), and for all positional
-  // arguments.
+  // What an option takes, by its long name, where the name of its value does not tell (TakenBy());
+  // all positional arguments have an entry.
   std::map<std::string, Taken> takes;
 };
 
 // "FILE", "text|json"; "" for a switch.
 std::string NameOfValue(const boost::program_options::option_description& option);
 
-// From `takes`, otherwise from the name of the option's value: FILE, DIR, CLUSTER, PATH=VALUE or
-// names separated by |.
+// Looks in `takes`, and otherwise at the name of the option's value: FILE, DIR, CLUSTER, PATH=VALUE
+// or names separated by |.
 Taken TakenBy(const CommandSyntax& syntax,
               const boost::program_options::option_description& option);
-// For a positional argument.
+// The same for a positional argument.
 Taken TakenBy(const CommandSyntax& syntax, const std::string& positional);
 
 struct Command {
@@ -68,7 +68,7 @@ struct Command {
   bool runs_for_real = false;  // on this machine's CPUs or GPUs
 };
 
-// All of them, in the order of help.
+// All commands, in the order of help.
 const std::vector<Command>& Commands();
 
 CommandSyntax InitSyntax();
@@ -119,7 +119,7 @@ int SchemaCommand(const std::vector<std::string>& arguments);
 bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arguments,
                       boost::program_options::variables_map* values);
 
-// The value of --fidelity (or another option); Error with "did you mean" for anything else.
+// Reads the value of --fidelity (or another option); Error with "did you mean" for others.
 Fidelity ParseFidelity(const std::string& option, const std::string& text);
 // The help of such an option: `what` it is, and what each fidelity leaves out.
 std::string FidelityHelp(const std::string& what);
@@ -127,7 +127,7 @@ std::string FidelityHelp(const std::string& what);
 // Prints messages that go with an output file: to standard error if that file is standard output.
 void PrintBeside(const std::string& output, const std::string& text);
 
-// The value of --out or a similar option; "" where it is not given, Error where it is empty.
+// Reads the value of --out or a similar option: "" where it is not given, Error where it is empty.
 std::string FolderOption(const boost::program_options::variables_map& values, const char* option);
 
 }  // namespace rehearse

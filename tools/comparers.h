@@ -26,7 +26,7 @@ struct Subject {
   std::optional<StepSpans> spans;  // of a large timeline: they are not in the text
 };
 
-// A file, or the folder that `run --out` wrote. Throws Error for anything unknown.
+// Reads a file, or the folder that `run --out` wrote. Throws Error for anything unknown.
 Subject RecogniseSubject(const std::string& path);
 
 struct CompareFormat {
@@ -34,7 +34,7 @@ struct CompareFormat {
   std::optional<size_t> rows;  // --rows: at most this many of each list
 };
 
-// What is printed. --cluster, --kind and the like are in `values`.
+// Returns what is printed. --cluster, --kind and the like are in `values`.
 std::string CompareNcclLog(const Subject& log, const boost::program_options::variables_map& values,
                            const std::string& usage, const CompareFormat& format);
 // Warns where A and B are not of the same work.

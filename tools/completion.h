@@ -35,7 +35,7 @@ std::vector<CommandWords> WordsOfCommands();
 // What --cluster takes: presets, and "perlmutter:nodes=" for each of their parameters.
 std::vector<std::string> ClusterWords();
 
-// Scripts that a shell reads once: source <(rehearse completion bash).
+// These are scripts that a shell reads once: source <(rehearse completion bash).
 std::string BashCompletion();
 std::string ZshCompletion();
 std::string FishCompletion();

@@ -22,16 +22,16 @@ namespace rehearse {
 inline constexpr const char* kDispatch = "dispatch";
 inline constexpr const char* kCombine = "combine";
 
-// "dispatch" and "combine".
+// Whether the kind is "dispatch" or "combine".
 bool IsExpertExchange(const std::string& kind);
 
-// --tokens, --hidden, --dtype, --top-k, --experts, --expert-groups, --limited-groups.
+// Adds --tokens, --hidden, --dtype, --top-k, --experts, --expert-groups, --limited-groups.
 void AddDispatchOptions(CommandSyntax* syntax);
 // Throws Error that names one of them if it was given, for kinds that have none.
 void RefuseDispatchOptions(const boost::program_options::variables_map& values,
                            const std::string& kind);
 
-// The whole command: times each of --tokens, and returns what to print.
+// The whole command: it times each of --tokens, and returns what to print.
 std::string TimeDispatch(const boost::program_options::variables_map& values,
                          const std::string& kind, const Cluster& cluster, OutputFormat format);
 

@@ -10,7 +10,7 @@
 
 namespace rehearse {
 
-// For the trial's first group. Ends with a newline.
+// Explains the trial's first group. The text ends with a newline.
 std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
                               ChannelFinder& finder, Tuner& tuner, OutputFormat format);
 

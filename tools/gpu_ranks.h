@@ -18,8 +18,8 @@ void RequireGpusForRanks(uint32_t ranks_on_host, bool share_gpus);
 int DeviceOfRank(uint32_t local_rank);
 BackendFactory GpuBackends(uint32_t local_rank, const CudaOptions& options);
 
-// The transport of this process. GPU ranks exchange data through NCCL; for the rest TCP will do
-// where there is no mpirun.
+// Joins the transport of this process. GPU ranks exchange data through NCCL, so that TCP will do
+// for the rest where there is no mpirun.
 std::unique_ptr<Transport> JoinProcesses(const Launch& launch, bool on_gpus);
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// The memory that the program allocates from. Linked into programs only, never into the library.
+// The memory that the program allocates from. It is linked into programs only, never the library.
 #pragma once
 
 namespace rehearse {

@@ -10,7 +10,7 @@ namespace rehearse {
 
 struct ImportRequest {
   std::vector<std::string> files;
-  // "": not given.
+  // It is "" where it is not given.
   std::string device;
   std::string node;
   std::string cluster;

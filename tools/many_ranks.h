@@ -25,7 +25,7 @@ struct RankShare {
   unsigned threads = 0;  // its part of its machine's cores
 };
 
-// Nothing if this process is alone or has a shard of its own (--shard).
+// Returns nothing if this process is alone or has a shard of its own (--shard).
 std::optional<Launch> SharingLaunch(const ResultsOptions& results);
 
 // Calls `work` on each rank, then `finish` on the first, whose exit code it returns.

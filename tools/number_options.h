@@ -51,14 +51,14 @@ boost::program_options::value_semantic* Factor(const char* name, const char* sta
 boost::program_options::value_semantic* Size(const char* name, const char* standard);
 // The same, always with a unit; as<Bytes>().
 boost::program_options::value_semantic* SizeWithUnit(const char* name, const char* standard);
-// From a millisecond to 11 days: seconds as in "10" and "0.5", or with a unit; as<Seconds>().
+// A time from 1 ms to 11 days: seconds as in "10" and "0.5", or with a unit; as<Seconds>().
 boost::program_options::value_semantic* Wait(const char* name, const char* standard);
-// From one GFLOP: GFLOP as in "2" and "0.5", or with a unit; as<Flops>().
+// Work of at least one GFLOP: GFLOP as in "2" and "0.5", or with a unit; as<Flops>().
 boost::program_options::value_semantic* Gigaflops(const char* name, const char* standard);
 
-// --threads, for commands that simulate many `parts` ("points", "rows") at a time.
+// Adds --threads, for commands that simulate many `parts` ("points", "rows") at a time.
 void AddThreadsOption(boost::program_options::options_description* options, const char* parts);
-// 0: one per core. At most four per core: more are no quicker, and each takes memory.
+// 0 stands for one per core. At most four per core: more are no quicker, and each takes memory.
 unsigned ThreadsOption(const boost::program_options::variables_map& values);
 
 // At most this many ranks are threads of this process.
@@ -66,7 +66,7 @@ inline constexpr uint32_t kMostThreadRanks = 65'536;
 
 // The number, if the whole text is digits and in the range of the type.
 std::optional<uint64_t> WholeNumberIn(std::string_view text);
-// "a,b" -> a b; always one more part than there are commas.
+// Makes "a" and "b" of "a,b": always one more part than there are commas.
 std::vector<std::string> SplitAtCommas(const std::string& text);
 
 // What an option's semantic throws; boost puts the option's name in.

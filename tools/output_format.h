@@ -15,23 +15,23 @@ enum class OutputFormat : uint8_t { kText, kJson, kCsv, kJsonLines, kMarkdown };
 
 const char* Name(OutputFormat format);  // "text", "json", "csv", "jsonl", "markdown"
 
-// For a command that prints rows.
+// The formats of a command that prints rows.
 inline const std::vector<OutputFormat> kTableFormats = {
     OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv, OutputFormat::kJsonLines};
 inline const std::vector<OutputFormat> kTextAndJson = {OutputFormat::kText, OutputFormat::kJson};
 
-// --format, text if not given; `rows` says what a row of csv and jsonl is ("a row for each size"),
-// if the command has these formats.
+// Adds --format, which is text if not given; `rows` says what a row of csv and jsonl is ("a row for
+// each size"), if the command has these formats.
 void AddFormatOption(boost::program_options::options_description& options,
                      const std::vector<OutputFormat>& formats, const std::string& rows = "");
 
-// One of `formats`; Error with "did you mean" for anything else. `of` names what has only these
-// ("--explain"), if the command has more.
+// Reads one of `formats`; Error with "did you mean" for anything else. `of` names what has only
+// these ("--explain"), if the command has more.
 OutputFormat ReadFormat(const boost::program_options::variables_map& values,
                         const std::vector<OutputFormat>& formats, const std::string& of = "");
 
 bool IsTable(OutputFormat format);  // csv or jsonl
-// In one of these two formats.
+// Prints the rows in one of these two formats.
 std::string Print(const DataTable& table, OutputFormat format);
 
 }  // namespace rehearse

@@ -17,10 +17,10 @@ struct PageFile {
 
 std::string ToHtml(const PageFile& page);
 
-// As the page unpacks it: gzipped, in base64.
+// Packs the text as the page unpacks it: gzipped, in base64.
 std::string PackedForPage(const std::string& text);
 
-// "lessons.html: 12 KiB, open it in a browser", beside the output.
+// Prints "lessons.html: 12 KiB, open it in a browser", beside the output.
 void TellOfPage(const std::string& output, size_t bytes);
 
 }  // namespace rehearse

@@ -7,8 +7,8 @@
 
 namespace rehearse {
 
-// "0,4-7" -> 0 4 5 6 7, in the order given. Throws Error naming `option` for anything else and for
-// ranks that are not below `devices`.
+// Reads "0,4-7" as 0 4 5 6 7, in the order given. Throws Error naming `option` for anything else
+// and for ranks that are not below `devices`.
 std::vector<uint32_t> ParseRanks(const std::string& option, const std::string& text,
                                  uint32_t devices);
 

@@ -27,7 +27,7 @@ void AddResultsOptions(CommandSyntax* syntax);
 ResultsOptions ReadResultsOptions(const boost::program_options::variables_map& values,
                                   const std::string& folder);
 
-// --sort, by which points are sorted; "" where it is not given.
+// Adds --sort, by which points are sorted; its value is "" where it is not given.
 void AddSortOption(CommandSyntax* syntax);
 std::string SortOption(const boost::program_options::variables_map& values);
 

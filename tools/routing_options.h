@@ -10,7 +10,7 @@
 
 namespace rehearse {
 
-// --routing, --queue-pairs, --routing-seed.
+// Adds --routing, --queue-pairs, --routing-seed.
 void AddRoutingOptions(CommandSyntax* syntax);
 
 // Throws Error for a choice that the cluster's fabric cannot have.

@@ -10,15 +10,15 @@
 
 namespace rehearse {
 
-// What SCENARIO takes, and --cluster, for schedules.
+// Adds what SCENARIO takes, and --cluster, for schedules.
 void AddClusterOption(CommandSyntax* syntax);
-// All but SCENARIO: --cluster, --set and those below.
+// Adds all but SCENARIO: --cluster, --set and those below.
 void AddScenarioSettings(CommandSyntax* syntax);
-// SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
+// Adds SCENARIO, --cluster, --set, --fidelity, --calibration, --allow-oom, --no-fold.
 void AddScenarioOptions(CommandSyntax* syntax);
 
-// SCENARIO with all changes: a scenario, or a schedule on --cluster. Throws Error, also if none is
-// given.
+// Reads SCENARIO with all changes: a scenario, or a schedule on --cluster. Throws Error, also if
+// none is given.
 Scenario ReadScenarioArgument(const CommandSyntax& syntax,
                               const boost::program_options::variables_map& values);
 // The same for a document that was already read; `changes` come after those of --set.

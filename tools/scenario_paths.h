@@ -11,7 +11,7 @@ struct ScenarioPath {
   std::vector<std::string> names;  // that it takes, where they are known
 };
 
-// Sorted by path. Lists and what is inside them are left out.
+// They are sorted by path. Lists and what is inside them are left out.
 std::vector<ScenarioPath> ScenarioPaths();
 
 }  // namespace rehearse

@@ -10,11 +10,11 @@ namespace rehearse {
 bool ColorsWanted();
 
 // How wide the terminal behind the descriptor `stream` (standard output or standard error) is;
-// without one COLUMNS, without that `otherwise`.
+// without a terminal it is COLUMNS, and without that `otherwise`.
 unsigned TerminalColumns(int stream, unsigned otherwise);
 
-// Progress on standard error: in place on a terminal that can do that, otherwise line by line;
-// nothing from ranks other than 0.
+// Progress goes to standard error: in place on a terminal that can do that, otherwise line by line.
+// Ranks other than 0 show nothing.
 ProgressView ProgressWanted();
 
 }  // namespace rehearse

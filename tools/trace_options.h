@@ -12,12 +12,12 @@ namespace rehearse {
 
 void AddTraceOption(CommandSyntax* syntax);
 
-// Whether Kineto's is asked for. Throws Error for an unknown form, and if there is no folder to
-// write the trace to.
+// Whether Kineto's form is asked for. Throws Error for an unknown form, and if there is no folder
+// to write the trace to.
 bool WantsKineto(const boost::program_options::variables_map& values);
 
-// Into the folder "kineto" in `folder`, one file for each of these ranks; for all if none are
-// named.
+// Writes into the folder "kineto" in `folder`, one file for each of these ranks, or for all if none
+// are named.
 void AddKinetoTraces(const Schedule& schedule, const Timeline& timeline, const TraceNames& names,
                      const std::vector<uint32_t>& ranks, const std::string& folder,
                      OutputSet* files);

@@ -16,20 +16,21 @@
 
 namespace rehearse {
 
-// --cluster, --ranks, --groups, --root, --algorithm, --protocol, --nccl, --channels, --fidelity,
-// and those of tools/routing_options.h.
+// Adds --cluster, --ranks, --groups, --root, --algorithm, --protocol, --nccl, --channels,
+// --fidelity, and those of tools/routing_options.h.
 void AddTrialOptions(CommandSyntax* syntax);
 
-// What takes a collective's kind.
+// The kinds that an argument for a collective takes.
 Taken TakenCollective();
 
-// A collective by its name, in our spelling, NCCL's or that of nccl-tests' programs; otherwise
-// Error with "did you mean". `besides` are other names that the caller takes, for the message.
+// Finds a collective by its name, in our spelling, NCCL's or that of nccl-tests' programs;
+// otherwise Error with "did you mean". `besides` are other names that the caller takes, for the
+// message.
 CollectiveKind ParseCollectiveKind(const std::string& option, const std::string& text,
                                    const std::vector<std::string>& besides = {});
 
-// The cluster that --cluster names, with the calibration in this file if there is one. Error
-// without --cluster.
+// Reads the cluster that --cluster names, with the calibration in this file if there is one. Throws
+// Error without --cluster.
 std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variables_map& values,
                                           const std::optional<std::string>& calibration,
                                           const std::string& usage);
