@@ -11,14 +11,14 @@
 
 namespace rehearse {
 
-// The ops of each stream of each rank, in the order in which they began; those of one instant in
-// list order.
+// The ops of each stream of each rank, in the order in which they began; those of one instant are
+// in list order.
 std::vector<std::vector<uint32_t>> OrderOfStreams(const Schedule& schedule,
                                                   const Timeline& timeline);
 
-// The schedule on the scenario's machine, with every rank played separately.
+// Plays the schedule on the scenario's machine, with every rank played separately.
 Timeline Simulated(const Schedule& schedule, const Scenario& scenario);
-// One step, with a thread for each rank.
+// Runs one step, with a thread for each rank.
 Timeline Measured(const Schedule& schedule, StreamUse streams);
 
 }  // namespace rehearse

@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// FNV-1a, 64 bits.
+// The hash is FNV-1a with 64 bits.
 class Fingerprint {
  public:
   void Add(std::string_view text) {

@@ -14,8 +14,8 @@ struct Shape {
   uint64_t columns;
 };
 
-// Operands of one op: reads and writes name buffers of these shapes; a name in both is updated in
-// place.
+// The operands of one op: reads and writes name buffers of these shapes; a name in both is updated
+// in place.
 struct Operands {
   std::vector<std::pair<std::string, Shape>> reads;
   std::vector<std::pair<std::string, Shape>> writes;
@@ -118,9 +118,9 @@ void AddElementwise(Cases* cases) {
   cases->Add(Kernel::kReluBackward, {{{"dy", kMatrix}, {"y", kMatrix}}, {{"dx", kMatrix}}});
 }
 
-// Realistic moments and sums come from preceding kernels: two or three ops would be needed. Random
-// ones do as well for comparing backends, except that variances must not be negative, hence whole
-// rows.
+// Realistic moments and sums come from preceding kernels, for which two or three ops would be
+// needed. Random ones do as well for comparing backends, except that variances must not be
+// negative, hence whole rows.
 void AddNorms(Cases* cases) {
   cases->Add(Kernel::kNormStatistics, {{{"x", kMatrix}}, {{"s", kTwo}}});
   cases->Add(Kernel::kNorm,
@@ -184,7 +184,7 @@ void AddAttention(Cases* cases) {
   }
 }
 
-// One of three parts of two sequences, with its own keys, another part's, and those of all.
+// Each op has one of three parts of two sequences, with its own keys, another part's, or all.
 void AddSharedAttention(Cases* cases) {
   constexpr uint64_t kParts = 3;
   constexpr uint64_t kLength = 70;  // as above, of an even number
@@ -301,7 +301,7 @@ void AddExperts(Cases* cases) {
     cases->Add(back == 0 ? "" : " back", Simple(Kernel::kOrderChunks, {3, back, 4, 0, 7, 2}),
                {{{"x", chunks}}, {{"y", chunks}}});
   }
-  // Three experts, one of which has no rows.
+  // There are three experts, one of which has no rows.
   constexpr uint64_t kIn = 24;
   constexpr uint64_t kOut = 40;
   constexpr Shape kTokens{20, kIn};
@@ -334,7 +334,7 @@ void AddImages(Cases* cases) {
   constexpr Shape kLarge{kImages * kPixels * 4, kChannels};
   constexpr Shape kFlat{kImages, kPixels * kChannels};
   for (const double stride : {1.0, 2.0}) {
-    // (size + 2·padding - kernel)/stride + 1 outputs a side
+    // A side has (size + 2·padding - kernel)/stride + 1 outputs.
     const auto outputs = [&](uint64_t side) {
       return (side + 2 - 3) / static_cast<uint64_t>(stride) + 1;
     };

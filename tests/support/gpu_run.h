@@ -27,14 +27,14 @@ struct RunResult {
 RunResult RunStep(const Schedule& schedule, const BackendFactory& backend,
                   StartWith start = StartWith::kInitialState);
 
-// The CPU in fp32, by our own collectives.
+// Makes backends of the CPU in fp32, with our own collectives.
 BackendFactory OnCpu();
-// Rank i on GPU i mod the number of GPUs that `devices` says.
+// Puts rank i on GPU i mod the number of GPUs that `devices` says.
 struct CudaOptions;
 BackendFactory OnGpus(const CudaOptions& options, int devices);
 
-// The largest |a - b| relative to the largest |b| of each array; NaN in both counts as equal.
-// Names the worst.
+// The largest |a - b| relative to the largest |b| of each array, and the array where it is; NaN in
+// both counts as equal.
 struct WorstDifference {
   double relative = 0;
   std::string where;

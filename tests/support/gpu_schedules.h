@@ -14,7 +14,7 @@ class RoleMaker {
 
   CommunicatorId all() const { return CommunicatorId(0); }
   StreamId AddStream(const std::string& name, StreamKind kind);
-  // A whole array on every rank, or cut by all ranks along rows or columns.
+  // An array is whole on every rank, or cut by all ranks along rows or columns.
   enum class Cut : uint8_t { kNone, kRows, kColumns };
   BufferId AddBuffer(const std::string& name, BufferKind kind, uint64_t rows, uint64_t columns,
                      Cut cut = Cut::kNone);
@@ -43,7 +43,7 @@ Compute Simple(Kernel kernel, std::vector<double> attributes = {});
 // of dX beside dW1.
 Schedule TensorParallelStep(uint32_t ranks, DType dtype);
 
-// Each kind of collective once, in and out of place, on whole buffers and on columns of wider ones.
+// Has each kind of collective once, in and out of place, on whole buffers and on some columns.
 Schedule EveryCollective(uint32_t ranks);
 
 // Every rank sends to the next and receives from the one before, on a stream each.

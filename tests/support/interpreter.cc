@@ -99,7 +99,7 @@ class PartRun {
     return {begin + part.begin, begin + part.end};
   }
 
-  // Of a block among those of all members; `offset`: of the first.
+  // A chunk's range in the blocks of all members or, if `alone`, in its own block.
   Range BlockRange(uint32_t chunk, bool alone) const {
     const uint32_t p = input_.ranks();
     const uint32_t owner = order_[BlockOf(algorithm_, input_, 0, chunk).to];

@@ -15,7 +15,7 @@
 
 namespace rehearse {
 
-// n elements as the kind counts them (sim/schedule/schedule.h); the data need not divide evenly.
+// n counts elements as the kind does (sim/schedule/schedule.h); data need not divide evenly.
 struct DataProblem {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   uint32_t members = 1;

@@ -15,7 +15,7 @@ class RecipeMaker {
  public:
   RecipeMaker(uint64_t seed, uint32_t max_tasks) : random_(seed), max_tasks_(max_tasks) {}
 
-  // Recipes without extras are the same as they always were: golden hashes depend on them.
+  // Recipes without extras are the same as they always were, because golden hashes depend on them.
   ProgramRecipe Make(const Extras& extras) {
     Make();
     if (extras.long_chains) {
@@ -112,7 +112,7 @@ class RecipeMaker {
 
   uint32_t RandomMultiplicity() { return random_.Chance(70) ? 1 : random_.Between(2, 4); }
 
-  // Up to 10 us, a fifth of them nothing at all.
+  // The duration is up to 10 us; a fifth of them are zero.
   Time RandomDuration() {
     const uint32_t what = random_.Below(100);
     if (what < 20) return Time(0);
@@ -120,7 +120,7 @@ class RecipeMaker {
     return Time(random_.Between(1, 10'000'000));
   }
 
-  // Up to 100 kB: 10 us to 100 us on a link of its own. One in ten has none.
+  // Up to 100 kB, which take 10 us to 100 us on a link of its own; one in ten has no bytes.
   double RandomBytes() {
     const uint32_t what = random_.Below(100);
     if (what < 10) return 0;
@@ -138,13 +138,13 @@ class RecipeMaker {
     return flow;
   }
 
-  // Waits for up to three of the first `earlier` tasks.
+  // Adds a task that waits for up to three of the first `earlier` tasks.
   uint32_t AddStep(Task task, uint32_t earlier) {
     ProgramRecipe::Step step;
     step.task = task;
     const uint32_t predecessor_count = earlier == 0 ? 0 : random_.Below(4);
     for (uint32_t i = 0; i < predecessor_count; ++i) {
-      // Rather recent tasks, so that the program is deep.
+      // Rather recent tasks are drawn, so that the program is deep.
       const uint32_t back = random_.Below(std::min(earlier, 12u));
       step.predecessors.push_back(earlier - 1 - back);
     }
@@ -158,8 +158,8 @@ class RecipeMaker {
     return AddStep({TaskKind::kFlow, static_cast<uint32_t>(recipe_.flows.size() - 1)}, earlier);
   }
 
-  // A ring or an open chain of two to six flows, equal ones or not. Its flows do not wait for each
-  // other's ends, which might never come.
+  // Adds a ring or an open chain of two to six flows, equal ones or not. Its flows do not wait for
+  // each other's ends, which might never come.
   void AddChain(uint32_t fewest_steps = 1, uint32_t most_steps = 10, uint32_t shortest = 2) {
     const uint32_t earlier = Count();
     const uint32_t length = random_.Between(shortest, 6);
@@ -178,7 +178,7 @@ class RecipeMaker {
     if (random_.Chance(70)) recipe_.chains.emplace_back(earlier + length - 1, earlier);
   }
 
-  // One or two links as wide as a third to all of the others together, on most use sets.
+  // Adds one or two links as wide as a third to all of the others together, on most use sets.
   void AddCore() {
     double sum = 0;
     for (const ProgramLink& link : recipe_.links) sum += link.capacity.value();

@@ -18,7 +18,7 @@ class Random {
   uint32_t Below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
   uint32_t Between(uint32_t low, uint32_t high) { return low + Below(high - low + 1); }
   bool Chance(uint32_t percent) { return Below(100) < percent; }
-  // In [0, 1), a multiple of 2^-53.
+  // The fraction is in [0, 1), a multiple of 2^-53.
   double Fraction() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
 
  private:
@@ -39,7 +39,7 @@ struct ProgramRecipe {
   std::vector<Step> steps;
   std::vector<std::pair<uint32_t, uint32_t>> chains;  // upstream, downstream: positions in steps
 
-  // As in Program, with positions in this recipe; one entry a delay, a flow, or none at all.
+  // These are as in Program, with positions in this recipe: one entry a delay, a flow, or none.
   std::vector<double> host_cores;
   std::vector<Processor> processors;
   std::vector<DelayOwner> owners;

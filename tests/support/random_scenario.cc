@@ -41,9 +41,9 @@ Json Cable(Random& random, uint32_t least_microseconds = 1) {
           {"latency", fmt::format("{}us", least_microseconds + random.Below(4))}};
 }
 
-// In the compact form (topology/files/compact_form.h). Routes are those of least latency: that of
-// PCIe is more than that of NVLink, and out through a NIC and back is further than from socket to
-// socket, as in any machine, whatever a test adds to all links.
+// The nodes are in the compact form (topology/files/compact_form.h). Routes are those of least
+// latency: that of PCIe is more than that of NVLink, and out through a NIC and back is further than
+// from socket to socket, as in any machine, whatever a test adds to all links.
 Machine HandMadeNodes(Random& random) {
   const uint32_t devices = 4u << random.Below(2);
   const uint32_t nodes = 1u << random.Below(3);
@@ -70,7 +70,7 @@ Machine HandMadeNodes(Random& random) {
   return {std::move(cluster), devices * nodes};
 }
 
-// Devices in a tree of switches, link by link.
+// The devices are in a tree of switches that is given link by link.
 Machine HandMadeGraph(Random& random) {
   const uint32_t devices = 4u << random.Below(2);
   Json vertices = Json::array();

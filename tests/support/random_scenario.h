@@ -15,15 +15,16 @@ namespace rehearse {
 struct RandomScenarioLimits {
   bool jobs = true;
   bool edits = true;
-  // So small that CPUs execute it at once, on the machine itself; without edits and jobs.
+  // The step is so small that CPUs execute it at once, on the machine itself; no edits, no jobs.
   bool for_execution = false;
-  // Rings on bare links, one channel each: nothing is chosen differently on another machine.
+  // Collectives are rings on bare links, with one channel each, so that nothing is chosen
+  // differently on another machine.
   bool pinned = false;
 };
 
-// JSON.
-// By how much its edits may raise a device's peak.
+// By how much edits of such a scenario may raise a device's peak.
 inline constexpr double kMostOfPeak = 1.4;
+// The scenario as JSON.
 std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits = {});
 
 // The first one that can be read and planned, of a sequence of seeds that depends on this one.

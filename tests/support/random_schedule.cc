@@ -127,7 +127,7 @@ class ScheduleMaker {
     all.push_back(Communicator::Strided("column", {{columns, 1}}, {{rows, columns}}));
     all.push_back(Communicator::Strided("row", {{rows, columns}}, {{columns, 1}}));
     all.push_back(Communicator::Strided("all", {{ranks_, 1}}, {}));
-    // Pairs, or groups of three, of ranks that may lie anywhere.
+    // Groups are pairs, or three ranks, that may lie anywhere.
     std::vector<uint32_t> order(ranks_);
     std::iota(order.begin(), order.end(), 0u);
     for (uint32_t i = ranks_; i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
@@ -161,7 +161,7 @@ class ScheduleMaker {
     }
   }
 
-  // The same for all roles but for what it computes, so that they meet.
+  // The op is the same for all roles but for what it computes, so that they meet.
   void AddOp(uint32_t first) {
     const auto place = static_cast<uint32_t>(schedule_.roles[0].ops.size());
     Op op;

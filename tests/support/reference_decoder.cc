@@ -153,8 +153,8 @@ class Decoder {
     return out;
   }
 
-  // Heads with a query and a key of `head` columns of their own and `rope_head` further ones, which
-  // all keys share, as in DeepSeek's papers.
+  // The heads have a query and a key of `head` columns of their own and `rope_head` further ones,
+  // which all keys share, as in DeepSeek's papers.
   Array LatentAttentionOf(const Array& x) {
     const LatentAttention& latent = *model_.latent;
     const uint64_t size = latent.QuerySize();
@@ -235,7 +235,7 @@ class Decoder {
     return Sum(middle, y);
   }
 
-  // Sum over the rows of one micro-batch, the first of which is `first` in the whole batch.
+  // The sum over the rows of one micro-batch, the first of which is `first` in the whole batch.
   Number LossOf(uint64_t rows, uint64_t first) {
     layer_ = -1;
     const Array& table = Parameter("embedding", model_.vocabulary, model_.hidden);
@@ -271,7 +271,7 @@ class Decoder {
     return x;
   }
 
-  // Of the labels of rows from `first` on.
+  // The loss of the labels of rows from `first` on.
   Number CrossEntropy(const Array& x, uint64_t first) {
     const uint64_t rows = x.rows;
     const Array logits = Product(x, model_.tied ? "embedding" : "output", model_.vocabulary);

@@ -187,7 +187,7 @@ class NaivePlayer {
     return false;
   }
 
-  // Its own set if it can, else the alternative if it can, else it stays where it is.
+  // A flow takes its own set if it can, else the alternative if it can; else it stays where it is.
   void ChooseSets() {
     for (uint32_t task = 0; task < tasks_.size(); ++task) {
       TaskRun& run = tasks_[task];

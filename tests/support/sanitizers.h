@@ -1,4 +1,4 @@
-// Whether this build has sanitizers: some ten times as slow, with more addresses and memory taken.
+// Whether this build has sanitizers, which make it some ten times as slow and take more memory.
 #pragma once
 
 namespace rehearse {

@@ -1,4 +1,4 @@
-// A folder of its own for a test, in the system's folder for temporary files; gone with it.
+// A folder of its own for a test, in the system's folder for temporary files. It goes with it.
 #pragma once
 
 #include <filesystem>
