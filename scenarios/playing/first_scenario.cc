@@ -15,6 +15,7 @@
 #include "scenarios/readers/scenario.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "scenarios/readers/strategy_shapes.h"
+#include "scenarios/readers/training_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
 #include "sim/base/known_names.h"

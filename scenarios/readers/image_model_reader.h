@@ -4,6 +4,7 @@
 // that groups or heads do not divide.
 #pragma once
 
+#include "sim/base/json_fields.h"
 #include "sim/base/json_reader.h"
 #include "workloads/networks/unet_network.h"
 #include "workloads/networks/vgg_network.h"
@@ -11,8 +12,8 @@
 namespace rehearse {
 
 // "stages" (channels of each convolution), "classes"; optional "image", "image_channels", "hidden".
-const ObjectShape& VggShape();
-const ObjectShape& UnetShape();
+const Fields<VggModel>& VggFields();
+const Fields<UnetModel>& UnetFields();
 
 VggModel ReadVgg(const JsonReader& object);
 

@@ -27,7 +27,6 @@ struct ModelAndTraining {
 ModelAndTraining ReadModelAndTraining(const JsonReader& model, const JsonReader& training);
 
 JsonShape ModelShape();  // the tables of all kinds
-const ObjectShape& TrainingShape();
 
 // The variant of the training's table for networks of this kind.
 const char* VariantOfTraining(const std::string& kind);

@@ -10,9 +10,10 @@
 #include "scenarios/readers/search_shapes.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
+#include "scenarios/readers/training_reader.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
-#include "topology/files/device_shapes.h"
+#include "topology/files/device_file.h"
 #include "topology/files/edits.h"
 
 namespace rehearse {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/training_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 

@@ -1,241 +1,298 @@
 #include "scenarios/readers/strategy_shapes.h"
 
-#include <utility>
-
-#include "workloads/strategies/strategy_combined.h"
-
 namespace rehearse {
 namespace {
 
 JsonKey Kind(const char* kind) { return {"kind", OneOf({kind}), Required(), "which strategy"}; }
 
-JsonKey Axis(const char* name, const char* about, const char* only = "") {
-  return {name, AWhole(1, kMostMeshRanks), Required(), about, "2", only};
+template <typename T>
+Field<T> Axis(const char* name, uint32_t T::*member, const char* about, const char* only = "") {
+  return {name, member, AWhole(1, kMostMeshRanks), Required(), about, "2", only};
 }
 
-JsonKey Switch(const char* name, const char* about) {
-  return {name, TrueFalse(), Optional("the software's; must be given without one"), about, "true"};
+constexpr const char* kOfSoftware = "the software's; must be given without one";
+
+// A switch that the software sets (scenarios/readers/software.h); without one it must be given.
+template <typename T>
+Field<T> Switch(const char* name, bool T::*member, const char* about) {
+  return {name, member, TrueFalse(), FilledIn(kOfSoftware), about, "true"};
 }
 
-JsonKey Data() { return Axis("data", "ranks that hold the same weights, each with its own rows"); }
-
-JsonKey OverlapAllReduce() {
-  return Switch("overlap_all_reduce", "dX is all-reduced during the product of dW");
+JsonKey SwitchByHand(const char* name, const char* about) {
+  return {name, TrueFalse(), Optional(kOfSoftware), about, "true"};
 }
 
-JsonKey OverlapGradients() {
-  return Switch("overlap_gradients", "gradients are summed during the last backward pass");
+constexpr const char* kAboutData = "ranks that hold the same weights, each with its own rows";
+constexpr const char* kAboutOverlapGradients = "gradients are summed during the last backward pass";
+constexpr const char* kAboutOverlapAllReduce = "dX is all-reduced during the product of dW";
+
+// ---- The combined strategy and its presets ------------------------------------------------------
+
+using Combined = CombinedOptions;
+using Zero = ZeroOptions;
+
+constexpr ValueName<bool> kGatherNames[] = {{"product", false}, {"layer", true}};
+constexpr ValueName<bool> kBackwardPrefetchNames[] = {{"pre", false}, {"post", true}};
+constexpr ValueName<ShardCopies> kCopyNames[] = {{"none", ShardCopies::kNone},
+                                                 {"flat", ShardCopies::kFlat},
+                                                 {"per-parameter", ShardCopies::kPerParameter},
+                                                 {"buckets", ShardCopies::kBuckets}};
+constexpr ValueName<bool> kReduceNames[] = {{"precision", false}, {"fp32", true}};
+constexpr ValueName<bool> kContextOrderNames[] = {{"zigzag", true}, {"contiguous", false}};
+constexpr ValueName<bool> kDispatchNames[] = {{"plain", false}, {"fp8", true}};
+
+// What a preset must say, and the whole strategy need not, as it may not matter there.
+enum class Needed : uint8_t { kAlways, kWhereItMatters };
+
+FieldPresence Size(Needed needed) {
+  return needed == Needed::kAlways ? FieldPresence(Required()) : Usual();
 }
 
-JsonKey OverlapReduceScatter() {
-  return Switch("overlap_reduce_scatter",
-                "reduce-scatters of dW are awaited only at the end of the backward pass");
+FieldPresence OfSoftware(Needed needed) {
+  return needed == Needed::kAlways ? FilledIn(kOfSoftware) : FieldPresence(Optional(kOfSoftware));
 }
 
-JsonKey SequenceParallel() {
-  return Switch("sequence_parallel", "norms, dropout and residuals are split by rows too");
+// The rows of ZeRO's options, as those of the whole strategy.
+Field<Combined> OfZero(const Field<Zero>& row) { return row.Within(&Combined::zero); }
+
+template <typename T>
+Field<T> Axis(const char* name, uint32_t T::*member, Needed needed, const char* about) {
+  return {name, member, AWhole(1, kMostMeshRanks), Size(needed), about, "2"};
 }
 
-JsonKey Shard() { return Axis("shard", "ranks over which the state is sharded"); }
-JsonKey Replicas() { return Axis("replicas", "groups of ranks that hold the same shards"); }
+Field<Combined> Tensor(Needed needed) {
+  return Axis("tensor", &Combined::tensor, needed, "ranks that share each layer's weights");
+}
+Field<Combined> Data(Needed needed) { return Axis("data", &Combined::data, needed, kAboutData); }
+Field<Combined> Shard(Needed needed) {
+  return OfZero(Axis("shard", &Zero::shard, needed, "ranks over which the state is sharded"));
+}
+Field<Combined> Replicas(Needed needed) {
+  return OfZero(
+      Axis("replicas", &Zero::replicas, needed, "groups of ranks that hold the same shards"));
+}
 
-// An axis that need not be given if it has one rank.
-JsonKey AxisOrOne(JsonKey axis) {
-  axis.presence = Default("1");
-  return axis;
+template <typename T>
+Field<T> Switch(const char* name, bool T::*member, Needed needed, const char* about) {
+  return {name, member, TrueFalse(), OfSoftware(needed), about, "true"};
+}
+
+Field<Combined> SequenceParallel(Needed needed) {
+  return Switch("sequence_parallel", &Combined::sequence_parallel, needed,
+                "norms, dropout and residuals are split by rows too");
+}
+Field<Combined> OverlapAllReduce(Needed needed) {
+  return Switch("overlap_all_reduce", &Combined::overlap_all_reduce, needed,
+                kAboutOverlapAllReduce);
+}
+Field<Combined> OverlapGradients(Needed needed) {
+  return OfZero(
+      Switch("overlap_gradients", &Zero::overlap_all_reduce, needed, kAboutOverlapGradients));
+}
+Field<Combined> OverlapReduceScatter(Needed needed) {
+  return OfZero(Switch("overlap_reduce_scatter", &Zero::overlap_reduce_scatter, needed,
+                       "reduce-scatters of dW are awaited only at the end of the backward pass"));
+}
+
+// How gradients are summed in buckets, and updated shares gathered in the same ones.
+Field<Combined> Buckets() {
+  return FieldList<Combined>{
+      {"bucket_elements", &Combined::bucket_elements, AWhole(0, int64_t{1} << 40), Usual(),
+       "how many elements of gradients are summed together, or a million per rank of data if "
+       "that is more; 0: each matrix alone",
+       "40000000"},
+      {"overlap_parameter_gathers", &Combined::overlap_parameter_gathers, TrueFalse(), Usual(),
+       "what ZeRO-1 has updated is gathered during the next forward pass", "true"}};
 }
 
 // How sharded parameters are gathered, and their gradients reduced.
-std::vector<JsonKey> GatheringKeys() {
-  return {
-      {"gather", OneOf({"product", "layer"}), Default("\"product\""),
-       "what one collective gathers or reduces: a product's weight, or a whole layer's"},
-      {"prefetch", AWhole(0, 1000), Optional("the software's; must be given without one"),
-       "how many products (or layers) are gathered ahead", "1"},
-      {"backward_prefetch", OneOf({"pre", "post"}), Default("\"pre\""),
-       "the next layer is gathered during this one's backward pass, or after it (BACKWARD_POST)",
-       "\"post\""},
-      Switch("reshard_after_forward", "gathered weights are dropped after the forward pass"),
-      {"copies", OneOf({"none", "flat", "per-parameter", "buckets"}), Default("\"none\""),
-       "copies on the device around collectives, as FSDP1 (flat), FSDP2 (per-parameter) or "
-       "DeepSpeed (buckets) makes them",
-       "\"flat\""},
-      {"reduce", OneOf({"precision", "fp32"}), Default("\"precision\""),
-       "what gradients are reduce-scattered in: the training's precision, or fp32", "\"fp32\""},
-      {"prefetch_elements", AWhole(0, int64_t{1} << 50), Default("0"),
-       "how many elements are gathered ahead, instead of counting products; 0: as prefetch says",
-       "50000000"},
-      {"most_gathered", AWhole(0, int64_t{1} << 50), Default("0"),
-       "nothing more is gathered ahead while this many gathered elements are held; 0: no limit",
-       "1000000000"},
-      {"reduce_elements", AWhole(0, int64_t{1} << 50), Default("0"),
-       "how many elements of gradients are reduce-scattered together; 0: those of a product or "
-       "layer",
-       "500000000"}};
-}
-
-std::vector<JsonKey> Joined(std::vector<JsonKey> first, const std::vector<JsonKey>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
+Field<Combined> Gathering(Needed needed) {
+  return Within(
+      &Combined::zero,
+      FieldList<Zero>{
+          {"gather", &Zero::by_layer, OneOf(kGatherNames), Usual(),
+           "what one collective gathers or reduces: a product's weight, or a whole layer's"},
+          {"prefetch", &Zero::prefetch, AWhole(0, 1000), OfSoftware(needed),
+           "how many products (or layers) are gathered ahead", "1"},
+          {"backward_prefetch", &Zero::gathers_behind_backward, OneOf(kBackwardPrefetchNames),
+           Usual(),
+           "the next layer is gathered during this one's backward pass, or after it "
+           "(BACKWARD_POST)",
+           "\"post\""},
+          {"reshard_after_forward", &Zero::reshard_after_forward, TrueFalse(), OfSoftware(needed),
+           "gathered weights are dropped after the forward pass", "true"},
+          {"copies", &Zero::copies, OneOf(kCopyNames), Usual(),
+           "copies on the device around collectives, as FSDP1 (flat), FSDP2 (per-parameter) or "
+           "DeepSpeed (buckets) makes them",
+           "\"flat\""},
+          {"reduce", &Zero::reduces_in_fp32, OneOf(kReduceNames), Usual(),
+           "what gradients are reduce-scattered in: the training's precision, or fp32", "\"fp32\""},
+          {"prefetch_elements", &Zero::prefetch_elements, AWhole(0, int64_t{1} << 50), Usual(),
+           "how many elements are gathered ahead, instead of counting products; 0: as prefetch "
+           "says",
+           "50000000"},
+          {"most_gathered", &Zero::most_gathered, AWhole(0, int64_t{1} << 50), Usual(),
+           "nothing more is gathered ahead while this many gathered elements are held; 0: no limit",
+           "1000000000"},
+          {"reduce_elements", &Zero::reduce_elements, AWhole(0, int64_t{1} << 50), Usual(),
+           "how many elements of gradients are reduce-scattered together; 0: those of a product or "
+           "layer",
+           "500000000"}});
 }
 
 }  // namespace
 
-const ObjectShape& FourDShape() {
-  static const ObjectShape shape = {
-      "strategy 4d",
-      "AxoNN: a grid of column x row x depth x data, with optimisations A to E.",
-      {Kind("4d"),
-       Axis("column", "ranks that share the columns of a weight", kColumnRowDepth),
-       Axis("row", "ranks that share the rows of a weight", kColumnRowDepth),
-       Axis("depth", "ranks that share the rows of X and hold shards of the weights",
-            kColumnRowDepth),
-       Axis("x", "row, as the SC24 paper names it", kXyz),
-       Axis("y", "column, as the SC24 paper names it", kXyz),
-       Axis("z", "depth, as the SC24 paper names it", kXyz),
-       Data(),
-       Switch("transpose_alternate_layers", "A: row and column swap places in every other product"),
-       Switch("overlap_all_reduce", "B: dX is all-reduced during the product of dW"),
-       Switch("overlap_reduce_scatter",
-              "C: reduce-scatters of dW are awaited only at the end of the backward pass"),
-       Switch("overlap_all_gather", "D: the next product's weight is gathered during this one"),
-       {"cached_layers", AWhole(0, 10000), Required(),
-        "E: layers whose gathered weights are kept for recomputation", "0"}}};
-  return shape;
-}
-
-JsonKey BucketElements() {
-  return {"bucket_elements", AWhole(0, int64_t{1} << 40), Default("0"),
-          "how many elements of gradients are summed together, or a million per rank of data if "
-          "that is more; 0: each matrix alone",
-          "40000000"};
-}
-
-JsonKey OverlapParameterGathers() {
-  return {"overlap_parameter_gathers", TrueFalse(), Default("false"),
-          "what ZeRO-1 has updated is gathered during the next forward pass", "true"};
-}
-
-const ObjectShape& MegatronShape() {
-  static const ObjectShape shape = {
+const Fields<Combined>& MegatronFields() {
+  constexpr Needed kAlways = Needed::kAlways;
+  static const Fields<Combined> fields(
       "strategy megatron",
       "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
-      {Kind("megatron"), Axis("tensor", "ranks that share each layer's weights"), Data(),
-       SequenceParallel(), OverlapAllReduce(), OverlapGradients(),
-       Switch("distributed_optimizer", "optimizer state is sharded over data (ZeRO-1)"),
-       BucketElements(), OverlapParameterGathers()}};
-  return shape;
+      {Kind("megatron"), Tensor(kAlways), Data(kAlways), SequenceParallel(kAlways),
+       OverlapAllReduce(kAlways), OverlapGradients(kAlways),
+       Switch("distributed_optimizer", &Combined::shares_over_data,
+              "optimizer state is sharded over data (ZeRO-1)"),
+       Buckets()});
+  return fields;
 }
 
-const ObjectShape& DataParallelShape() {
-  static const ObjectShape shape = {"strategy data-parallel",
-                                    "Every rank holds the whole model.",
-                                    {Kind("data-parallel"), Data(), OverlapGradients()}};
-  return shape;
+const Fields<Combined>& DataParallelFields() {
+  static const Fields<Combined> fields(
+      "strategy data-parallel", "Every rank holds the whole model.",
+      {Kind("data-parallel"), Data(Needed::kAlways), OverlapGradients(Needed::kAlways)});
+  return fields;
 }
 
-const ObjectShape& Zero1Shape() {
-  static const ObjectShape shape = {"strategy zero-1",
-                                    "Data parallelism with the optimizer's state sharded.",
-                                    {Kind("zero-1"), Shard(), Replicas(), OverlapGradients()}};
-  return shape;
+const Fields<Combined>& Zero1Fields() {
+  constexpr Needed kAlways = Needed::kAlways;
+  static const Fields<Combined> fields(
+      "strategy zero-1", "Data parallelism with the optimizer's state sharded.",
+      {Kind("zero-1"), Shard(kAlways), Replicas(kAlways), OverlapGradients(kAlways)});
+  return fields;
 }
 
-const ObjectShape& Zero2Shape() {
-  static const ObjectShape shape = {
-      "strategy zero-2",
-      "As zero-1, with gradients sharded too.",
-      {Kind("zero-2"), Shard(), Replicas(), OverlapGradients(), OverlapReduceScatter()}};
-  return shape;
+const Fields<Combined>& Zero2Fields() {
+  constexpr Needed kAlways = Needed::kAlways;
+  static const Fields<Combined> fields("strategy zero-2", "As zero-1, with gradients sharded too.",
+                                       {Kind("zero-2"), Shard(kAlways), Replicas(kAlways),
+                                        OverlapGradients(kAlways), OverlapReduceScatter(kAlways)});
+  return fields;
 }
 
-const ObjectShape& FsdpShape() {
-  static const ObjectShape shape = {
+const Fields<Combined>& FsdpFields() {
+  constexpr Needed kAlways = Needed::kAlways;
+  static const Fields<Combined> fields(
       "strategy fsdp",
       "ZeRO-3: parameters sharded too, and gathered before use; replicas make it hybrid.",
-      Joined({Kind("fsdp"), Shard(), Replicas(), OverlapGradients(), OverlapReduceScatter()},
-             GatheringKeys())};
-  return shape;
+      {Kind("fsdp"), Shard(kAlways), Replicas(kAlways), OverlapGradients(kAlways),
+       OverlapReduceScatter(kAlways), Gathering(kAlways)});
+  return fields;
 }
 
-const ObjectShape& CombinedShape() {
-  std::vector<std::string> axes;
-  for (size_t i = 0; i < kCombinedAxes; ++i) {
-    axes.emplace_back(Name(static_cast<CombinedAxis>(i)));
-  }
-  static const ObjectShape shape = {
+const Fields<Combined>& CombinedFields() {
+  constexpr Needed kWhereItMatters = Needed::kWhereItMatters;
+  static const Fields<Combined> fields(
       "strategy combined",
       "Tensor, sequence, context and data parallelism with any stage of ZeRO, axis by axis.",
-      Joined(
-          {Kind("combined"),
-           AxisOrOne(Axis("tensor", "ranks that share each layer's weights")),
-           AxisOrOne(Axis("context", "ranks that share each sequence")),
-           AxisOrOne(Shard()),
-           AxisOrOne(Replicas()),
-           AxisOrOne(Data()),
-           {"order", ListOf(OneOf(std::move(axes))), Default("[]"),
-            "order of the axes, innermost ranks first; axes not named follow in the order of "
-            "this list",
-            R"(["tensor", "shard"])"},
-           {"context_kind", OneOf({"ring", "all-gather", "ulysses"}), Default("\"ring\""),
-            "keys and values travel round a ring during attention, or are gathered before it; "
-            "or an all-to-all exchanges tokens for heads"},
-           {"context_order", OneOf({"zigzag", "contiguous"}),
-            Optional("zigzag, with ulysses contiguous"),
-            "a rank has two pieces of each sequence, which balances a causal mask, or one piece",
-            "\"contiguous\""},
-           {"zero", AWhole(0, 3),
-            Optional("the software's; needed where shard or context exceed 1"),
-            "what is sharded over shard and context: 1 optimizer state, 2 gradients too, 3 "
-            "parameters too",
-            "3"},
-           SequenceParallel(),
-           {"keep_gathered", TrueFalse(), Default("false"),
-            "what sequence parallelism gathers is kept for dW instead of being gathered again",
-            "true"},
-           OverlapAllReduce(),
-           OverlapGradients(),
-           OverlapReduceScatter(),
-           BucketElements(),
-           OverlapParameterGathers(),
-           {"expert", AWhole(1, 1 << 16), Default("1"),
-            "ranks over which the experts are spread: the innermost of the axes above", "8"},
-           {"expert_tensor", AWhole(1, 1 << 16), Default("1"),
-            "ranks that share each expert: the innermost ones", "2"},
-           {"dispatch", OneOf({"plain", "fp8"}), Default("\"plain\""),
-            "in which format tokens travel to experts; their results come back plain", "\"fp8\""},
-           {"overlap_shared_expert", TrueFalse(), Default("false"),
-            "tokens travel to experts and back while the shared expert computes", "true"}},
-          GatheringKeys())};
-  return shape;
+      {Kind("combined"),
+       Tensor(kWhereItMatters),
+       Axis("context", &Combined::context, kWhereItMatters, "ranks that share each sequence"),
+       Shard(kWhereItMatters),
+       Replicas(kWhereItMatters),
+       Data(kWhereItMatters),
+       {"order", &Combined::order, ListOf(OneOf(kCombinedAxisNames)), Usual(),
+        "order of the axes, innermost ranks first; axes not named follow in the order of "
+        "this list",
+        R"(["tensor", "shard"])"},
+       {"context_kind", &Combined::context_kind, OneOf(kContextKindNames), Usual(),
+        "keys and values travel round a ring during attention, or are gathered before it; "
+        "or an all-to-all exchanges tokens for heads"},
+       {"context_order", &Combined::balances_context, OneOf(kContextOrderNames),
+        Optional("zigzag, with ulysses contiguous"),
+        "a rank has two pieces of each sequence, which balances a causal mask, or one piece",
+        "\"contiguous\""},
+       OfZero({"zero", &Zero::stage, AWhole(0, 3),
+               Optional("the software's; needed where shard or context exceed 1"),
+               "what is sharded over shard and context: 1 optimizer state, 2 gradients too, 3 "
+               "parameters too",
+               "3"}),
+       SequenceParallel(kWhereItMatters),
+       {"keep_gathered", &Combined::keeps_gathered, TrueFalse(), Usual(),
+        "what sequence parallelism gathers is kept for dW instead of being gathered again", "true"},
+       OverlapAllReduce(kWhereItMatters),
+       OverlapGradients(kWhereItMatters),
+       OverlapReduceScatter(kWhereItMatters),
+       Buckets(),
+       {"expert", &Combined::expert, AWhole(1, 1 << 16), Usual(),
+        "ranks over which the experts are spread: the innermost of the axes above", "8"},
+       {"expert_tensor", &Combined::expert_tensor, AWhole(1, 1 << 16), Usual(),
+        "ranks that share each expert: the innermost ones", "2"},
+       {"dispatch", &Combined::narrow_dispatch, OneOf(kDispatchNames), Usual(),
+        "in which format tokens travel to experts; their results come back plain", "\"fp8\""},
+       {"overlap_shared_expert", &Combined::overlap_shared_expert, TrueFalse(), Usual(),
+        "tokens travel to experts and back while the shared expert computes", "true"},
+       Gathering(kWhereItMatters)});
+  return fields;
 }
 
-const ObjectShape& AtpShape() {
-  static const ObjectShape shape = {
+// ---- The others ---------------------------------------------------------------------------------
+
+const Fields<FourDOptions>& FourDFields() {
+  using Options = FourDOptions;
+  static const Fields<Options> fields(
+      "strategy 4d", "AxoNN: a grid of column x row x depth x data, with optimisations A to E.",
+      {Kind("4d"),
+       Axis("column", &Options::column, "ranks that share the columns of a weight",
+            kColumnRowDepth),
+       Axis("row", &Options::row, "ranks that share the rows of a weight", kColumnRowDepth),
+       Axis("depth", &Options::depth,
+            "ranks that share the rows of X and hold shards of the weights", kColumnRowDepth),
+       Axis("x", &Options::row, "row, as the SC24 paper names it", kXyz),
+       Axis("y", &Options::column, "column, as the SC24 paper names it", kXyz),
+       Axis("z", &Options::depth, "depth, as the SC24 paper names it", kXyz),
+       Axis("data", &Options::data, kAboutData),
+       Switch("transpose_alternate_layers", &Options::transpose_alternate_layers,
+              "A: row and column swap places in every other product"),
+       Switch("overlap_all_reduce", &Options::overlap_all_reduce,
+              "B: dX is all-reduced during the product of dW"),
+       Switch("overlap_reduce_scatter", &Options::overlap_reduce_scatter,
+              "C: reduce-scatters of dW are awaited only at the end of the backward pass"),
+       Switch("overlap_all_gather", &Options::overlap_all_gather,
+              "D: the next product's weight is gathered during this one"),
+       {"cached_layers", &Options::cached_layers, AWhole(0, 10000), Required(),
+        "E: layers whose gathered weights are kept for recomputation", "0"}});
+  return fields;
+}
+
+const Fields<AtpOptions>& AtpFields() {
+  using Options = AtpOptions;
+  static constexpr ValueName<bool> kFirstNames[] = {{"column", true}, {"row", false}};
+  static const Fields<Options> fields(
       "strategy atp",
       "ATP: two-dimensional tensor parallelism on DeviceMesh(d1, d2), in chunks that take turns.",
       {Kind("atp"),
-       Axis("d1", "ranks of the mesh's first dimension"),
-       Axis("d2", "ranks of the mesh's second dimension, innermost"),
-       Data(),
-       {"first", OneOf({"column", "row"}), Required(), "how the first of two products is split"},
-       {"chunks", AWhole(1, 1024), Required(), "parts of the batch that take turns", "2"},
-       {"overlap_chunks_backward", TrueFalse(), Default("false"),
+       Axis("d1", &Options::d1, "ranks of the mesh's first dimension"),
+       Axis("d2", &Options::d2, "ranks of the mesh's second dimension, innermost"),
+       Axis("data", &Options::data, kAboutData),
+       {"first", &Options::column_first, OneOf(kFirstNames), Required(),
+        "how the first of two products is split"},
+       {"chunks", &Options::chunks, AWhole(1, 1024), Required(),
+        "parts of the batch that take turns", "2"},
+       {"overlap_chunks_backward", &Options::overlap_chunks_backward, TrueFalse(), Usual(),
         "collectives of one chunk run beside the work on another in the backward pass, too"},
-       OverlapAllReduce()}};
-  return shape;
+       Switch("overlap_all_reduce", &Options::overlap_all_reduce, kAboutOverlapAllReduce)});
+  return fields;
 }
 
-const ObjectShape& SummaShape() {
-  static const ObjectShape shape = {
-      "strategy summa",
-      "SUMMA on q x q ranks (Optimus), by depth (Tesseract), by data.",
-      {Kind("summa"),
-       {"q", AWhole(1, kMostMeshRanks), Required(), "ranks on a side of the square", "2"},
-       Axis("depth", "copies of the square, each with its own rows"),
-       Data(),
-       Switch("overlap_panels", "the next round's panels are sent during this round's product")}};
-  return shape;
+const Fields<SummaOptions>& SummaFields() {
+  using Options = SummaOptions;
+  static const Fields<Options> fields(
+      "strategy summa", "SUMMA on q x q ranks (Optimus), by depth (Tesseract), by data.",
+      {Kind("summa"), Axis("q", &Options::q, "ranks on a side of the square"),
+       Axis("depth", &Options::depth, "copies of the square, each with its own rows"),
+       Axis("data", &Options::data, kAboutData),
+       Switch("overlap_panels", &Options::overlap_panels,
+              "the next round's panels are sent during this round's product")});
+  return fields;
 }
 
 const ObjectShape& SbpNumbersShape() {
@@ -250,8 +307,8 @@ const ObjectShape& SbpNumbersShape() {
        {"products", Named(Tuple({part, part, part}), "weight's name, or \"default\""), Required(),
         "[p0, p1, p2] of each product, each a number of machines or [machines, ranks of a machine]",
         R"({"default": [[2, 1], [1, 4], 1]})"},
-       OverlapAllReduce(),
-       OverlapGradients()}};
+       SwitchByHand("overlap_all_reduce", kAboutOverlapAllReduce),
+       SwitchByHand("overlap_gradients", kAboutOverlapGradients)}};
   return shape;
 }
 
@@ -264,8 +321,8 @@ const ObjectShape& SbpLayoutsShape() {
         "sizes of the mesh's axes, outermost first", "[2, 4]"},
        {"products", Named(ObjectOf(SbpProductShape), "weight's name, or \"default\""), Required(),
         "layouts of each product", R"-({"default": {"x": ["S(0)", "B"], "w": ["B", "S(1)"]}})-"},
-       OverlapAllReduce(),
-       OverlapGradients()}};
+       SwitchByHand("overlap_all_reduce", kAboutOverlapAllReduce),
+       SwitchByHand("overlap_gradients", kAboutOverlapGradients)}};
   return shape;
 }
 

@@ -32,6 +32,12 @@ FieldPresence AndWritten(Presence said) {
   return presence;
 }
 
+FieldPresence OrUsual(std::string words) {
+  FieldPresence presence = Optional(std::move(words));
+  presence.names_usual = true;
+  return presence;
+}
+
 FieldPresence FilledIn(std::string words) {
   FieldPresence presence = Optional(std::move(words));
   presence.is_needed = true;
@@ -88,6 +94,15 @@ std::shared_ptr<const nlohmann::json> DefaultOf(const FieldRow& row, const void*
   return std::make_shared<const nlohmann::json>(std::move(value));
 }
 
+// As a sentence has it: softmax, [16, 8].
+std::string InWords(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const nlohmann::json& part : value) text += (text.empty() ? "" : ", ") + InWords(part);
+  return "[" + text + "]";
+}
+
 // Whether the key must be there when the object is read.
 bool IsNeeded(const FieldRow& row) {
   return row.key.presence.kind == Presence::Kind::kRequired || row.presence.is_needed;
@@ -108,6 +123,7 @@ FieldTable::FieldTable(std::string name, std::string about, std::vector<FieldRow
       finish_(std::move(finish)) {
   for (FieldRow& row : rows_) {
     if (row.presence.is_usual) row.key.presence.value = DefaultOf(row, usual);
+    if (row.presence.names_usual) row.key.presence.words += InWords(*DefaultOf(row, usual));
     shape_.keys.push_back(row.key);
   }
   const auto place = [&](size_t row) {  // 0: among the first

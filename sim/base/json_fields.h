@@ -92,6 +92,7 @@ struct FieldPresence {
   bool is_usual = false;           // its default is what a new struct has
   bool is_always_written = false;  // even if it equals that
   bool is_needed = false;          // by who reads, though a file need not say it
+  bool names_usual = false;        // its words end with what a new struct has
 };
 // What a new struct has, which need not be written either.
 FieldPresence Usual();
@@ -99,6 +100,8 @@ FieldPresence Usual();
 FieldPresence UsualAndWritten();
 // Without the key this holds, which is written all the same.
 FieldPresence AndWritten(Presence said);
+// What the words say ("the preset's, or "), or else what a new struct has, which ends the words.
+FieldPresence OrUsual(std::string words);
 // What something fills in before the object is read, where a file does not say it.
 FieldPresence FilledIn(std::string words);
 

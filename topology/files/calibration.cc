@@ -14,7 +14,7 @@
 #include "topology/devices/measured_costs_json.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_shapes.h"
-#include "topology/files/device_shapes.h"
+#include "topology/files/device_file.h"
 #include "topology/files/graph_file.h"
 
 namespace rehearse {

@@ -6,7 +6,7 @@
 
 #include "topology/cluster/cluster.h"
 #include "topology/files/calibration.h"
-#include "topology/files/device_shapes.h"
+#include "topology/files/device_file.h"
 #include "topology/files/edits.h"
 #include "topology/files/given_rings.h"
 

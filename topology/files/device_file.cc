@@ -1,4 +1,4 @@
-#include "topology/files/device_shapes.h"
+#include "topology/files/device_file.h"
 
 #include "topology/cluster/cluster.h"
 #include "topology/devices/device.h"

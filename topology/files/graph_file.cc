@@ -14,7 +14,7 @@
 #include "topology/devices/attention_model.h"
 #include "topology/devices/gemm_model.h"
 #include "topology/files/cluster_shapes.h"
-#include "topology/files/device_shapes.h"
+#include "topology/files/device_file.h"
 
 namespace rehearse {
 namespace {

@@ -78,35 +78,33 @@ uint32_t AddLatentCore(const LatentAttention& latent, const LatentCore& core, ui
   return y;
 }
 
-const ObjectShape& LatentShape() {
+const Fields<LatentAttention>& LatentFields() {
+  using Latent = LatentAttention;
   constexpr int64_t kMostColumns = 1 << 20;
   const auto own = [] { return Optional("the preset's; without one it must be given"); };
-  static const ObjectShape shape = {
+  static const Fields<Latent> fields(
       "model: decoder: latent",
       "Multi-head latent attention: keys and values are made from one short vector per token.",
-      {{"query_rank", AWhole(0, kMostColumns), Optional("the preset's, or 0"),
+      {{"query_rank", &Latent::query_rank, AWhole(0, kMostColumns), OrUsual("the preset's, or "),
         "columns of the short vector that queries are made from; 0: from the token itself", "1536"},
-       {"kv_rank", AWhole(1, kMostColumns), own(),
+       {"kv_rank", &Latent::kv_rank, AWhole(1, kMostColumns), own(),
         "columns of the short vector that keys and values are made from", "512"},
-       {"rope_head", AWhole(1, kMostColumns), own(),
+       {"rope_head", &Latent::rope_head, AWhole(1, kMostColumns), own(),
         "columns of a query and a key that carry the position", "64"},
-       {"head", AWhole(1, kMostColumns), own(), "columns of a query and a key that do not carry it",
-        "128"},
-       {"value_head", AWhole(1, kMostColumns), Optional("the preset's, or as head"),
-        "columns of a value", "128"}}};
-  return shape;
+       {"head", &Latent::head, AWhole(1, kMostColumns), own(),
+        "columns of a query and a key that do not carry it", "128"},
+       {"value_head", &Latent::value_head, AWhole(1, kMostColumns),
+        Optional("the preset's, or as head"), "columns of a value", "128"}});
+  return fields;
 }
 
 LatentAttention ReadLatent(const JsonReader& object, const std::optional<LatentAttention>& preset) {
-  const JsonReader reader = object.As(LatentShape());
+  const JsonReader reader = object.As(LatentFields().shape());
   LatentAttention latent = preset.value_or(LatentAttention());
-  const auto is_own = [&](const char* key) { return !preset || reader.Has(key); };
-  if (reader.Has("query_rank")) latent.query_rank = reader.At("query_rank").Whole<uint64_t>();
-  if (is_own("kv_rank")) latent.kv_rank = reader.At("kv_rank").Whole<uint64_t>();
-  if (is_own("rope_head")) latent.rope_head = reader.At("rope_head").Whole<uint64_t>();
-  if (is_own("head")) latent.head = reader.At("head").Whole<uint64_t>();
-  if (!preset) latent.value_head = latent.head;
-  if (reader.Has("value_head")) latent.value_head = reader.At("value_head").Whole<uint64_t>();
+  LatentFields().ReadInto(reader, &latent);
+  if (preset) return latent;
+  MustHave(reader, {"kv_rank", "rope_head", "head"});
+  if (!reader.Has("value_head")) latent.value_head = latent.head;
   return latent;
 }
 

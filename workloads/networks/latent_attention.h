@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "sim/base/json_fields.h"
 #include "sim/base/json_reader.h"
 #include "workloads/networks/network.h"
 
@@ -43,7 +44,7 @@ struct LatentCore {
 uint32_t AddLatentCore(const LatentAttention& latent, const LatentCore& core, uint32_t x,
                        Network* network, NetworkBuilder* builder);
 
-const ObjectShape& LatentShape();
+const Fields<LatentAttention>& LatentFields();
 // Reads latent attention, as changes to `preset` if there is one. Errors name the place.
 LatentAttention ReadLatent(const JsonReader& object, const std::optional<LatentAttention>& preset);
 

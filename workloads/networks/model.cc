@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_fields.h"
 #include "sim/schedule/expert_routing.h"
 #include "workloads/networks/hf_model.h"
 
@@ -105,45 +106,51 @@ Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
 
 namespace {
 
-const ObjectShape& ExpertShape() {
+constexpr const char* kPresetOr = "the preset's, or ";
+constexpr ValueName<bool> kRouterNames[] = {{"softmax", false}, {"sigmoid", true}};
+constexpr ValueName<bool> kStyleNames[] = {{"gpt", false}, {"llama", true}};
+
+const Fields<ExpertModel>& ExpertFields() {
   constexpr int64_t kMostExperts = 1 << 16;
   const auto own = [] { return Optional("the preset's; without one it must be given"); };
-  static const ObjectShape shape = {
+  static const Fields<ExpertModel> fields(
       "model: decoder: experts",
       "Experts in place of MLPs; a router chooses some of them for each token.",
-      {{"count", AWhole(1, kMostExperts), own(), "experts per layer", "8"},
-       {"per_token", AWhole(1, kMostExperts), own(), "experts that each token goes to", "2"},
-       {"hidden", AWhole(1, 1 << 24), own(), "columns between the two matrices of an expert",
-        "14336"},
-       {"shared", AWhole(0, 1 << 24), Optional("the preset's, or 0"),
+      {{"count", &ExpertModel::count, AWhole(1, kMostExperts), own(), "experts per layer", "8"},
+       {"per_token", &ExpertModel::per_token, AWhole(1, kMostExperts), own(),
+        "experts that each token goes to", "2"},
+       {"hidden", &ExpertModel::hidden, AWhole(1, 1 << 24), own(),
+        "columns between the two matrices of an expert", "14336"},
+       {"shared", &ExpertModel::shared, AWhole(0, 1 << 24), OrUsual(kPresetOr),
         "columns of the shared expert, which every token also goes to; with several, their sum",
         "2048"},
-       {"first_dense", AWhole(0, 10000), Optional("the preset's, or 0"),
+       {"first_dense", &ExpertModel::first_dense, AWhole(0, 10000), OrUsual(kPresetOr),
         "this many first layers have an MLP instead", "1"},
-       {"every", AWhole(1, 10000), Optional("the preset's, or 1"),
+       {"every", &ExpertModel::every, AWhole(1, 10000), OrUsual(kPresetOr),
         "every n-th layer has experts, the others an MLP", "2"},
-       {"groups", AWhole(1, kMostExperts), Optional("the preset's, or 1"),
+       {"groups", &ExpertModel::groups, AWhole(1, kMostExperts), OrUsual(kPresetOr),
         "equal groups of experts; they divide the count", "8"},
-       {"limited_groups", AWhole(1, kMostExperts), Optional("the preset's, or the groups"),
+       {"limited_groups", &ExpertModel::limited_groups, AWhole(1, kMostExperts),
+        Optional("the preset's, or the groups"),
         "how many of these groups a token's experts may lie in; they divide per_token", "4"},
-       {"capacity", ANumber(0, 1e6), Optional("the preset's, or 0"),
+       {"capacity", &ExpertModel::capacity, ANumber(0, 1e6), OrUsual(kPresetOr),
         "tokens that an expert accepts, relative to an equal share; the rest are dropped; 0: all "
         "are accepted",
         "1.25"},
-       {"imbalance", ANumber(1, 1e6), Optional("the preset's, or 1"),
+       {"imbalance", &ExpertModel::imbalance, ANumber(1, 1e6), OrUsual(kPresetOr),
         "tokens that the busiest expert gets, relative to an equal share", "1.5"},
-       {"seed", AWhole(0, 1 << 30),
+       {"seed", &ExpertModel::seed, AWhole(0, 1 << 30),
         Optional("the preset's, or 1; with an imbalance, seven others are tried too"),
         "seed that decides which experts are busy", "7"},
-       {"router", OneOf({"softmax", "sigmoid"}), Optional("the preset's, or softmax"),
+       {"router", &ExpertModel::sigmoid, OneOf(kRouterNames), OrUsual(kPresetOr),
         "how experts are scored; the scores become the weights of those chosen", "\"sigmoid\""},
-       {"auxiliary_loss", ANumber(0, 1e6), Optional("the preset's, or 0.01"),
+       {"auxiliary_loss", &ExpertModel::auxiliary, ANumber(0, 1e6), OrUsual(kPresetOr),
         "weight of the loss that balances the experts", "0.001"},
-       {"biased", TrueFalse(), Optional("the preset's, or false"),
+       {"biased", &ExpertModel::biased, TrueFalse(), OrUsual(kPresetOr),
         "both products have a bias and SwiGLU is clamped; it only takes time, backends do not "
         "compute it",
-        "true"}}};
-  return shape;
+        "true"}});
+  return fields;
 }
 
 void CheckExperts(const JsonReader& reader, const ExpertModel& experts) {
@@ -178,121 +185,84 @@ void CheckExperts(const JsonReader& reader, const ExpertModel& experts) {
 }
 
 ExpertModel ReadExperts(const JsonReader& object, const std::optional<ExpertModel>& preset) {
-  const JsonReader reader = object.As(ExpertShape());
+  const JsonReader reader = object.As(ExpertFields().shape());
   ExpertModel experts = preset.value_or(ExpertModel());
-  const auto is_own = [&](const char* key) { return !preset || reader.Has(key); };
-  if (is_own("count")) experts.count = reader.At("count").Whole<uint32_t>();
-  if (is_own("per_token")) experts.per_token = reader.At("per_token").Whole<uint32_t>();
-  if (is_own("hidden")) experts.hidden = reader.At("hidden").Whole<uint64_t>();
-  if (reader.Has("shared")) experts.shared = reader.At("shared").Whole<uint64_t>();
-  if (reader.Has("first_dense")) experts.first_dense = reader.At("first_dense").Whole<uint32_t>();
-  if (reader.Has("every")) experts.every = reader.At("every").Whole<uint32_t>();
-  if (reader.Has("groups")) {
-    experts.groups = reader.At("groups").Whole<uint32_t>();
+  ExpertFields().ReadInto(reader, &experts);
+  if (!preset) MustHave(reader, {"count", "per_token", "hidden"});
+  if (reader.Has("groups") && !reader.Has("limited_groups"))
     experts.limited_groups = experts.groups;
-  }
-  if (reader.Has("limited_groups"))
-    experts.limited_groups = reader.At("limited_groups").Whole<uint32_t>();
-  if (reader.Has("capacity")) experts.capacity = reader.At("capacity").Number();
-  if (reader.Has("imbalance")) experts.imbalance = reader.At("imbalance").Number();
-  if (reader.Has("seed")) experts.seed = reader.At("seed").Whole<uint32_t>();
-  if (reader.Has("router")) experts.sigmoid = reader.At("router").Choice() == 1;
-  if (reader.Has("auxiliary_loss")) experts.auxiliary = reader.At("auxiliary_loss").Number();
-  if (reader.Has("biased")) experts.biased = reader.At("biased").Bool();
   CheckExperts(reader, experts);
   return experts;
 }
 
-}  // namespace
-
-const ObjectShape& DecoderShape() {
+const Fields<GptModel>& DecoderFields() {
   constexpr int64_t kMostColumns = 1 << 24;
   constexpr int64_t kMostHeads = 1 << 16;
   const auto own = [] { return Optional("the preset's; without one it must be given"); };
   std::vector<std::string> names;
   for (const GptModel& known : KnownModels()) names.push_back(known.name);
-  static const ObjectShape shape = {
-      "model: decoder",
-      "A transformer decoder: a preset, a preset with changes, or its numbers.",
+  static const Fields<GptModel> fields(
+      "model: decoder", "A transformer decoder: a preset, a preset with changes, or its numbers.",
       {{"kind", OneOf({"decoder"}), Optional("the preset's, or decoder"), "which network"},
        {"preset", OneOf(std::move(names)), Optional("all numbers are given"), "a known model",
         "\"gpt-20b\""},
        {"file", AText("path of a file"), Optional("no file is read"),
         "a config.json of Hugging Face, or a file with these keys, instead of a preset",
         "\"config.json\""},
-       {"name", AText(), Optional("the preset's, or made of its numbers"), "what results call it",
-        "\"mine\""},
-       {"style", OneOf({"gpt", "llama"}), Optional("the preset's, or gpt"),
+       {"name", &GptModel::name, AText(), Optional("the preset's, or made of its numbers"),
+        "what results call it", "\"mine\""},
+       {"style", &GptModel::llama, OneOf(kStyleNames), OrUsual(kPresetOr),
         "llama: RMS norms, SwiGLU, no biases, no dropout"},
-       {"layers", AWhole(1, 10000), own(), "layers, each of attention and an MLP", "48"},
-       {"hidden", AWhole(1, 1 << 20), own(), "size of a token's vector", "6144"},
-       {"heads", AWhole(1, kMostHeads), own(), "attention heads; they divide hidden", "48"},
-       {"groups", AWhole(1, kMostHeads), Optional("the preset's, or one for each head"),
+       {"layers", &GptModel::layers, AWhole(1, 10000), own(),
+        "layers, each of attention and an MLP", "48"},
+       {"hidden", &GptModel::hidden, AWhole(1, 1 << 20), own(), "size of a token's vector", "6144"},
+       {"heads", &GptModel::heads, AWhole(1, kMostHeads), own(),
+        "attention heads; they divide hidden", "48"},
+       {"groups", &GptModel::groups, AWhole(1, kMostHeads),
+        Optional("the preset's, or one for each head"),
         "groups of heads that share a key and a value; they divide the heads", "8"},
-       {"feed_forward", AWhole(1, kMostColumns), Optional("the preset's, or 4 hidden"),
-        "columns between the two matrices of the MLP", "24576"},
-       {"vocabulary", AWhole(1, kMostColumns), own(), "number of different tokens, padded",
-        "51200"},
-       {"tied", TrueFalse(), Optional("the preset's, or true"),
+       {"feed_forward", &GptModel::feed_forward, AWhole(1, kMostColumns),
+        Optional("the preset's, or 4 hidden"), "columns between the two matrices of the MLP",
+        "24576"},
+       {"vocabulary", &GptModel::vocabulary, AWhole(1, kMostColumns), own(),
+        "number of different tokens, padded", "51200"},
+       {"tied", &GptModel::tied, TrueFalse(), OrUsual(kPresetOr),
         "the embedding is also the output layer", "true"},
-       {"window", AWhole(0, int64_t{1} << 24), Optional("the preset's, or 0"),
+       {"window", &GptModel::window, AWhole(0, int64_t{1} << 24), OrUsual(kPresetOr),
         "tokens that a token attends to, itself included; 0: all before it", "4096"},
-       {"global_every", AWhole(0, 10000), Optional("the preset's, or 0"),
+       {"global_every", &GptModel::global_every, AWhole(0, 10000), OrUsual(kPresetOr),
         "every n-th layer has no window; 0: all layers have it", "2"},
-       {"head_size", AWhole(0, 1 << 16), Optional("the preset's, or 0"),
+       {"head_size", &GptModel::head_size, AWhole(0, 1 << 16), OrUsual(kPresetOr),
         "columns per head; 0: hidden / heads", "128"},
-       {"head_norms", TrueFalse(), Optional("the preset's, or false"),
+       {"head_norms", &GptModel::head_norms, TrueFalse(), OrUsual(kPresetOr),
         "RMS norms of each head's queries and keys (llama style); they only take time, backends "
         "do not compute them",
         "true"},
-       {"scaled_rotary", TrueFalse(), Optional("the preset's, or false"),
+       {"scaled_rotary", &GptModel::scaled_rotary, TrueFalse(), OrUsual(kPresetOr),
         "rotary embeddings also scale queries and keys (YaRN; llama style); it only takes time",
         "true"},
-       {"experts", ObjectOf(ExpertShape), Optional("the preset's, or none"),
+       {"experts", ObjectOf(ShapeIn<ExpertFields>), Optional("the preset's, or none"),
         "experts instead of MLPs (llama style)",
         R"({"count": 8, "per_token": 2, "hidden": 14336})"},
-       {"predict_ahead", AWhole(0, 1), Optional("the preset's, or 0"),
+       {"predict_ahead", &GptModel::predict_ahead, AWhole(0, 1), OrUsual(kPresetOr),
         "how many tokens after the next one are predicted too, by an extra layer", "1"},
-       {"ahead_weight", ANumber(0, 1e6), Optional("the preset's, or 0.3"),
+       {"ahead_weight", &GptModel::ahead_weight, ANumber(0, 1e6), OrUsual(kPresetOr),
         "weight of the loss of these predictions", "0.1"},
-       {"latent", ObjectOf(LatentShape), Optional("the preset's, or none"),
+       {"latent", ObjectOf(ShapeIn<LatentFields>), Optional("the preset's, or none"),
         "multi-head latent attention, instead of q, k and v for every head (llama style)",
-        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"}}};
-  return shape;
+        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"}});
+  return fields;
 }
 
-GptModel ReadModel(const JsonReader& object) {
-  const JsonReader reader = object.As(DecoderShape());
-  GptModel model;
-  if (reader.Has("preset")) model = KnownModels()[reader.At("preset").Choice()];
-  if (reader.Has("preset") && reader.Has("file"))
-    reader.At("file").Fail("found \"preset\" and \"file\", expected one of them");
-  if (reader.Has("file")) model = ReadModelFile(reader.At("file"));
-  if (reader.Has("name")) model.name = reader.At("name").String();
-  const bool is_known = reader.Has("preset") || reader.Has("file");
-  const auto is_own = [&](const char* key) { return !is_known || reader.Has(key); };
-  if (is_own("layers")) model.layers = reader.At("layers").Whole<uint32_t>();
-  if (is_own("hidden")) model.hidden = reader.At("hidden").Whole<uint64_t>();
-  if (is_own("heads")) model.heads = reader.At("heads").Whole<uint32_t>();
-  if (is_own("vocabulary")) model.vocabulary = reader.At("vocabulary").Whole<uint64_t>();
-  if (reader.Has("style")) model.llama = reader.At("style").Choice() == 1;
-  if (reader.Has("groups")) model.groups = reader.At("groups").Whole<uint32_t>();
-  if (reader.Has("feed_forward")) model.feed_forward = reader.At("feed_forward").Whole<uint64_t>();
-  if (reader.Has("tied")) model.tied = reader.At("tied").Bool();
-  if (reader.Has("window")) model.window = reader.At("window").Whole<uint64_t>();
-  if (reader.Has("global_every")) model.global_every = reader.At("global_every").Whole<uint32_t>();
+// What sizes must fulfil together.
+void CheckModel(const JsonReader& reader, const GptModel& model) {
   if (reader.Has("global_every") && model.global_every > 0 && model.window == 0) {
     reader.At("global_every").Fail("says which layers have no window, but there is no \"window\"");
   }
-  if (reader.Has("predict_ahead")) {
-    model.predict_ahead = reader.At("predict_ahead").Whole<uint32_t>();
-  }
-  if (reader.Has("ahead_weight")) model.ahead_weight = reader.At("ahead_weight").Number();
   if (model.predict_ahead > 0 && model.tied)
     reader.Fail(
         "prediction of tokens ahead shares embedding and output layer, which must then be "
         "separate; expected \"tied\": false");
-  if (reader.Has("latent")) model.latent = ReadLatent(reader.At("latent"), model.latent);
   if (model.latent && !model.llama)
     reader.Fail("latent attention has no biases; expected \"style\": \"llama\"");
   if (model.latent && model.groups != 0 && model.groups != model.heads)
@@ -302,16 +272,31 @@ GptModel ReadModel(const JsonReader& object) {
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
-  if (reader.Has("head_size")) model.head_size = reader.At("head_size").Whole<uint64_t>();
-  if (reader.Has("head_norms")) model.head_norms = reader.At("head_norms").Bool();
-  if (reader.Has("scaled_rotary")) model.scaled_rotary = reader.At("scaled_rotary").Bool();
-  if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
   if (model.experts && !model.llama)
     reader.Fail("\"experts\" are SwiGLUs without biases; expected \"style\": \"llama\"");
   if (!model.latent && model.head_size == 0 && model.hidden % model.heads != 0) {
     reader.Fail(
         fmt::format("{} heads do not divide the hidden size {}", model.heads, model.hidden));
   }
+}
+
+}  // namespace
+
+const ObjectShape& DecoderShape() { return DecoderFields().shape(); }
+
+GptModel ReadModel(const JsonReader& object) {
+  const JsonReader reader = object.As(DecoderShape());
+  GptModel model;
+  if (reader.Has("preset")) model = KnownModels()[reader.At("preset").Choice()];
+  if (reader.Has("preset") && reader.Has("file"))
+    reader.At("file").Fail("found \"preset\" and \"file\", expected one of them");
+  if (reader.Has("file")) model = ReadModelFile(reader.At("file"));
+  DecoderFields().ReadInto(reader, &model);
+  if (!reader.Has("preset") && !reader.Has("file"))
+    MustHave(reader, {"layers", "hidden", "heads", "vocabulary"});
+  if (reader.Has("latent")) model.latent = ReadLatent(reader.At("latent"), model.latent);
+  if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
+  CheckModel(reader, model);
   if (model.name.empty()) {
     model.name = fmt::format("gpt-{}x{}", model.layers, model.hidden);
   }

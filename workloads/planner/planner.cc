@@ -10,7 +10,7 @@
 #include "workloads/planner/role_planner.h"
 #include "workloads/planner/split_check.h"
 #include "workloads/planner/stages.h"
-#include "workloads/strategies/strategy_zero.h"
+#include "workloads/strategies/strategy_presets.h"
 
 namespace rehearse {
 namespace {
@@ -342,7 +342,7 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks) {
   Network serial = Divided(network, chunks);
   serial.micro_batches *= chunks;
-  return PlanStep(serial, training, MakeDataParallel(1, /*overlap_all_reduce=*/false, serial));
+  return PlanStep(serial, training, MakeCombined(DataParallelPreset(), serial));
 }
 
 }  // namespace rehearse

@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-// Names in the mesh; ZeRO's strategies use the same.
+// Names in the mesh.
 constexpr std::array<const char*, kCombinedAxes> kMeshNames = {"tensor", "context", "shard",
                                                                "replica", "data"};
 
@@ -41,7 +41,7 @@ class CombinedMesh {
     std::vector<CombinedAxis> order = options.order;
     for (size_t i = 0; i < kCombinedAxes; ++i) {
       const auto axis = static_cast<CombinedAxis>(i);
-      if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
+      if (!Has(order, axis)) order.push_back(axis);
     }
     CHECK_EQ(order.size(), kCombinedAxes);
     const uint64_t of_tensor = options.expert_tensor;
@@ -49,7 +49,10 @@ class CombinedMesh {
     uint64_t stride = 1;
     for (const CombinedAxis axis : order) {
       const uint32_t size = SizeOf(options, axis);
-      if (size == 1) continue;
+      if (size == 1) {
+        if (Has(options.kept_axes, axis)) Add(axis, {kMeshNames[static_cast<size_t>(axis)], 1});
+        continue;
+      }
       std::vector<uint64_t> ends;
       for (const uint64_t cut : {of_tensor, of_experts}) {
         if (cut <= stride || cut >= stride * size) continue;
@@ -66,14 +69,12 @@ class CombinedMesh {
           piece.part_of = name;
           piece.name = NameOfPiece(name, end, of_tensor, of_experts);
         }
-        const auto index = static_cast<uint32_t>(axes_.size());
-        places_[static_cast<size_t>(axis)].push_back(index);
+        const uint32_t index = Add(axis, std::move(piece));
         if (end <= of_tensor) {
           tensor_of_experts_.insert(tensor_of_experts_.begin(), index);
         } else if (end <= of_experts) {
           experts_.insert(experts_.begin(), index);
         }
-        axes_.push_back(std::move(piece));
         stride = end;
       }
     }
@@ -83,8 +84,7 @@ class CombinedMesh {
                                      options.expert, options.expert_tensor, stride));
     }
     if (axes_.empty()) {
-      places_[static_cast<size_t>(CombinedAxis::kData)] = {0};
-      axes_.push_back({kMeshNames[static_cast<size_t>(CombinedAxis::kData)], 1});
+      Add(CombinedAxis::kData, {kMeshNames[static_cast<size_t>(CombinedAxis::kData)], 1});
     }
   }
 
@@ -142,6 +142,18 @@ class CombinedMesh {
   }
 
  private:
+  static bool Has(const std::vector<CombinedAxis>& axes, CombinedAxis axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  }
+
+  // Returns its place in the mesh.
+  uint32_t Add(CombinedAxis axis, MeshAxis piece) {
+    const auto index = static_cast<uint32_t>(axes_.size());
+    places_[static_cast<size_t>(axis)].push_back(index);
+    axes_.push_back(std::move(piece));
+    return index;
+  }
+
   bool Is(CombinedAxis axis, size_t place) const {
     const std::vector<uint32_t>& places = PlacesOf(axis);
     return std::find(places.begin(), places.end(), place) != places.end();
@@ -149,7 +161,8 @@ class CombinedMesh {
 
   static std::string DoesNotFit(const CombinedOptions& options, CombinedAxis axis) {
     return fmt::format("\"expert\" {} x \"expert_tensor\" {} ends within \"{}\" {}, {}",
-                       options.expert, options.expert_tensor, Name(axis), SizeOf(options, axis),
+                       options.expert, options.expert_tensor, NameIn(kCombinedAxisNames, axis),
+                       SizeOf(options, axis),
                        axis == CombinedAxis::kContext ? "which cannot be cut"
                                                       : "which it does not cut into equal parts");
   }
@@ -171,10 +184,10 @@ std::string NameOf(const CombinedOptions& options) {
   for (size_t i = 0; i < kCombinedAxes; ++i) {
     const auto axis = static_cast<CombinedAxis>(i);
     if (SizeOf(options, axis) == 1) continue;
-    name += fmt::format("{}{} {}", name.empty() ? "" : ", ", Name(axis), SizeOf(options, axis));
+    name += fmt::format("{}{} {}", name.empty() ? "" : ", ", NameIn(kCombinedAxisNames, axis),
+                        SizeOf(options, axis));
     if (axis == CombinedAxis::kContext) {
-      constexpr const char* kKinds[] = {"ring", "all-gather", "ulysses"};
-      name += fmt::format(" ({})", kKinds[static_cast<size_t>(options.context_kind)]);
+      name += fmt::format(" ({})", NameIn(kContextKindNames, options.context_kind));
     }
     if (axis == CombinedAxis::kTensor && options.sequence_parallel)
       name += " with sequence parallelism";
@@ -195,17 +208,38 @@ uint64_t BucketElements(const CombinedOptions& options) {
   return std::max(options.bucket_elements, 1'000'000 * ranks);
 }
 
-}  // namespace
-
-const char* Name(CombinedAxis axis) {
-  constexpr std::array<const char*, kCombinedAxes> kNames = {"tensor", "context", "shard",
-                                                             "replicas", "data"};
-  return kNames[static_cast<size_t>(axis)];
+// The axes along which ZeRO's shares lie.
+std::vector<uint32_t> AxesOfShares(const CombinedOptions& options, const CombinedMesh& mesh) {
+  if (options.shares_over_data)
+    return options.data > 1 ? mesh.PlacesOf(CombinedAxis::kData) : std::vector<uint32_t>{};
+  std::vector<uint32_t> axes = mesh.PlacesOf(CombinedAxis::kShard);
+  const std::vector<uint32_t>& context = mesh.PlacesOf(CombinedAxis::kContext);
+  axes.insert(axes.end(), context.begin(), context.end());
+  return axes;
 }
+
+std::optional<ShardPolicy> SharesOf(const CombinedOptions& options, const CombinedMesh& mesh) {
+  std::vector<uint32_t> axes = AxesOfShares(options, mesh);
+  const ZeroOptions& zero = options.zero;
+  if (zero.stage == 0 || axes.empty()) return std::nullopt;
+  return ShardPolicy{.axes = std::move(axes),
+                     .stage = zero.stage,
+                     .by_layer = zero.by_layer,
+                     .prefetch = zero.prefetch,
+                     .gathers_behind_backward = zero.gathers_behind_backward,
+                     .reshard_after_forward = zero.reshard_after_forward,
+                     .copies = zero.copies,
+                     .reduces_in_fp32 = zero.reduces_in_fp32,
+                     .prefetch_elements = zero.prefetch_elements,
+                     .most_gathered = zero.most_gathered,
+                     .reduce_elements = zero.reduce_elements};
+}
+
+}  // namespace
 
 Strategy MakeCombined(const CombinedOptions& options, const Network& network, const Place& place) {
   const CombinedMesh mesh(options, place);
-  Strategy strategy{.name = NameOf(options),
+  Strategy strategy{.name = options.name != nullptr ? options.name(options) : NameOf(options),
                     .mesh = DeviceMesh(mesh.axes()),
                     .asynchronous_input_gradient = options.overlap_all_reduce,
                     .asynchronous_weight_gradient = options.zero.overlap_reduce_scatter,
@@ -239,13 +273,9 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network, co
     strategy.context = ContextPolicy{context.front(), options.context_kind,
                                      options.balances_context && !has_whole_sequences};
   }
-  std::vector<uint32_t> shares;
-  for (const CombinedAxis axis : {CombinedAxis::kShard, CombinedAxis::kContext}) {
-    for (const uint32_t place_of : mesh.PlacesOf(axis)) shares.push_back(place_of);
-  }
-  if (!shares.empty()) strategy.shard = SharesOf(options.zero, std::move(shares));
-  strategy.gathers_beside_forward =
-      options.overlap_parameter_gathers && strategy.shard && options.zero.stage == 1;
+  strategy.shard = SharesOf(options, mesh);
+  strategy.gathers_beside_forward = options.overlap_parameter_gathers && options.zero.stage == 1 &&
+                                    (strategy.shard || options.shares_over_data);
   return strategy;
 }
 

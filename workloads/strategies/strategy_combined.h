@@ -3,8 +3,7 @@
 //
 // A mesh of the axes below, without those of one rank. Rows are split over shard, replicas and
 // data, inside these over context, and with sequence parallelism inside that over tensor; weights
-// over tensor as in Megatron-LM (workloads/strategies/strategy_megatron.h), in shares over shard
-// and context as ZeRO's stage says (workloads/strategies/strategy_zero.h). With k·n elements of a
+// over tensor as in Megatron-LM, in shares over shard and context as ZeRO's stage says. With k·n elements of a
 // weight, t tensor ranks, f ranks that share:
 //
 //   | op                                  | axis                | elements                      |
@@ -22,15 +21,17 @@
 // Megatron-Core's etp-ep-edp (parallel_state.py) and torchtitan's mesh. An axis that ends inside
 // one of the others cuts it in two.
 //
-// Megatron-LM's strategy, data parallelism, ZeRO and FSDP are this one with the other axes at 1.
+// Data parallelism, ZeRO, FSDP and Megatron-LM's strategy are this one with values of their own
+// (workloads/strategies/strategy_presets.h).
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/base/value_names.h"
 #include "workloads/strategies/strategy.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 
@@ -38,14 +39,42 @@ namespace rehearse {
 // torchtitan's mesh from its last dimension on.
 enum class CombinedAxis : uint8_t { kTensor, kContext, kShard, kReplicas, kData };
 inline constexpr size_t kCombinedAxes = 5;
-const char* Name(CombinedAxis axis);  // "tensor", as scenarios call it
+// As scenarios call them.
+inline constexpr ValueName<CombinedAxis> kCombinedAxisNames[kCombinedAxes] = {
+    {"tensor", CombinedAxis::kTensor},
+    {"context", CombinedAxis::kContext},
+    {"shard", CombinedAxis::kShard},
+    {"replicas", CombinedAxis::kReplicas},
+    {"data", CombinedAxis::kData}};
+inline constexpr ValueName<ContextKind> kContextKindNames[] = {
+    {"ring", ContextKind::kRing},
+    {"all-gather", ContextKind::kAllGather},
+    {"ulysses", ContextKind::kUlysses}};
+
+// What is kept in shares, and how stage 3 gathers parameters and reduces gradients: see
+// ShardPolicy in workloads/strategies/strategy.h.
+struct ZeroOptions {
+  uint32_t shard = 1;
+  uint32_t replicas = 1;
+  uint32_t stage = 3;
+  bool by_layer = false;                    // stage 3: collectives of whole layers, not of products
+  uint32_t prefetch = 1;                    // products (layers) ahead, stage 3
+  bool reshard_after_forward = true;        // stage 3, without recomputation
+  ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next five
+  bool gathers_behind_backward = false;     // with by_layer
+  bool reduces_in_fp32 = false;
+  uint64_t prefetch_elements = 0;
+  uint64_t most_gathered = 0;
+  uint64_t reduce_elements = 0;
+  bool overlap_reduce_scatter = true;  // stages 2, 3: awaited only at the end of backward
+  bool overlap_all_reduce = false;     // of gradients, beside the last backward pass
+};
 
 struct CombinedOptions {
   uint32_t tensor = 1;
   uint32_t context = 1;
   uint32_t data = 1;
-  // Shard, replicas, stage, and how shares are gathered and reduced.
-  ZeroOptions zero;
+  ZeroOptions zero = {};
   ContextKind context_kind = ContextKind::kRing;
   bool balances_context = true;  // ring and all-gather
   // From the innermost rank outwards; axes that are not named follow in default order.
@@ -53,13 +82,19 @@ struct CombinedOptions {
   bool sequence_parallel = false;  // norms, dropout and residuals on 1/t of the rows each
   bool keeps_gathered = false;     // X gathered over tensor is kept for dW (PyTorch)
   bool overlap_all_reduce = true;  // collectives of dX beside the dW product
-  // Stages 0 and 1, as in MegatronOptions, with any axes that split the batch in place of data.
+  // Stages 0 and 1: elements of a bucket of gradients, at least a million for each rank among which
+  // the batch is split; 0: each matrix on its own.
   uint64_t bucket_elements = 0;
-  bool overlap_parameter_gathers = false;
-  uint32_t expert = 1;         // ranks over which experts are spread
-  uint32_t expert_tensor = 1;  // ranks that share each of them
+  bool overlap_parameter_gathers = false;  // stage 1: updated shares beside the next forward pass
+  uint32_t expert = 1;                     // ranks over which experts are spread
+  uint32_t expert_tensor = 1;              // ranks that share each of them
   bool overlap_shared_expert = false;
   bool narrow_dispatch = false;
+
+  // What only presets say. The mesh has these axes even if they have one rank.
+  std::vector<CombinedAxis> kept_axes = {};
+  bool shares_over_data = false;  // Megatron-LM's shares lie along data, not along shard
+  std::string (*name)(const CombinedOptions& options) = nullptr;  // else by its axes
 };
 
 // Throws Error at `place` if the mesh of experts does not fit into the other mesh.

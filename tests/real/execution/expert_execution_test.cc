@@ -11,12 +11,12 @@
 #include "sim/schedule/expert_routing.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/planner/stage_sizes.h"
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace expert_execution_test {

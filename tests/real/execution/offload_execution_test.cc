@@ -11,6 +11,7 @@
 #include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/preset_strategies.h"
 #include "tests/support/sanitizers.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/pipeline_orders.h"
@@ -18,8 +19,6 @@
 #include "workloads/planner/stage_sizes.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
-#include "workloads/strategies/strategy_megatron.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace offload_execution_test {

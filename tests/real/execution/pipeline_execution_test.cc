@@ -10,6 +10,7 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/unet_network.h"
 #include "workloads/planner/planner.h"
@@ -17,9 +18,7 @@
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
-#include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_summa.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace pipeline_execution_test {

@@ -10,14 +10,13 @@
 #include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/planner/stage_sizes.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_megatron.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace recomputation_execution_test {

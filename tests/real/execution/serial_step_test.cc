@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "real/execution/check.h"
+#include "tests/support/preset_strategies.h"
 #include "tests/support/reference_decoder.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace serial_step_test {

@@ -14,6 +14,7 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/preset_strategies.h"
 #include "tests/support/sanitizers.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/mlp_network.h"
@@ -23,10 +24,8 @@
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_sbp.h"
 #include "workloads/strategies/strategy_summa.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace strategy_execution_test {

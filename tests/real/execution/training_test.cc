@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "real/transports/transport_threads.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace training_test {

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/playing/rehearsal.h"
-#include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/strategy_reader.h"
+#include "scenarios/readers/training_reader.h"
 #include "sim/base/error.h"
 
 namespace rehearse {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "sim/schedule/schedule_check.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/unet_network.h"
 #include "workloads/networks/vgg_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_4d.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace image_network_test {

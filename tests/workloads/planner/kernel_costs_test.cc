@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/preset_strategies.h"
 #include "topology/devices/device.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace kernel_costs_test {

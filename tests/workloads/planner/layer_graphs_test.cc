@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace layer_graphs_test {

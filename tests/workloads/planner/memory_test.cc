@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
-#include "workloads/strategies/strategy_megatron.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace memory_test {

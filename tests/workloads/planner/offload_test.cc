@@ -5,10 +5,9 @@
 
 #include "sim/base/error.h"
 #include "sim/schedule/memory.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
-#include "workloads/strategies/strategy_megatron.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace offload_test {

@@ -12,6 +12,7 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
+#include "tests/support/preset_strategies.h"
 #include "topology/cluster/builder.h"
 #include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
@@ -21,8 +22,6 @@
 #include "workloads/planner/stages.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
-#include "workloads/strategies/strategy_megatron.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace pipeline_test {

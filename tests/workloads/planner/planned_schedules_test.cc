@@ -3,15 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fingerprint.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/unet_network.h"
 #include "workloads/networks/vgg_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
-#include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_summa.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace planned_schedules_test {

@@ -11,6 +11,7 @@
 #include "sim/schedule/repeats.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/support/fingerprint.h"
+#include "tests/support/preset_strategies.h"
 #include "topology/presets/presets.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/pipeline.h"
@@ -18,9 +19,7 @@
 #include "workloads/planner/stage_sizes.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
-#include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_summa.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace repeated_block_test {

@@ -6,16 +6,15 @@
 
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/networks/mlp_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_sbp.h"
 #include "workloads/strategies/strategy_summa.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace strategies_test {

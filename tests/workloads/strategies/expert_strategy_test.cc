@@ -9,12 +9,11 @@
 #include <gtest/gtest.h>
 
 #include "sim/schedule/expert_routing.h"
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_megatron.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace expert_strategy_test {

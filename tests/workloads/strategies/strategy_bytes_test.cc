@@ -6,14 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_combined.h"
-#include "workloads/strategies/strategy_megatron.h"
 #include "workloads/strategies/strategy_sbp.h"
 #include "workloads/strategies/strategy_summa.h"
-#include "workloads/strategies/strategy_zero.h"
 
 namespace rehearse {
 namespace strategy_bytes_test {

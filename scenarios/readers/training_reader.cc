@@ -1,0 +1,171 @@
+#include "scenarios/readers/training_reader.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sim/schedule/schedule_format.h"
+
+namespace rehearse {
+namespace {
+
+constexpr const char* kOfDecoders = "of decoders";
+constexpr const char* kOfImages = "of images";
+
+constexpr ValueName<Recomputation> kRecomputationNames[] = {
+    {"none", Recomputation::kNone},
+    {"selective", Recomputation::kSelective},
+    {"full", Recomputation::kFull}};
+constexpr FlagName<RecomputedOps> kRecomputedOpNames[] = {
+    {"core-attention", &RecomputedOps::attention},
+    {"activations", &RecomputedOps::activations},
+    {"norms", &RecomputedOps::norms},
+    {"latent-projections", &RecomputedOps::projections},
+    {"attention-output", &RecomputedOps::output},
+    {"first-products", &RecomputedOps::first}};
+constexpr ValueName<bool> kConvolutionNames[] = {{"implicit", true}, {"explicit", false}};
+constexpr ValueName<DType> kPrecisionNames[] = {{"bf16", DType::kBf16}, {"fp32", DType::kFp32}};
+constexpr ValueName<DType> kSumNames[] = {{"fp32", DType::kFp32}, {"bf16", DType::kBf16}};
+constexpr ValueName<ProductRecipe> kProductNames[] = {
+    {"plain", ProductRecipe::kNone},
+    {"fp8", ProductRecipe::kFp8},
+    {"fp8-current", ProductRecipe::kFp8Current},
+    {"fp8-blockwise", ProductRecipe::kFp8Blockwise},
+    {"mxfp8", ProductRecipe::kMxfp8},
+    {"nvfp4", ProductRecipe::kNvfp4}};
+constexpr ValueName<KernelStyle> kKernelStyleNames[] = {{"fused", KernelStyle::kFused},
+                                                        {"eager", KernelStyle::kEager},
+                                                        {"compiled", KernelStyle::kCompiled}};
+constexpr ValueName<OptimizerKernels> kOptimizerNames[] = {{"fused", OptimizerKernels::kFused},
+                                                           {"foreach", OptimizerKernels::kForeach},
+                                                           {"loop", OptimizerKernels::kLoop}};
+constexpr ValueName<bool> kFusionNames[] = {{"unfused", false}, {"fused", true}};
+constexpr ValueName<bool> kAccumulationNames[] = {{"separate", false}, {"fused", true}};
+constexpr FlagName<Training> kExpertKernelNames[] = {{"separate", nullptr},
+                                                     {"fused", &Training::fused_experts},
+                                                     {"sequential", &Training::sequential_experts}};
+constexpr FlagName<Training> kGraphNames[] = {{"attention", &Training::graphs_attention},
+                                              {"mlp", &Training::graphs_mlp},
+                                              {"router", &Training::graphs_router}};
+
+// What the rows alone cannot say.
+void Check(const Training& training, const JsonReader& reader) {
+  if (reader.Has("recomputed_layers")) {
+    const JsonReader layers = reader.At("recomputed_layers");
+    if (training.recomputation != Recomputation::kFull)
+      layers.Fail("says which layers are computed again, but \"recomputation\" is not \"full\"");
+    if (training.recomputed_layers.empty()) layers.Expected("one number, or one for each stage");
+  }
+  if (reader.Has("recomputed_ops") && training.recomputation != Recomputation::kSelective)
+    reader.At("recomputed_ops")
+        .Fail("says what is computed again, but \"recomputation\" is not \"selective\"");
+  const bool has_fp32 = training.precision == DType::kFp32;
+  if (training.gradients == DType::kBf16 && has_fp32)
+    reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
+  const bool is_plain = training.products == ProductRecipe::kNone;
+  if (!is_plain && has_fp32) reader.At("products").Expected("\"plain\", as \"precision\" is fp32");
+  const bool has_blocks =
+      training.products == ProductRecipe::kMxfp8 || training.products == ProductRecipe::kNvfp4;
+  if (training.narrow_parameters && (is_plain || has_blocks))
+    reader.At("narrow_parameters")
+        .Expected("false, or \"products\" to be fp8, fp8-current or fp8-blockwise");
+  if (training.moments != DType::kFp32 && training.optimizer != OptimizerKernels::kFused)
+    reader.At("moments").Fail("bf16 takes an \"optimizer\" that is \"fused\"");
+}
+
+}  // namespace
+
+const char* VariantOf(TrainingOf networks) {
+  return networks == TrainingOf::kDecoders ? kOfDecoders
+         : networks == TrainingOf::kImages ? kOfImages
+                                           : "";
+}
+
+const Fields<Training>& TrainingFields() {
+  static const Fields<Training> fields(
+      "training", "How long the step is, and how it is computed.",
+      {{"batch", &Training::batch, AWhole(1, int64_t{1} << 32), Required(),
+        "sequences (images, samples) per step", "16"},
+       {"sequence", &Training::sequence, AWhole(1, int64_t{1} << 24), Required(),
+        "tokens per sequence", "2048", kOfDecoders},
+       {"micro_batches", &Training::micro_batches, AWhole(1, 1 << 16), Usual(),
+        "parts of the batch, computed one after the other", "4"},
+       {"recomputation", &Training::recomputation, OneOf(kRecomputationNames), Required(),
+        "what the backward pass computes again: nothing, unfused attention, or everything"},
+       {"recomputed_layers", &Training::recomputed_layers, ListOf(AWhole(0, 10000)),
+        Optional("all"),
+        "with full recomputation: how many layers of each stage are computed again, counted from "
+        "its first; one number for all stages, or one for each",
+        "[4]"},
+       {"recomputed_ops", &Training::recomputed_ops, FlagsOf(kRecomputedOpNames),
+        Optional("unfused attention only"),
+        "with selective recomputation: what is dropped and computed again in each layer",
+        R"(["norms", "activations"])", kOfDecoders},
+       {"offloaded_layers", &Training::offloaded_layers, AWhole(0, 10000), Usual(),
+        "so many of each stage's first layers keep their activations on the host, copied over PCIe "
+        "beside the kernels; fewer than the stage has",
+        "12"},
+       {"offloaded_optimizer", &Training::offloaded_optimizer, TrueFalse(), Usual(),
+        "the optimizer's state is on the host but for the update: it leaves beside the forward "
+        "pass and returns while gradients are summed",
+        "true"},
+       {"attention", &Training::attention, OneUpTo<AttentionKernel::kEfficient>(), Usual(),
+        "which kernel; fused: what the device's software usually runs; unfused: stores a score for "
+        "each pair of tokens and each head",
+        "\"flash-2\"", kOfDecoders},
+       {"convolution", &Training::implicit_convolution, OneOf(kConvolutionNames), Usual(),
+        "explicit: stores the image's patches for the product", "\"explicit\"", kOfImages},
+       {"precision", &Training::precision, OneOf(kPrecisionNames), Usual(),
+        "precision of arithmetic and parameters"},
+       {"products", &Training::products, OneOf(kProductNames), Usual(),
+        "precision of the layers' products; plain: as \"precision\" says; the others: Transformer "
+        "Engine's recipes",
+        "\"fp8\"", kOfDecoders},
+       {"precise_layers", &Training::precise_layers, AWhole(0, 1000), Usual(),
+        "this many layers at either end keep plain products", "1", kOfDecoders},
+       {"narrow_parameters", &Training::narrow_parameters, TrueFalse(), Usual(),
+        "the matrices of fp8 products are kept and gathered in fp8 only", "true", kOfDecoders},
+       {"gradients", &Training::gradients, OneOf(kSumNames), Usual(),
+        "precision in which gradients are summed"},
+       {"tuned_kernels", &Training::tuned_kernels, TrueFalse(), Usual(),
+        "each product runs in the fastest of the modes NN, NT and TN", "true"},
+       {"kernels", &Training::kernels, OneOf(kKernelStyleNames), Usual(),
+        "element-wise kernels: fused by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
+       {"optimizer", &Training::optimizer, OneOf(kOptimizerNames), Usual(),
+        "Adam as one kernel, one kernel for each operation, or one for each operation and array",
+        "\"foreach\""},
+       {"moments", &Training::moments, OneOf(kSumNames), Usual(),
+        "precision in which Adam keeps its two moments; master weights have fp32", "\"bf16\""},
+       {"cross_entropy", &Training::fused_cross_entropy, OneOf(kFusionNames), Usual(),
+        "unfused: copies the logits in fp32", "\"fused\"", kOfDecoders},
+       {"expert_kernels", kItself, OneFlagOf(kExpertKernelNames), Usual(),
+        "fused: the products of experts do SwiGLU, its biases and its casts themselves; "
+        "sequential: experts run one by one, and their results are joined",
+        "\"fused\"", kOfDecoders},
+       {"permutation", &Training::fused_permutation, OneOf(kFusionNames), Usual(),
+        "fused: one kernel puts tokens in the order of experts, and one back; unfused: PyTorch's",
+        "\"fused\"", kOfDecoders},
+       {"accumulation", &Training::fused_accumulation, OneOf(kAccumulationNames), Usual(),
+        "fused: the product of dW adds to the sum of gradients itself", "\"fused\""},
+       {"dropout", &Training::dropout, TrueFalse(), Usual(),
+        "whether GPT has dropout; Llama has none", "false", kOfDecoders},
+       {"metrics", &Training::metrics, AWhole(0, 100), Usual(),
+        "how many more times the loss is computed, for logging", "2", kOfDecoders},
+       {"host_launch", &Training::host_launch, ADurationUpTo(Seconds(1)), Usual(),
+        "time the host takes to launch a kernel, which bounds small models", "\"6us\""},
+       {"cuda_graphs", kItself, FlagsOf(kGraphNames), Usual(),
+        "parts of each layer that the host replays as one CUDA graph each, and so launches at once",
+        R"(["attention", "router"])", kOfDecoders}});
+  return fields;
+}
+
+const ObjectShape& TrainingShape() { return TrainingFields().shape(); }
+
+Training ReadTraining(const JsonReader& object, TrainingOf networks) {
+  const JsonReader reader = object.As(TrainingShape(), VariantOf(networks));
+  Training training;
+  TrainingFields().ReadInto(reader, &training, VariantOf(networks));
+  if (networks != TrainingOf::kDecoders) training.sequence = 1;
+  Check(training, reader);
+  return training;
+}
+
+}  // namespace rehearse
