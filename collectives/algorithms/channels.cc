@@ -232,7 +232,8 @@ constexpr uint32_t kRestarts = 48;
 
 // Keeps taking the widest ring, one unit (a part of the best single ring) at a time, until no unit
 // is left anywhere. Of equally wide rings, seed 0 takes the one over the least used links, other
-// seeds any.
+// seeds any. Units are shares of a ring because whole rings may not fit: four ranks that are joined
+// all to all have no three disjoint rings, but all six at half a link each carry as much.
 Packing PackGreedily(const RingLinks& links, double part, uint64_t seed) {
   RingWidths rings(links);
   std::mt19937_64 random(seed);
@@ -449,6 +450,8 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
   if (!result.empty()) return result;
   const LinkedRing linked = WidestLinkedRing(router_, ranks);
   if (linked.is_xgmi && !linked.ring.empty()) {
+    // Packing would find room for more rings. That RCCL keeps to one, both ways, is inferred from
+    // measured bandwidths (collectives/algorithms/channels.h), not read in its source.
     Ring back = linked.ring;
     std::reverse(back.begin() + 1, back.end());
     result = {{linked.ring, 1}, {std::move(back), 1}};

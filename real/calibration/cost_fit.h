@@ -44,7 +44,7 @@ struct KernelFit {
 // equal are merged.
 std::vector<KernelFit> FitKernels(const std::vector<KernelSamples>& samples);
 
-// Only the coefficients c of terms[i]·c ≈ times[i], by relative errors.
+// Fits only the coefficients c of terms[i]·c ≈ times[i], by relative errors.
 std::vector<double> FitNonNegative(const std::vector<std::vector<double>>& terms,
                                    const std::vector<double>& times);
 

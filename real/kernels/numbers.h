@@ -18,7 +18,7 @@ constexpr uint64_t HashAt(uint64_t seed, uint64_t i) {
   return x ^ (x >> 31);
 }
 
-// In [0, 1), from the upper 53 bits.
+// The number is in [0, 1), from the upper 53 bits.
 constexpr double UnitAt(uint64_t seed, uint64_t i) {
   return static_cast<double>(HashAt(seed, i) >> 11) * 0x1p-53;
 }

@@ -20,7 +20,7 @@ namespace {
 // and the distances of their ends.
 using LinkClass = std::tuple<uint32_t, uint32_t, LinkKind, VertexKind, VertexKind>;
 
-// For each vertex, the number of links to the nearest device.
+// How many links each vertex is away from the nearest device.
 std::vector<uint32_t> DistancesFromDevices(const Cluster& cluster) {
   const ClusterGraph& graph = GraphOf(cluster);
   constexpr uint32_t kUnseen = 0xffffffffu;

@@ -62,7 +62,9 @@ DeviceSpec Blackwell(const RooflineFigures& figures, const GemmModel& tiles, con
                        BlackwellAttention(tiles.multiprocessors, forward_64, forward_128));
 }
 
-// The H100's constants on a die with so many multiprocessors.
+// The H100's constants on a die with so many multiprocessors. They have no lower rate for minutes
+// of work (GemmModel::sustained). One was looked for, but a public burn-in tool reports some 730
+// TFLOP/s in bf16 over a minute and more, which is what 0.732 of the peak comes to.
 GemmModel HopperTiles(uint32_t multiprocessors) {
   return Tiles(GemmLibrary::kHopper, multiprocessors, 0.862, 0.732, 2.4);
 }

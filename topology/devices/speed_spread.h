@@ -4,9 +4,9 @@
 // Source: Sinha et al., SC22 (arXiv 2208.11035), over 90 % of the GPUs of five clusters: variation
 // of 8 % in the mean over clusters and programs. We assume that this is the distance of a box
 // plot's whiskers, without outliers: those of a normal distribution are 5.4 standard deviations
-// apart (each ends 1.5 interquartile ranges beyond its quartile), which makes 1.5 %. Assumed for
-// all GPUs. It agrees with 9 % over 64,000 GPUs of one training run (PRISM, arXiv 2510.15596),
-// where a normal distribution's slowest is 4.2 standard deviations behind the median, 6 %.
+// apart (each ends 1.5 interquartile ranges beyond its quartile), which makes 1.5 %, for all GPUs.
+// It agrees with 9 % over 64,000 GPUs of one training run (PRISM, arXiv 2510.15596), where a normal
+// distribution's slowest is 4.2 standard deviations behind the median, 6 %.
 #pragma once
 
 #include <cstdint>

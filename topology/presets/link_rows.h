@@ -72,8 +72,8 @@ inline ClusterLink SwitchCable(double gigabits, double efficiency) {
 }
 
 // InfiniBand HDR: four DGX A100 reach an all-reduce bus bandwidth of 191.05 GB/s (NVIDIA/deepops
-// 3957a42f, 32 GPUs, 4 GiB out of place) of the 200 GB/s that the 8 NICs of a box have. Assumed for
-// EDR and NDR too.
+// 3957a42f, 32 GPUs, 4 GiB out of place) of the 200 GB/s that the 8 NICs of a box have. We assume
+// the same for EDR and NDR.
 inline constexpr double kInfiniBandEfficiency = 0.955;
 
 // Slingshot 11 under NCCL: groups that cross nodes get 80 GiB/s from the four NICs of a Perlmutter

@@ -104,7 +104,9 @@ constexpr const char* kBetweenRacks =
     "Between racks four rails, one for each NIC of a tray, whose leaves take whole racks; the C2C "
     "link's efficiency is assumed to be PCIe's.";
 
-// The i-th of the four NICs of every tray is on rail i.
+// The i-th of the four NICs of every tray is on rail i, as NVIDIA's reference architectures cable
+// them. They had a plain fat tree first, on which no two GPUs are alike, so that DeepSeek-V3 on 256
+// GB200 took 4.4 s to simulate instead of 0.8.
 ClosSpec RailsOfTrays(uint32_t radix, double gigabits) {
   ClosSpec spec = FatTree(radix, gigabits, true);
   spec.rail_count = 4;

@@ -46,8 +46,8 @@ struct AtpPrediction {
   Seconds core_gather;                                                    // what eq. 2 leaves out
 };
 
-// Eq. 4: the algorithm bandwidth of an all-reduce over `size` devices that find `bus`. Infinite for
-// one device.
+// Eq. 4: the algorithm bandwidth of an all-reduce over `size` devices that find `bus`. It is
+// infinite for one device.
 BytesPerSecond AtpAlgorithmBandwidth(BytesPerSecond bus, uint32_t size);
 
 // Eq. 2 with algorithm bandwidths B1 and B2, as calibrated or by eq. 4.

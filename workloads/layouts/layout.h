@@ -124,7 +124,7 @@ struct MatmulPlacements {
 };
 std::optional<MatmulPlacements> PlaceMatmul(const Placement& x, const Placement& w);
 
-// The same for whole layouts. Also nothing if the axes that split k nest differently in X and W.
+// The same for whole layouts; nothing, too, if the axes that split k nest differently in X and W.
 struct MatmulResult {
   Layout y;
   Layout dx;

@@ -108,7 +108,7 @@ struct Training {
   // (Megatron-LM without --moe-grouped-gemm).
   bool sequential_experts = false;
   // Tokens' rows are put in the order of experts and back by Transformer Engine's kernels
-  // (Megatron-LM, --moe-permute-fusion); else by PyTorch's.
+  // (Megatron-LM, --moe-permute-fusion); else by PyTorch's, as Megatron-LM does by default.
   bool fused_permutation = false;
   // Products of dW add to the sum of gradients themselves (Megatron-LM's accumulation fusion).
   bool fused_accumulation = false;

@@ -111,8 +111,8 @@ struct Quarter {
   }
 };
 
-// Rows [first, first + count) of the head's columns into a tile, zero beyond `end` and
-// the head's size.
+// Copies rows [first, first + count) of the head's columns into a tile, which is zero beyond `end`
+// and the head's size.
 template <unsigned kSize>
 __device__ void LoadTile(float* tile, const GpuOperand& x, uint64_t first, unsigned count,
                          uint64_t end, uint64_t column, uint64_t size) {

@@ -1,4 +1,4 @@
-// Data movement, biases, activations, dropout.
+// Kernels that move data, and those of biases, activations and dropout.
 #pragma once
 
 #include "real/cuda/kernels/operand.cuh"
@@ -137,7 +137,7 @@ extern "C" __global__ void SwiGluBackward(KernelArguments a) {
   });
 }
 
-// 0, or 1/(1-probability) if the element of the global array is kept: DropoutMask of
+// It is 0, or 1/(1-probability) if the element of the global array is kept: DropoutMask of
 // real/kernels/numbers.h.
 __device__ inline float MaskAt(const KernelArguments& a, const GpuOperand& y, uint64_t i,
                                uint64_t j) {

@@ -24,8 +24,8 @@ struct Choices {
         runs(tokens.rows / period),
         is_sigmoid(a.attributes[kRoutingSigmoid] != 0) {}
 
-  // Of a run: the first row of an expert if it were alone, how many it takes, and the share of all
-  // choices that ask for it.
+  // What a run chooses: the first row of an expert if it were alone, how many it takes, and the
+  // share of all choices that ask for it.
   __device__ uint64_t First(uint64_t expert) const {
     return static_cast<uint64_t>(table[1 + expert]);
   }
@@ -183,7 +183,7 @@ extern "C" __global__ void CombineBackward(KernelArguments a) {
   });
 }
 
-// Attributes: sources, the way back or not, then the rows of a source for each expert.
+// The attributes are sources, the way back or not, then the rows of a source for each expert.
 extern "C" __global__ void OrderChunks(KernelArguments a) {
   const GpuOperand x = Read(a, 0), y = Write(a, 0);
   const auto sources = static_cast<uint64_t>(a.attributes[0]);

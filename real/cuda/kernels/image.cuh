@@ -38,7 +38,7 @@ extern "C" __global__ void Im2Col(KernelArguments a) {
     const uint64_t pixel = row % (w.out_height * w.out_width),
                    i = row / (w.out_height * w.out_width);
     const uint64_t kx = j % w.kernel, ky = j / w.kernel % w.kernel, c = j / (w.kernel * w.kernel);
-    // Wraps around above and left of the image.
+    // Above and left of the image these wrap around, and so are outside.
     const uint64_t y = pixel / w.out_width * w.stride + ky - w.padding;
     const uint64_t x = pixel % w.out_width * w.stride + kx - w.padding;
     const bool inside = y < w.height && x < w.width;
@@ -54,7 +54,7 @@ extern "C" __global__ void Col2Im(KernelArguments a) {
     float sum = 0;
     for (uint64_t ky = 0; ky < w.kernel; ++ky) {
       for (uint64_t kx = 0; kx < w.kernel; ++kx) {
-        // Both times the stride.
+        // Both are times the stride.
         const uint64_t from_y = y + w.padding - ky, from_x = x + w.padding - kx;
         if (from_y % w.stride != 0 || from_x % w.stride != 0) continue;
         const uint64_t oy = from_y / w.stride, ox = from_x / w.stride;

@@ -39,8 +39,8 @@ extern "C" __global__ void JoinHeads(KernelArguments a) {
   });
 }
 
-// The reverse; the shared columns get the sum over heads. Threads go over the columns of dX, and
-// those of the first head's shared ones add up the others'.
+// This is the reverse; the shared columns get the sum over heads. Threads go over the columns of
+// dX, and those of the first head's shared ones add up the others'.
 extern "C" __global__ void SplitHeads(KernelArguments a) {
   const GpuOperand dx = Read(a, 0), dq = Write(a, 0), dkv = Write(a, 1), dr = Write(a, 2);
   const LatentHeads of(a);

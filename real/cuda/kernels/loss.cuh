@@ -19,7 +19,7 @@ extern "C" __global__ void Embedding(KernelArguments a) {
   const GpuOperand table = Read(a, 0), y = Write(a, 0);
   ForEachRow(y.rows, [&](uint64_t i) {
     const uint64_t token = HashAt(a.random, y.BatchRow(i) + Ahead(a)) % table.global_rows;
-    const uint64_t local = token - table.global_row;  // wraps around below ours: not ours either
+    const uint64_t local = token - table.global_row;  // wraps around below ours, so is not ours
     for (uint64_t j = threadIdx.x; j < y.columns; j += blockDim.x) {
       Store(y, i, j, local < table.rows ? Load(table, local, j) : 0);
     }

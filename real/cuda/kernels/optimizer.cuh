@@ -19,7 +19,7 @@ extern "C" __global__ void SquaredNorm(KernelArguments a) {
       sum * static_cast<float>(a.attributes[blockIdx.y]);
 }
 
-// Second: one block adds them.
+// In the second stage one block adds them.
 extern "C" __global__ void SquaredNormFinish(KernelArguments a) {
   float sum = 0;
   for (uint32_t i = threadIdx.x; i < a.chunks * a.reads; i += blockDim.x) sum += a.scratch[i];
@@ -33,9 +33,10 @@ __device__ inline float ClipOf(const GpuOperand& squared_norm) {
   return norm > 1 ? 1 / norm : 1;
 }
 
-// Blocks (…, array). The state's rows are master weights (unless parameters are fp32 themselves;
-// they may be an array of their own before it), first and second moments, each the arrays' elements
-// one after the other. An update that is done again is undone first, unless both clip alike.
+// Blocks are (…, array). The state's rows are master weights (unless parameters are fp32
+// themselves; they may be an array of their own before it), first and second moments, each with the
+// arrays' elements one after the other. An update that is done again is undone first, unless both
+// clip alike.
 extern "C" __global__ void Adam(KernelArguments a) {
   constexpr float kBeta1 = 0.9f, kBeta2 = 0.999f, kEpsilon = 1e-8f;
   const bool again = a.attribute_count > 1;
