@@ -101,7 +101,7 @@ std::string Extra(const std::vector<std::string>& arguments, const po::options_d
   return arguments.back();
 }
 
-// What an option takes, as its help calls it: "exhaustive|random". `name` with its dashes.
+// What an option takes, as its help calls it: "exhaustive|random". `name` includes its dashes.
 std::string ValueOf(const std::string& name, const po::options_description& options) {
   for (const auto& option : options.options()) {
     if (name == "--" + option->long_name() || name == option->canonical_display_name(kStyle))

@@ -2,8 +2,8 @@
 //
 // A dispatch brings every token of a rank to the ranks of its experts, a combine brings the results
 // back. With deepep a token is sent once to a machine and once to each rank there, in the numbers
-// that uniform routing gives (collectives/algorithms/token_spread.h); with any other algorithm of
-// an all-to-all, once for every expert.
+// that uniform routing gives (collectives/algorithms/token_spread.h); any other algorithm of an
+// all-to-all sends it once for every expert.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,7 @@
 
 namespace rehearse {
 
-// Steps of a ring of `ranks`; 0 for one rank. Throws Error for kinds that a ring does not do.
+// Steps of a ring of `ranks`, 0 for one rank. Throws Error for kinds that a ring does not do.
 uint32_t RingSteps(CollectiveKind kind, uint32_t ranks);
 
 // S·(n/p/bandwidth + latency): `bandwidth` of one edge, `latency` of one step. 0 for one rank.

@@ -1,6 +1,6 @@
 // What one rank does, with every name of the Schedule resolved: where its operands are in which
 // memory, which piece of the global arrays they are, and which ranks it meets in each communication
-// op. Plain data, the same for every backend.
+// op. It is plain data, the same for every backend.
 #pragma once
 
 #include <cstdint>

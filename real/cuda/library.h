@@ -28,7 +28,7 @@ class Library {
   // Throws Error if the library has no such function: it is too old.
   void* Find(const char* name) const;
 
-  // How the library describes its status codes; the number itself while unset.
+  // How the library describes its status codes; while it is unset, the number itself is shown.
   void set_describe(const char* (*describe)(int)) { describe_ = describe; }
   std::string Describe(int status) const;
 

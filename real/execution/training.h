@@ -26,9 +26,9 @@ struct TrainingOptions {
   std::function<bool()> is_stopped = nullptr;
 };
 
-// The loss of each step before its update, on rank 0; empty elsewhere. There are fewer where it was
-// stopped, but one at least. All ranks of the transport
-// call it. Throws as Execute() does (real/execution/execute.h).
+// The loss of each step before its update, on rank 0; empty on other ranks. A training that was
+// stopped has fewer losses, but one at least. All ranks of the transport call this. Throws as
+// Execute() does (real/execution/execute.h).
 std::vector<double> Train(const Schedule& schedule, Transport& transport,
                           const TrainingOptions& options);
 

@@ -66,8 +66,8 @@ ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
 ProgramRecipe ExtendedRecipe(uint64_t seed, uint32_t max_tasks, const Extras& extras);
 
 // `lanes` transfers are under way all the time, each followed by the next of its lane: `length`
-// flows per lane over two to four of a few dozen links, many of them over a core; half of the
-// programs with coarse numbers and equal sizes, so that much happens at once. Extras as above.
+// flows per lane over two to four of a few dozen links, many of them over a core. Half of the
+// programs have coarse numbers and equal sizes, so that much happens at once. Extras are as above.
 ProgramRecipe BusyRecipe(uint64_t seed, uint32_t lanes, uint32_t length, const Extras& extras);
 
 // A way to put recipes together: links and tasks are added in a shuffled order when `shuffle` is

@@ -1,5 +1,5 @@
 // Random schedules, as nobody's planner would write them: every kind of op, collective, algorithm
-// and protocol, in any order, on several machines. The same for a seed on every machine.
+// and protocol, in any order, on several machines. A seed gives the same one on every machine.
 #pragma once
 
 #include <cstdint>

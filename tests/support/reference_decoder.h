@@ -1,5 +1,5 @@
 // One training step of a decoder as a textbook writes it: one number after another, no split
-// matrices, no gradient formulas. Begins with the numbers of real/kernels/numbers.h.
+// matrices, no gradient formulas. It begins with the numbers of real/kernels/numbers.h.
 #pragma once
 
 #include <cstdint>

@@ -23,10 +23,10 @@ AttentionRates Times(AttentionRates rates, double forward, double backward) {
 
 // ---- A100 ---------------------------------------------------------------------------------------
 
-// Forward 192 and 227 TFLOP/s for heads of 64 and 128 (Dao 2023, arXiv 2307.08691, Fig. 5);
-// backward fitted to forward + backward of assets/flash2_a100_fwd_bwd_benchmark.png of
+// Forward reaches 192 and 227 TFLOP/s for heads of 64 and 128 (Dao 2023, arXiv 2307.08691, Fig. 5).
+// Backward is fitted to forward + backward of assets/flash2_a100_fwd_bwd_benchmark.png of
 // Dao-AILab/flash-attention 0251105a, 21 bars: median 0.5 %, worst 1.8 %. Heads of 256 are assumed
-// to be like 128. The tail: MooreThreads/SimuMax 4dcaae5, 4 to 64 heads on an A100 PCIe.
+// to be like 128. The tail is from MooreThreads/SimuMax 4dcaae5, 4 to 64 heads on an A100 PCIe.
 AttentionRates Flash2OnAmpere() {
   return {AttentionKernel::kFlash2, 128, Pass({0.65, 0.765, 0.765}, 0.95, 80, 0.65),
           Pass({0.567, 0.65, 0.65}, 0.994, 232, 0.65)};
@@ -50,10 +50,11 @@ AttentionRates EfficientOnAmpere() {
 
 // ---- H100 ---------------------------------------------------------------------------------------
 
-// arXiv 2407.08608 (FlashAttention-3), labels of the forward figures (30 each: median 1.5, 0.9,
-// 1.9 %) and of the backward figures without a mask (heads of 128, and of 64 up to 2,048 tokens: 9
-// each, median 0.4, 0.7, 1.1 %), fp16. Backward of heads of 256 is assumed: in the same ratio to
-// 128 as in forward; for FlashAttention-3 the same as 128.
+// The rates are the labels of arXiv 2407.08608 (FlashAttention-3), fp16: those of the forward
+// figures (30 each: median 1.5, 0.9, 1.9 %) and of the backward figures without a mask (heads of
+// 128, and of 64 up to 2,048 tokens: 9 each, median 0.4, 0.7, 1.1 %). We assume that backward of
+// heads of 256 has the same ratio to 128 as forward, and with FlashAttention-3 the same rate as
+// 128.
 AttentionRates Flash2OnHopper() {
   return {AttentionKernel::kFlash2, 128, Pass({0.338, 0.389, 0.368}, 0.97, 78, 0.65),
           Pass({0.31, 0.346, 0.327}, 1, 268, 0.65)};
@@ -69,11 +70,11 @@ AttentionRates Flash3OnHopper() {
 
 // ---- B200 ---------------------------------------------------------------------------------------
 
-// cuDNN with blocks of 256 queries. Forward of heads of 128: MooreThreads/SimuMax 4dcaae5, 13
-// causal rates of a B200 (4 to 128 heads, 4,096 to 131,072 tokens: median 9.6 %, worst 28 % with 8
-// heads), backward the same (2.6 %, worst 40 % with 4 heads). Other rates: ai-dynamo/aiconfigurator
-// 095f58a51c4c, causal prefill by TensorRT-LLM; backward of heads of 64 in the same ratio to 128 as
-// in forward.
+// cuDNN has blocks of 256 queries. Heads of 128 are from MooreThreads/SimuMax 4dcaae5, 13 causal
+// rates of a B200 (4 to 128 heads, 4,096 to 131,072 tokens): forward has a median error of 9.6 %
+// and a worst of 28 % with 8 heads, backward 2.6 % and 40 % with 4 heads. Other forward rates are
+// from ai-dynamo/aiconfigurator 095f58a51c4c, causal prefill by TensorRT-LLM; backward of heads of
+// 64 has the same ratio to 128 as forward.
 AttentionRates CudnnOnBlackwell(double forward_64, double forward_128) {
   const double backward_128 = 0.45 * forward_128 / 0.62;
   const double backward_64 = backward_128 * forward_64 / forward_128;
@@ -81,8 +82,8 @@ AttentionRates CudnnOnBlackwell(double forward_64, double forward_128) {
           Pass({backward_64, backward_128, backward_128}, 1, 20, 0.15)};
 }
 
-// Kernels of the A100's kind. Heads of 64: Dao-AILab/flash-attention #1589 on a B200 (10 rates:
-// median 5 %, worst 13 %); others in the same ratio to 64 as on the H100.
+// Its kernels are of the A100's kind. Heads of 64 are from Dao-AILab/flash-attention #1589 on a
+// B200 (10 rates: median 5 %, worst 13 %); others have the same ratio to 64 as on the H100.
 AttentionRates Flash2OnBlackwell() {
   return {AttentionKernel::kFlash2, 128, Pass({0.157, 0.181, 0.171}, 0.97, 57, 0.65),
           Pass({0.149, 0.166, 0.157}, 1, 178, 0.65)};
@@ -137,8 +138,8 @@ AttentionModel BlackwellAttention(uint32_t multiprocessors, double forward_64, d
                  OlderKernels(Flash2OnBlackwell()));
 }
 
-// Forward: ai-dynamo/aiconfigurator 095f58a51c4c, L40S, causal prefill by vLLM and SGLang. Backward
-// in the same ratio to forward as on the A100: assumed.
+// Forward is from ai-dynamo/aiconfigurator 095f58a51c4c, L40S, causal prefill by vLLM and SGLang.
+// We assume that backward has the same ratio to forward as on the A100.
 AttentionModel AdaAttention(uint32_t multiprocessors) {
   const AttentionRates flash_2 = {AttentionKernel::kFlash2, 128,
                                   Pass({0.45, 0.575, 0.575}, 1, 120, 0.15),
@@ -154,9 +155,9 @@ AttentionModel VoltaAttention(uint32_t multiprocessors) {
   return {multiprocessors, kLaunch, {EfficientOnAmpere()}};
 }
 
-// Forward by Dao-AILab/flash-attention #1310 (2,048 tokens, heads of 64 and 128: FlashAttention-2
-// 82 and 84, -3 120 and 126, cuDNN 126 and 129 of 148 TFLOP/s); backward in the same ratio to
-// forward as on the H100.
+// Forward is from Dao-AILab/flash-attention #1310 (2,048 tokens, heads of 64 and 128:
+// FlashAttention-2 82 and 84, -3 120 and 126, cuDNN 126 and 129 of 148 TFLOP/s); backward has the
+// same ratio to forward as on the H100.
 AttentionModel H20Attention() {
   const AttentionRates flash_2 = Times(Flash2OnHopper(), 0.60 / 0.389, 0.60 / 0.389);
   return ModelOf(78,

@@ -82,8 +82,8 @@ struct AttentionShape {
   double keys = 0;
   double most_keys = 0;
 };
-// For a fused op that has the attributes of Kernel::kAttention or kAttentionPart; nothing without
-// them. Backward counts 2.5 times the flops of forward; a mask halves them.
+// The shape of a fused op that has the attributes of Kernel::kAttention or kAttentionPart; nothing
+// without them. Backward counts 2.5 times the flops of forward, and a mask halves them.
 std::optional<AttentionShape> ShapeOf(const Compute& compute, bool backward);
 
 // The time of the blocks, without memory and launch.

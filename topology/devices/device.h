@@ -80,8 +80,8 @@ struct Waves {
 };
 
 // What compute and communication cost each other on one device: while it communicates, a kernel of
-// the kind runs at 1/(1 + slowdown); while it computes, its transfers do. Measured coefficients; 0
-// where none are known.
+// the kind runs at 1/(1 + slowdown); while it computes, its transfers do. The coefficients are
+// measured; 0 where none are known.
 struct Slowdown {
   double gemm = 0;  // in addition to waves
   double attention = 0;
@@ -143,18 +143,18 @@ FlopsPerSecond PeakOf(const DeviceSpec& device, DType dtype);
 bool IsGpu(const DeviceSpec& device);
 
 // Efficiency of a GEMM by the device's points as a share of the peak, without gemm_scale and before
-// the memory bound; in (0, 1]. CHECKs that no dimension is 0.
+// the memory bound. It is in (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
 // Empty if the device can run this attention kernel; else says which it can run.
 std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention
-// efficiency. Finite and not negative; throws Error when the spec lacks a rate that the op needs,
-// or WhyNot objects to its attention core.
+// efficiency. The time is finite and not negative; throws Error when the spec lacks a rate that the
+// op needs, or WhyNot objects to its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 
-// The table of devices that are known by name; sorted. Find throws Error with "did you mean".
+// Devices that are known by name, sorted. FindDevice throws Error with "did you mean" for others.
 const std::vector<DeviceSpec>& KnownDevices();
 const DeviceSpec& FindDevice(const std::string& name);
 

@@ -66,8 +66,8 @@ struct CostKnot {
   Seconds time;
 };
 
-// Piecewise linear between knots, which ascend strictly; below them the first value, above them the
-// last slope.
+// The cost is piecewise linear between knots, which ascend strictly; below them the first value
+// counts, above them the last slope.
 struct CostCurve {
   std::vector<CostKnot> knots;  // at least one
 

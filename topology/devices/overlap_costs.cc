@@ -15,7 +15,7 @@ struct Family {
   bool is_persistent = false;  // the library's products, with tiles of 128 x 256
 };
 
-// 8 NICs of 200 Gb/s take 16 blocks according to issue 689; those of 400 Gb/s as many with NVLS.
+// 8 NICs of 200 Gb/s take 16 blocks (issue 689), those of 400 Gb/s as many as NVLS does.
 constexpr Family kFamilies[] = {
     {80, 108, 24, 16, 230e9,
      "NVIDIA/nccl issues 1225 (DGX A100: 24 blocks) and 689 (8 NICs: 16, no shared SMs); busbw: "

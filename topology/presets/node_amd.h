@@ -10,7 +10,7 @@ namespace rehearse {
 NodeSpec Mi300xNode();
 
 // 8 MI355X, each with 7 links of 76.8 GB/s per direction (AMD Instinct MI355X platform data sheet:
-// 153.6 GB/s both ways); NICs (Pollara 400) likewise.
+// 153.6 GB/s both ways); NICs (Pollara 400) as the MI300X has them.
 NodeSpec Mi355xNode();
 
 }  // namespace rehearse

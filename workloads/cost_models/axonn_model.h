@@ -62,7 +62,7 @@ struct AxonnProduct {
 // The products of the layers of any network: embedding and head are left out, as in the paper.
 std::vector<AxonnProduct> AxonnProducts(const Network& network);
 
-// Communication of one step; bf16 elements.
+// Communication of one step, whose elements are in bf16.
 AxonnPrediction PredictAxonn(const std::vector<AxonnProduct>& products, const Training& training,
                              const FourDOptions& options, const AxonnBandwidths& bandwidths);
 // The four products of every layer, every other one transposed.
