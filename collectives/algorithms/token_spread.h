@@ -38,8 +38,8 @@ struct TokenSpread {
 // neither groups nor ranks (or machines) lie within the other.
 TokenSpread SpreadOf(const TokenRouting& routing);
 
-// For an all-to-all whose blocks hold a token once for every expert: sets the shares of its bytes
-// that deepep sends (Collective::rank_share, machine_share).
+// Sets the shares of an all-to-all's bytes that deepep sends (Collective::rank_share,
+// machine_share). Its blocks must hold a token once for every expert.
 void SendOnce(const TokenRouting& routing, Collective* collective);
 
 // What a token takes on the wire: its elements and, in 8 bits, a scale of 4 bytes for each 128 of

@@ -28,7 +28,7 @@ inline constexpr std::array kNcclAlgorithms = {NcclAlgorithm::kTree, NcclAlgorit
 
 // GPUs between two of these behave as the older one, and those before Volta as Volta.
 enum class NcclGeneration : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
-// By compute capability times ten (80 is an A100); nothing for 0, which is not an NVIDIA GPU.
+// The argument is the capability times ten (80 is an A100); nothing for 0, which is no NVIDIA GPU.
 std::optional<NcclGeneration> GenerationOf(uint32_t compute_capability);
 
 enum class NcclHop : uint8_t { kNvLink, kPcie, kNetwork };

@@ -50,7 +50,7 @@ struct NcclPace {
 NcclPace NcclPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                     const NcclCost& chosen);
 
-// For grouped sends: how long they wait at the start, and the share of the links that they reach.
+// How long grouped sends wait at the start, and the share of the links that they reach.
 struct SendsPace {
   Seconds latency;
   double share = 1;

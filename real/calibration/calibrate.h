@@ -1,5 +1,5 @@
-// From what ranks learned (real/calibration/learning.h) to a calibration of the CPU or the GPUs
-// that they ran on.
+// Makes a calibration of a CPU or of GPUs from what the ranks on them learned
+// (real/calibration/learning.h).
 //
 // Kernels are fitted on worlds whose ranks had a core each; if more ranks share the cores, the
 // simulator's model of shared cores says what that costs. Collectives are fitted for each world:

@@ -286,7 +286,7 @@ class Fitter {
     return grid;
   }
 
-  // Between two efficiencies of the coarse grid; moving is proportional to 1/e.
+  // Interpolates between two efficiencies of the coarse grid; moving is proportional to 1/e.
   Samples Between(double efficiency) {
     const double steps = (efficiency - kLeastEfficiency) / kGrids[0];
     const double low = std::floor(steps + 1e-9);

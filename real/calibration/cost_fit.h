@@ -1,4 +1,4 @@
-// From measured times to the costs of topology/devices/measured_costs.h.
+// Makes the costs of topology/devices/measured_costs.h from measured times.
 //
 // Kernels: for each (kernel, mode, dtype) the median time of every distinct piece of work, and
 // coefficients c ≥ 0 of the terms that minimise

@@ -210,7 +210,7 @@ void GpuCommunicators::Run(const Collective& collective, const CollectiveBuffers
     case CollectiveKind::kSendReceive:
       SendToNext(communicator, *plan_.groups[id], buffers, stream);
       return;
-    case CollectiveKind::kToHost:  // above
+    case CollectiveKind::kToHost:  // is handled above
     case CollectiveKind::kFromHost:
       break;
     case CollectiveKind::kBarrier:

@@ -40,7 +40,8 @@ struct Stage {
   Grid grid = Grid::kElements;
 };
 
-// Up to three stages; `outputs` is how many sums per row and column a column sum makes.
+// A kernel has up to three stages; `outputs` is how many sums per row and column a column sum
+// makes.
 struct Row {
   Kernel kernel = Kernel::kNone;
   std::array<Stage, 3> stages = {};

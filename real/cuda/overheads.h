@@ -21,7 +21,7 @@ struct GpuOverheads {
   Seconds launch;       // from one empty kernel to the next on the device, back to back
   Seconds host_launch;  // the host's time to launch one
   Seconds event;        // the host's time to record one
-  // On the device, between two events with nothing between them: what a pair adds to an op's time.
+  // What a pair of events adds to an op's time: the device's time from one to the other, alone.
   Seconds event_gap;
   std::vector<CopyTime> to_device;  // from pinned memory
   std::vector<CopyTime> from_device;

@@ -1,4 +1,4 @@
-// From the op times of all ranks to a Timeline like the simulator's.
+// Makes a Timeline like the simulator's from the op times of all ranks.
 //
 // A rank knows when it was ready for an op and when the op ended. The transfer of a collective
 // begins when the last rank of its group is ready (rendezvous, as in sim/schedule/schedule.h), that

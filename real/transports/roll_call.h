@@ -50,7 +50,7 @@ class RollCall {
  private:
   struct Shared;
   struct Slot;
-  // False while the memory under that name belongs to another run, which `whose` describes.
+  // Returns false while that name's memory belongs to another run, which `whose` describes.
   bool TrySignOn(uint32_t rank, std::string* whose);
   void AwaitOthers(int64_t deadline, double patience, const std::function<bool()>& is_stopped);
   void Leave() noexcept;

@@ -187,7 +187,7 @@ void AddAttention(Cases* cases) {
 // Each op has one of three parts of two sequences, with its own keys, another part's, or all.
 void AddSharedAttention(Cases* cases) {
   constexpr uint64_t kParts = 3;
-  constexpr uint64_t kLength = 70;  // as above, of an even number
+  constexpr uint64_t kLength = 70;  // as above, but even
   constexpr uint64_t kGroups = 2;
   constexpr uint64_t kSequences = 2;
   for (const uint64_t size : {24u, 80u, 200u}) {

@@ -120,7 +120,7 @@ class RecipeMaker {
     return Time(random_.Between(1, 10'000'000));
   }
 
-  // Up to 100 kB, which take 10 us to 100 us on a link of its own; one in ten has no bytes.
+  // The bytes are up to 100 kB, 10 us to 100 us on a link of its own; one in ten has none.
   double RandomBytes() {
     const uint32_t what = random_.Below(100);
     if (what < 10) return 0;

@@ -56,10 +56,10 @@ struct Extras {
   bool link_changes = false;  // links that slow down, fail and recover; alternatives
 };
 
-// Up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random earlier
-// tasks. Flows cross random links with random multiplicities, or none, have zero or more bytes,
-// perhaps a latency, one or more steps, and some form rings or open chains. About half of all
-// numbers are coarse, so that things happen at the same instant.
+// A program of up to `max_tasks` tasks or a few more: joins, delays and flows that wait for random
+// earlier tasks. Flows cross random links with random multiplicities, or none, have zero or more
+// bytes, perhaps a latency, one or more steps, and some form rings or open chains. About half of
+// all numbers are coarse, so that things happen at the same instant.
 ProgramRecipe RandomRecipe(uint64_t seed, uint32_t max_tasks);
 
 // RandomRecipe and what `extras` name, for about half of the flows and delays.

@@ -33,7 +33,7 @@ inline constexpr std::array<double, 3> kRatedHeadSizes = {64, 128, 256};
 // One direction of an implementation.
 struct AttentionPass {
   std::array<double, 3> rates = {1, 1, 1};  // of the peak, by kRatedHeadSizes
-  double causal = 1;                        // of them with a mask
+  double causal = 1;                        // share of them that a mask leaves
   double setup = 0;                         // keys
   double tail = 0;
 

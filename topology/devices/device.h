@@ -146,7 +146,7 @@ bool IsGpu(const DeviceSpec& device);
 // the memory bound. It is in (0, 1]. CHECKs that no dimension is 0.
 double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 
-// Empty if the device can run this attention kernel; else says which it can run.
+// Returns "" if the device can run this attention kernel; else says which it can run.
 std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 
 // How long one Compute op lasts on an otherwise idle device. `backward` chooses the attention

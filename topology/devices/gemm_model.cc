@@ -24,7 +24,7 @@ constexpr uint64_t kMostSplitWaves = 3;
 // (float8/config.py) agree. Products without it are 1.1 to 1.2 times as fast (pytorch/ao #2377).
 // Blackwell has no such choice (NVIDIA/TransformerEngine #2748).
 constexpr double kExactSums = 1.15;
-// Where half of the rate that large products lose in the long run is lost.
+// At this size half of the rate is lost that large products lose in the long run.
 constexpr Flops kHalfSustained(0.12e12);
 
 uint64_t CeilOf(uint64_t a, uint64_t b) { return (a + b - 1) / b; }

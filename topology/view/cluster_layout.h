@@ -87,7 +87,7 @@ struct Frame {
 
   void Include(double x, double y);
 };
-// Around nodes, boxes and links; captions are the caller's to include.
+// The frame around nodes, boxes and links; captions are the caller's to include.
 Frame FrameOf(const ClusterLayout& layout);
 // Moves everything so that the frame with its margin begins at 0, 0 and is the whole picture.
 void MoveIntoView(const Frame& frame, double margin, ClusterLayout* layout);

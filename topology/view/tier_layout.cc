@@ -405,7 +405,7 @@ class TierLayout {
       if (a.is_fabric && a.tier < tiers_.fabric.rbegin()->first)
         bend = std::min(bend, 0.7 * kFabricHeight);
       else if (a.is_fabric)
-        bend = kLeastArc + kSteepArc * distance;  // none as high as another that is wider
+        bend = kLeastArc + kSteepArc * distance;  // a wider one is higher
       if (!a.is_fabric && !is_device) bend = std::min(bend, kWidestBend);
       // Arcs to the right leave right of the middle, so that they do not lie on each other.
       const double aside = std::min(0.28 * left.width, 12.0);
