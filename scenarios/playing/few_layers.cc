@@ -11,7 +11,6 @@
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/schedule/stretches.h"
-#include "workloads/planner/fewer_layers.h"
 #include "workloads/planner/planner.h"
 
 namespace rehearse {
@@ -58,33 +57,6 @@ std::optional<FewerLayers> WithFewerLayers(const Workload& workload, LayerMemory
   const auto begins = memory->Of(workload.network);
   if (!*begins) return std::nullopt;
   return WithFewerLayers(network, workload.strategy, kLayers, **begins);
-}
-
-// The scenario with another network.
-Scenario With(const Scenario& scenario, FewerLayers fewer) {
-  const JobRequest& request = scenario.jobs.front();
-  Scenario other;
-  other.name = scenario.name;
-  other.cluster = scenario.cluster;
-  other.lowering = scenario.lowering;
-  other.lowering.note_flows = true;
-  other.routing = scenario.routing;
-  other.perturbation_place = scenario.perturbation_place;
-  other.changes = scenario.changes;
-  other.given = scenario.given;
-  other.allow_out_of_memory = true;  // of a part of the step; the whole is checked here
-  JobRequest job;
-  job.name = request.name;
-  job.work = Workload{std::make_shared<const Network>(std::move(fewer.network)),
-                      std::get<Workload>(request.work).training, std::move(fewer.strategy)};
-  job.collective_pins = request.collective_pins;
-  job.software = request.software;
-  job.placement = request.placement;
-  job.nominal_peak = request.nominal_peak;
-  job.place = request.place;
-  job.attention_place = request.attention_place;
-  other.jobs.push_back(std::move(job));
-  return other;
 }
 
 // A body that is played, after which those of the missing layers follow.
@@ -355,6 +327,16 @@ class Extension {
 
 }  // namespace
 
+Scenario WithFewer(const Scenario& scenario, FewerLayers fewer) {
+  Scenario other = scenario;
+  other.lowering.note_flows = true;
+  other.allow_out_of_memory = true;  // of a part of the step; the whole is checked here
+  auto& workload = std::get<Workload>(other.jobs.front().work);
+  workload.network = std::make_shared<const Network>(std::move(fewer.network));
+  workload.strategy = std::move(fewer.strategy);
+  return other;
+}
+
 std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayersOptions& options) {
   const RehearsalClock clock;
   ProgressObserver& observer = *options.observer;
@@ -363,7 +345,7 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
   std::optional<FewerLayers> fewer = WithFewerLayers(workload, options.layers);
   if (!fewer) return std::nullopt;
   const LeftOutLayers left_out = fewer->network.left_out;
-  const Scenario few = With(scenario, std::move(*fewer));
+  const Scenario few = WithFewer(scenario, std::move(*fewer));
 
   const Cluster& cluster = *scenario.cluster;
   KeptCheck check_kept;

@@ -25,6 +25,7 @@
 #include "scenarios/readers/scenario.h"
 #include "sim/base/progress.h"
 #include "sim/report/result.h"
+#include "workloads/planner/fewer_layers.h"
 
 namespace rehearse {
 
@@ -37,6 +38,10 @@ struct FewLayersOptions {
   // (scenarios/playing/memory_fit.h).
   bool bounds_memory = false;
 };
+
+// The scenario, whose only job is planned, with fewer layers: a part of it that is played in order
+// to tell how the whole goes.
+Scenario WithFewer(const Scenario& scenario, FewerLayers fewer);
 
 // Throws Error if the step does not fit into the devices' memory, as Prepare() does, and whatever
 // the observer throws.

@@ -142,6 +142,72 @@ TEST(FewLayersTest, AMemoryOfGroupsChangesNothing) {
   }
 }
 
+bool IsAt(const Place& place, const char* pointer) { return place.pointer == pointer; }
+
+// All of a scenario goes into the part of it that is played. Each structure is taken apart here, so
+// that this does not compile until a field that is added to it is compared, too.
+TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
+  Scenario whole = ReadSmall({kTwelveLayers, "training.batch=16", "strategy.cached_layers=0"});
+  whole.description = "a description";
+  whole.lists_jobs = true;
+  whole.lowering.fidelity = Fidelity::kStep;
+  whole.lowering.channels = 3;
+  whole.lowering.copy_engines = {"row"};
+  whole.routing.seed = 7;
+  whole.perturbation_place.pointer = "/simulator/perturbation";
+  whole.changes.emplace_back();
+  whole.given = std::make_shared<const nlohmann::json>("given");
+  JobRequest& asked = whole.jobs.front();
+  asked.collective_pins.emplace_back();
+  asked.software.name = "some software";
+  asked.start = Seconds(3);
+  asked.repeat = 2;
+  asked.place.pointer = "/model";
+  asked.attention_place.pointer = "/training/attention";
+  asked.role_places.emplace_back();
+  const auto& workload = std::get<Workload>(asked.work);
+  auto fewer = WithFewerLayers(*workload.network, workload.strategy, 5);
+  ASSERT_TRUE(fewer.has_value());
+  const Scenario few = WithFewer(whole, std::move(*fewer));
+
+  const auto& [name, description, cluster, jobs, lists_jobs, lowering, routing, perturbation_place,
+               changes, allow_out_of_memory, given] = few;
+  EXPECT_EQ(name, "small");
+  EXPECT_EQ(description, "a description");
+  EXPECT_EQ(cluster, whole.cluster);
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_TRUE(lists_jobs);
+  EXPECT_EQ(lowering.fidelity, Fidelity::kStep);
+  EXPECT_EQ(lowering.channels, 3u);
+  EXPECT_EQ(lowering.copy_engines, std::vector<std::string>{"row"});
+  EXPECT_TRUE(lowering.note_flows);
+  EXPECT_EQ(routing, whole.routing);
+  EXPECT_TRUE(IsAt(perturbation_place, "/simulator/perturbation"));
+  EXPECT_EQ(changes.size(), whole.changes.size());
+  EXPECT_TRUE(allow_out_of_memory);
+  EXPECT_EQ(given, whole.given);
+
+  const auto& [job_name, work, collective_pins, software, placement, start, repeat, nominal_peak,
+               place, attention_place, role_places] = jobs.front();
+  EXPECT_EQ(job_name, asked.name);
+  EXPECT_EQ(collective_pins.size(), asked.collective_pins.size());
+  EXPECT_EQ(software.name, "some software");
+  EXPECT_EQ(placement, asked.placement);
+  EXPECT_EQ(start, Seconds(3));
+  EXPECT_EQ(repeat, 2u);
+  EXPECT_EQ(nominal_peak, asked.nominal_peak);
+  EXPECT_TRUE(IsAt(place, "/model"));
+  EXPECT_TRUE(IsAt(attention_place, "/training/attention"));
+  EXPECT_EQ(role_places.size(), 1u);
+
+  const auto& [network, training, strategy, pipeline] = std::get<Workload>(work);
+  EXPECT_EQ(network->layers, 5);
+  EXPECT_EQ(training.batch, 16u);
+  EXPECT_EQ(strategy.name, workload.strategy.name);
+  EXPECT_EQ(strategy.products.size(), network->matrices.size());
+  EXPECT_FALSE(pipeline.has_value());
+}
+
 // Layers that are treated differently, or not many enough, are all played.
 TEST(FewLayersTest, SaysNothingWhereLayersDiffer) {
   const std::string grid = FourD(R"("column": 2, "row": 2, "depth": 2, "data": 1)");
