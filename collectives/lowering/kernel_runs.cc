@@ -1,18 +1,9 @@
 #include "collectives/lowering/kernel_runs.h"
 
-#include <algorithm>
-
+#include "sim/schedule/done_ops.h"
 #include "sim/schedule/stream_waits.h"
 
 namespace rehearse {
-namespace {
-
-// How many begin at places from `begin` to `end`.
-size_t RunsIn(const std::vector<bool>& continues, uint32_t begin, uint32_t end) {
-  return static_cast<size_t>(std::count(continues.begin() + begin, continues.begin() + end, false));
-}
-
-}  // namespace
 
 KernelRuns FindRuns(const Role& role, bool series) {
   const auto size = static_cast<uint32_t>(role.ops.size());
@@ -37,9 +28,9 @@ KernelRuns FindRuns(const Role& role, bool series) {
   for (uint32_t place = size; place-- > 1;) {
     if (continues[place]) runs.length[place - 1] = runs.length[place] + 1;
   }
-  runs.count = RunsIn(continues, 0, size);
-  for (const Repeat& repeat : role.repeats)
-    runs.count += repeat.times * RunsIn(continues, repeat.begin, repeat.end);
+  const DoneOps all(role);
+  for (uint32_t place = 0; place < size; ++place)
+    if (!continues[place]) runs.count += all.TimesOf(place);
   return runs;
 }
 

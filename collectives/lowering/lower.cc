@@ -14,7 +14,7 @@
 #include "collectives/lowering/kernel_times.h"
 #include "collectives/lowering/plan_flows.h"
 #include "sim/base/error.h"
-#include "sim/schedule/repeats.h"
+#include "sim/schedule/done_ops.h"
 #include "topology/devices/measured_costs.h"
 
 namespace rehearse {
@@ -277,14 +277,18 @@ class Lowering {
     const std::vector<uint32_t>& slots = table_.slot_of_op[role_index];
     const KernelRuns& runs = RunsOf(role_index);
     std::vector<uint32_t> series(role.ops.size(), kUnset);  // by place of the first op
-    std::vector<TaskId> last(role.OpCount());               // by position; of a run's last op
+    const DoneOps ops(role);
+    std::vector<TaskId> last(ops.size());  // by position; of a run's last op
     std::vector<TaskId> last_on_stream(role.streams.size());
     std::vector<uint32_t> met(table_.rank_begin[rank + 1] - table_.rank_begin[rank], 0);
     PiecesOfRank pieces(role, builder_);
-    for (uint32_t position = 0; position < last.size();) {
+    uint32_t next = 0;  // the first position behind a run
+    for (const DoneOp& done : ops) {
+      const uint32_t position = done.position;
+      if (position < next) continue;
+      const uint32_t place = done.place;
+      next = position + runs.length[place];
       pieces.ComeTo(position);
-      const KeptOp kept = KeptAt(role.repeats, position);
-      const uint32_t place = kept.op;
       const Op& op = role.ops[place];
       const uint32_t slot = slots[place];
       Ends own;
@@ -303,12 +307,11 @@ class Lowering {
       if (runs.waits[place]) {
         for (const OpId before : op.after) {
           if (role.ops[before.index()].stream != op.stream)
-            builder_.AddEdge(last[PositionOf(role.repeats, before, kept)], own.first);
+            builder_.AddEdge(last[ops.PositionOf(before, done)], own.first);
         }
       }
       builder_.AddSpan({rank, position, own.meets ? own.first : TaskId(), own.begin, own.last});
-      position += runs.length[place];
-      last[position - 1] = own.last;
+      last[next - 1] = own.last;
       previous = own.last;
     }
     if (role.ops.empty()) return;  // a spare device

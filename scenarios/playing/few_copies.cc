@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/lowering/lower.h"
 #include "sim/base/error.h"
-#include "sim/engine/recurrence.h"
 
 namespace rehearse {
 namespace {
@@ -38,6 +38,22 @@ uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturba
   constexpr uint32_t kMultiple = RecurrenceSearch::kMultiple;
   const uint32_t left_out = (fewest - kCopiesPlayed) / kMultiple * kMultiple;
   return uint64_t{2} * left_out * copied >= ops ? left_out : 0;
+}
+
+std::vector<CopiedOps> CopiedOpsOf(const Schedule& schedule) {
+  std::vector<CopiedOps> of_rank;
+  of_rank.reserve(schedule.ranks());
+  for (const uint32_t number : schedule.role_of_rank) {
+    const Role& role = schedule.roles[number];
+    CopiedOps& own = of_rank.emplace_back();
+    if (role.ops.empty()) continue;
+    const Repeat& repeat = role.repeats.front();
+    own = {.before = repeat.begin,
+           .size = repeat.size(),
+           .count = repeat.times + 1,
+           .behind = static_cast<uint32_t>(role.ops.size()) - repeat.end};
+  }
+  return of_rank;
 }
 
 FewCopies::FewCopies(Schedule* schedule, uint32_t left_out)

@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "collectives/lowering/perturbation.h"
+#include "sim/engine/recurrence.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/schedule.h"
 
@@ -22,6 +24,9 @@ namespace rehearse {
 // How many copies of each repeat may be left out; 0 if that is not possible or not worthwhile.
 uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturbation,
                           const SimulationOptions& options);
+
+// What each rank does, of a schedule that copies may be left out of.
+std::vector<CopiedOps> CopiedOpsOf(const Schedule& schedule);
 
 // While it exists, the schedule has so many copies fewer.
 class FewCopies {

@@ -10,6 +10,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/schedule/done_ops.h"
 #include "sim/schedule/stretches.h"
 #include "workloads/planner/planner.h"
 
@@ -151,12 +152,12 @@ class Extension {
   // Whether it was possible.
   bool Run(const std::vector<std::vector<Stretch>>& of_roles, bool spans) {
     if (!FindInsertions(of_roles)) return false;
+    for (size_t role = 0; role < of_roles.size(); ++role) AddRepeats(role);
     AddBytes();
     if (spans)
       AddSpans();
     else
       SetStep();
-    for (size_t role = 0; role < of_roles.size(); ++role) AddRepeats(role);
     return true;
   }
 
@@ -212,45 +213,26 @@ class Extension {
     return common;
   }
 
-  // visit(position as played, copy) for each position of the longer step, in order: a copy of 0 is
-  // what was played.
-  template <typename Visit>
-  void ForEachPosition(size_t role, const Visit& visit) const {
-    uint32_t position = 0;
-    for (const Insertion& insertion : insertions_[role]) {
-      for (; position < insertion.end(); ++position) visit(position, 0u);
-      for (uint32_t copy = 1; copy <= missing_; ++copy)
-        for (uint32_t i = insertion.begin; i < insertion.end(); ++i) visit(i, copy);
-    }
-    for (; position < played_.schedule().roles[role].ops.size(); ++position) visit(position, 0u);
-  }
-
   void AddSpans() {
     std::vector<Span> longer;
     const std::vector<Span>& all = timeline().spans;
     longer.reserve(all.size() * (1 + missing_));
     for (size_t first = 0; first < all.size();) {
       const uint32_t rank = all[first].rank;
-      const uint32_t role = played_.schedule().role_of_rank[rank];
-      const std::vector<Insertion>& insertions = insertions_[role];
-      const Span* const spans = &all[first];
+      const uint32_t number = played_.schedule().role_of_rank[rank];
+      const Role& role = played_.schedule().roles[number];
       Time later;  // than it was played
-      uint32_t op = 0;
-      size_t next = 0;
-      const auto add = [&](uint32_t position, Time by) {
-        const Span& span = spans[position];
-        longer.push_back({rank, op++, span.ready + by, span.begin + by, span.end + by});
-      };
-      ForEachPosition(role, [&](uint32_t position, uint32_t copy) {
-        if (copy == 0) {
-          for (; next < insertions.size() && insertions[next].end() <= position; ++next)
-            later += static_cast<int64_t>(missing_) * insertions[next].period;
-          add(position, later);
-        } else {
-          add(position, later + static_cast<int64_t>(copy) * insertions[next].period);
-        }
-      });
-      first += played_.schedule().roles[role].ops.size();
+      uint32_t before = 0;
+      for (const DoneOp& done : DoneOps(role)) {
+        for (; before < done.repeats_before; ++before)
+          later += static_cast<int64_t>(missing_) * insertions_[number][before].period;
+        Time by = later;
+        if (done.copy > 0)
+          by += static_cast<int64_t>(done.copy) * insertions_[number][before].period;
+        const Span& span = all[first + done.place];
+        longer.push_back({rank, done.position, span.ready + by, span.begin + by, span.end + by});
+      }
+      first += role.ops.size();
     }
     timeline().spans = std::move(longer);
     timeline().step = Time();

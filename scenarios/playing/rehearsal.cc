@@ -22,7 +22,6 @@
 #include "scenarios/playing/validated_steps.h"
 #include "sim/base/error.h"
 #include "sim/base/spare_memory.h"
-#include "sim/engine/recurrence.h"
 #include "sim/schedule/expert_routing.h"
 
 namespace rehearse {
@@ -218,7 +217,7 @@ bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans cop
   if (step >= kBeyondTime) return false;
   // Updates that are validated later are looked for among all spans.
   if (copied == CopiedSpans::kWrittenOut || ValidatesUpdatesLater(schedule)) {
-    timeline = WithCopies(timeline, schedule, recurrence, left_out);
+    timeline = WithCopies(timeline, CopiedOpsOf(schedule), recurrence, left_out);
   } else {
     timeline.step = step;
     played->copies_left_out = left_out;
@@ -311,7 +310,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   std::optional<SpansWithCopies> spans;
   if (played.copies_left_out > 0) {
     spans.emplace(own ? own->timeline : simulation.timeline,
-                  own ? own->schedule : played.schedule(), *simulation.recurrence,
+                  CopiedOpsOf(own ? own->schedule : played.schedule()), *simulation.recurrence,
                   played.copies_left_out);
     summary.spans = &*spans;
   }

@@ -15,6 +15,7 @@
 #include "sim/engine/critical_ops.h"
 #include "sim/report/kept_ranks.h"
 #include "sim/report/release.h"
+#include "sim/schedule/done_ops.h"
 #include "sim/schedule/memory.h"
 #include "sim/schedule/written_out.h"
 
@@ -81,17 +82,12 @@ ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasse
   ReportedRole reported;
   for (const Stream& stream : role.streams)
     reported.streams.push_back({stream.name, stream.kind == StreamKind::kCommunication});
-  std::vector<bool> is_told(role.ops.size());
   reported.ops.resize(role.ops.size());
-  const uint32_t count = role.OpCount();
-  size_t told = 0;
-  for (uint32_t position = 0; position < count && told < role.ops.size(); ++position) {
-    const uint32_t place = role.PlaceAt(position);
-    if (is_told[place]) continue;
-    is_told[place] = true;
-    ++told;
-    const Op& op = role.ops[place];
-    ReportedOp& own = reported.ops[place];
+  const DoneOps all(role);
+  for (const DoneOp& done : all) {
+    if (done.copy > 0) continue;
+    const Op& op = role.ops[done.place];
+    ReportedOp& own = reported.ops[done.place];
     own.span_class = classes.Of(op);
     own.stream = static_cast<uint32_t>(op.stream.index());
     const auto* compute = std::get_if<Compute>(&op.work);
@@ -99,11 +95,8 @@ ReportedRole RoleOf(const Schedule& schedule, const Role& role, const SpanClasse
     own.bytes = CommunicationBytes(op.work).value();
     own.bus_factor = BusFactor(schedule, op.work);
     own.detail = details->Of(op.work);
-    if (role.repeats.empty()) {
-      for (const OpId before : op.after) own.after.push_back(position - before.index());
-      continue;
-    }
-    for (const uint32_t before : role.AfterAt(position)) own.after.push_back(position - before);
+    for (const OpId before : op.after)
+      own.after.push_back(done.position - all.PositionOf(before, done));
   }
   return reported;
 }
@@ -131,14 +124,13 @@ MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& 
   const WrittenOut& all = memory.all;
   std::vector<Life> lives(all.buffer_count());
   size_t next = spans.first;
-  uint32_t position = 0;
-  all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
-    if (next == spans.second || timeline.spans[next].op != position++) return;
+  for (const DoneOp& done : all.ops()) {
+    if (next == spans.second || timeline.spans[next].op != done.position) continue;
     const Span& span = timeline.spans[next++];
-    const Op& op = role.ops[place];
+    const Op& op = role.ops[done.place];
     for (const auto* touched : {&op.reads, &op.writes}) {
       for (const BufferId buffer : *touched) {
-        Life& life = lives[all.RootOf(all.NumberOf(buffer, copy))];
+        Life& life = lives[all.RootOf(all.NumberOf(buffer, done))];
         life.begin = std::min(life.begin, span.begin);
         life.end = std::max(life.end, span.end);
         if (!IsHostCopy(op.work)) continue;
@@ -148,7 +140,7 @@ MemoryCurve CurveOf(const Role& role, const RoleMemory& memory, const Timeline& 
           life.returned = span.begin;
       }
     }
-  });
+  }
   struct Change {
     Time at;
     double activations = 0;

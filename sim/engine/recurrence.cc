@@ -40,46 +40,44 @@ constexpr TimeOfSpan kTimes[] = {&Span::ready, &Span::begin, &Span::end};
 // Writes the spans of a rank, from those that were played.
 class RankWriter {
  public:
-  RankWriter(const Span* few, const Role& role, const Recurrence& recurrence, uint32_t left_out,
+  RankWriter(const Span* few, const CopiedOps& ops, const Recurrence& recurrence, uint32_t left_out,
              std::vector<Span>* spans)
       : few_(few),
-        role_(role),
-        repeat_(role.repeats.front()),
+        ops_(ops),
         recurrence_(recurrence),
         left_out_(left_out),
-        played_(repeat_.times + 1 - left_out),
+        played_(ops.count - left_out),
         later_(int64_t{left_out / recurrence.copies} * recurrence.period),
         spans_(*spans) {}
 
   void Write() {
-    const size_t size = repeat_.size();
+    const size_t size = ops_.size;
     CountWhatHasHappened();
-    spans_.insert(spans_.end(), few_, few_ + repeat_.begin + fewest_ * size);
-    for (uint32_t copy = fewest_; copy <= repeat_.times; ++copy) {
+    spans_.insert(spans_.end(), few_, few_ + ops_.before + fewest_ * size);
+    for (uint32_t copy = fewest_; copy < ops_.count; ++copy) {
       const bool recurs = copy >= most_ && copy < fewest_ + left_out_;
       const bool is_late = copy >= most_ + left_out_;
       if (recurs) {
         const Span* before = spans_.data() + spans_.size() - recurrence_.copies * size;
         AddLater(before, size, recurrence_.copies * size, recurrence_.period);
       } else if (is_late) {
-        AddLater(few_ + repeat_.begin + (copy - left_out_) * size, size, left_out_ * size, later_);
+        AddLater(few_ + ops_.before + (copy - left_out_) * size, size, left_out_ * size, later_);
       } else {
         AddOneByOne(copy);
       }
     }
-    const size_t behind = role_.ops.size() - repeat_.end;
-    AddLater(few_ + repeat_.begin + played_ * size, behind, left_out_ * size, later_);
+    AddLater(few_ + ops_.before + played_ * size, ops_.behind, left_out_ * size, later_);
   }
 
  private:
   // How many copies of each op's times there had been when the state came back.
   void CountWhatHasHappened() {
-    for (uint32_t place = repeat_.begin; place < repeat_.end; ++place) {
+    for (uint32_t place = ops_.before; place < ops_.before + ops_.size; ++place) {
       for (const TimeOfSpan time : kTimes) {
         uint32_t happened = 0;
         for (uint32_t end = played_; end > happened;) {
           const uint32_t middle = happened + (end - happened) / 2;
-          if (few_[place + middle * repeat_.size()].*time <= recurrence_.at) {
+          if (few_[place + middle * ops_.size].*time <= recurrence_.at) {
             happened = middle + 1;
           } else {
             end = middle;
@@ -106,9 +104,9 @@ class RankWriter {
   // A copy of which some times had been there when the state came back, and others not.
   void AddOneByOne(uint32_t copy) {
     auto happened = happened_.begin();
-    for (uint32_t place = repeat_.begin; place < repeat_.end; ++place) {
+    for (uint32_t place = ops_.before; place < ops_.before + ops_.size; ++place) {
       Span span = few_[place];
-      span.op = place + copy * repeat_.size();
+      span.op = place + copy * ops_.size;
       for (const TimeOfSpan time : kTimes) {
         uint32_t like = copy;
         Time by;
@@ -120,7 +118,7 @@ class RankWriter {
           like = *happened - recurrence_.copies + behind % recurrence_.copies;
           by = (int64_t{behind / recurrence_.copies} + 1) * recurrence_.period;
         }
-        span.*time = few_[place + like * repeat_.size()].*time + by;
+        span.*time = few_[place + like * ops_.size].*time + by;
         ++happened;
       }
       spans_.push_back(span);
@@ -128,8 +126,7 @@ class RankWriter {
   }
 
   const Span* const few_;
-  const Role& role_;
-  const Repeat& repeat_;
+  const CopiedOps& ops_;
   const Recurrence& recurrence_;
   const uint32_t left_out_;
   const uint32_t played_;
@@ -142,14 +139,14 @@ class RankWriter {
 
 }  // namespace
 
-SpansWithCopies::SpansWithCopies(const Timeline& few, const Schedule& whole,
+SpansWithCopies::SpansWithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
                                  const Recurrence& recurrence, uint32_t left_out)
-    : few_(few), whole_(whole), recurrence_(recurrence), left_out_(left_out) {
+    : few_(few), of_rank_(std::move(of_rank)), recurrence_(recurrence), left_out_(left_out) {
   CHECK(left_out % recurrence.copies == 0);
   for (size_t i = 0; i < few.spans.size();) {
     begin_.push_back(i);
-    const Role& role = RoleAt(begin_.size() - 1);
-    const size_t end = i + role.OpCount() - size_t{left_out} * role.repeats.front().size();
+    const CopiedOps& ops = OpsAt(begin_.size() - 1);
+    const size_t end = i + ops.all() - size_t{left_out} * ops.size;
     CHECK(end <= few.spans.size() && few.spans[end - 1].rank == few.spans[i].rank &&
           few.spans[end - 1].op + 1 == end - i);
     i = end;
@@ -158,17 +155,17 @@ SpansWithCopies::SpansWithCopies(const Timeline& few, const Schedule& whole,
 
 size_t SpansWithCopies::SpanCount() const {
   size_t count = 0;
-  for (size_t i = 0; i < begin_.size(); ++i) count += RoleAt(i).OpCount();
+  for (size_t i = 0; i < begin_.size(); ++i) count += OpsAt(i).all();
   return count;
 }
 
 void SpansWithCopies::Append(size_t i, std::vector<Span>* spans) const {
-  RankWriter(&few_.spans[begin_[i]], RoleAt(i), recurrence_, left_out_, spans).Write();
+  RankWriter(&few_.spans[begin_[i]], OpsAt(i), recurrence_, left_out_, spans).Write();
 }
 
 std::span<const Span> SpansWithCopies::At(size_t i, std::vector<Span>* room) const {
   room->clear();
-  room->reserve(RoleAt(i).OpCount());
+  room->reserve(OpsAt(i).all());
   Append(i, room);
   return *room;
 }
@@ -179,9 +176,9 @@ Time StepWithCopies(const Timeline& few, const Recurrence& recurrence, uint32_t 
   return few.step + int64_t{left_out / recurrence.copies} * recurrence.period;
 }
 
-Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
-                    uint32_t left_out) {
-  const SpansWithCopies spans(few, whole, recurrence, left_out);
+Timeline WithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
+                    const Recurrence& recurrence, uint32_t left_out) {
+  const SpansWithCopies spans(few, std::move(of_rank), recurrence, left_out);
   Timeline timeline;
   timeline.provenance = few.provenance;
   timeline.ranks = few.ranks;

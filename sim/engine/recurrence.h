@@ -32,7 +32,6 @@
 #include "sim/engine/program.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline.h"
-#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 
@@ -78,11 +77,22 @@ class RecurrenceSearch {
   std::optional<Recurrence> found_;
 };
 
-// The spans of the whole schedule, each of whose roles has one repeat, worked out rank by rank from
-// the timeline of the one with `left_out` copies fewer of each. Refers to timeline and schedule.
+// What a rank does in the whole step: so many ops, then `count` copies of `size` ops, then some more.
+struct CopiedOps {
+  uint32_t before = 0;
+  uint32_t size = 0;
+  uint32_t count = 0;
+  uint32_t behind = 0;
+
+  uint32_t all() const { return before + count * size + behind; }
+};
+
+// The spans of the whole step, worked out rank by rank from the timeline of the one with `left_out`
+// copies fewer on each rank. Refers to the timeline.
 class SpansWithCopies : public SpansByRank {
  public:
-  SpansWithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
+  // `of_rank`: of all ranks that have spans.
+  SpansWithCopies(const Timeline& few, std::vector<CopiedOps> of_rank, const Recurrence& recurrence,
                   uint32_t left_out);
 
   size_t count() const override { return begin_.size(); }
@@ -95,19 +105,19 @@ class SpansWithCopies : public SpansByRank {
   void Append(size_t i, std::vector<Span>* spans) const;
 
  private:
-  const Role& RoleAt(size_t i) const { return whole_.roles[whole_.role_of_rank[RankAt(i)]]; }
+  const CopiedOps& OpsAt(size_t i) const { return of_rank_[RankAt(i)]; }
 
   const Timeline& few_;
-  const Schedule& whole_;
+  const std::vector<CopiedOps> of_rank_;
   const Recurrence recurrence_;
   const uint32_t left_out_;
   std::vector<size_t> begin_;  // of each rank's spans
 };
 
-// When the whole schedule ends, from the same.
+// When the whole step ends, from the same.
 Time StepWithCopies(const Timeline& few, const Recurrence& recurrence, uint32_t left_out);
 // Its timeline, with all spans.
-Timeline WithCopies(const Timeline& few, const Schedule& whole, const Recurrence& recurrence,
-                    uint32_t left_out);
+Timeline WithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
+                    const Recurrence& recurrence, uint32_t left_out);
 
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/base/error.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 
@@ -22,19 +23,19 @@ Releases::Channel Releases::ChannelOf(const Work& work) {
 Releases::RoleFacts Releases::FactsOf(const Role& role) {
   RoleFacts facts;
   std::vector<uint32_t> last(role.streams.size(), kNoOp);
-  for (uint32_t position = 0; position < role.OpCount(); ++position) {
-    const Op& op = role.At(position);
+  for (const DoneOp& done : DoneOps(role)) {
+    const Op& op = role.ops[done.place];
     const Channel channel = ChannelOf(op.work);
     uint32_t ordinal = 0;
     if (channel.communicator.IsSet()) {
       std::vector<uint32_t>& others = facts.of_channel[channel];
       ordinal = static_cast<uint32_t>(others.size());
-      others.push_back(position);
+      others.push_back(done.position);
     }
     facts.ordinal.push_back(ordinal);
     uint32_t& previous = last.at(op.stream.index());
     facts.previous_on_stream.push_back(previous);
-    previous = position;
+    previous = done.position;
   }
   return facts;
 }

@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/threads.h"
 #include "sim/report/step_activity.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 namespace {
@@ -56,13 +57,10 @@ std::vector<LinkSummary> BusiestFirst(const Timeline& timeline) {
 std::optional<DType> MainDType(const Schedule& schedule) {
   std::map<DType, Flops> flops_of_type;
   for (const Role& role : schedule.roles) {
-    auto repeat = role.repeats.begin();
+    const DoneOps all(role);
     for (uint32_t place = 0; place < role.ops.size(); ++place) {
-      while (repeat != role.repeats.end() && repeat->end <= place) ++repeat;
-      const bool is_repeated = repeat != role.repeats.end() && repeat->begin <= place;
-      if (const auto* compute = std::get_if<Compute>(&role.ops[place].work)) {
-        flops_of_type[compute->dtype] += (is_repeated ? 1.0 + repeat->times : 1.0) * compute->flops;
-      }
+      if (const auto* compute = std::get_if<Compute>(&role.ops[place].work))
+        flops_of_type[compute->dtype] += all.TimesOf(place) * compute->flops;
     }
   }
   const auto most =

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/error.h"
-#include "sim/schedule/written_out.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 namespace {
@@ -152,15 +152,12 @@ void StepActivity::ShowRole(uint32_t role_index) {
   const Role& role = schedule_.roles[role_index];
   role_ = role_index;
   shown_.clear();
+  const DoneOps all(role);
   if (periods_.empty()) {
-    WrittenOut(role).ForEachOp([&](uint32_t op, const WrittenOut::Copy&) {
-      shown_.push_back({op, 1});
-    });
+    for (const DoneOp& done : all) shown_.push_back({done.place, 1});
     return;
   }
-  for (uint32_t op = 0; op < role.ops.size(); ++op) shown_.push_back({op, 1});
-  for (const Repeat& repeat : role.repeats)
-    for (uint32_t op = repeat.begin; op < repeat.end; ++op) shown_[op].times += repeat.times;
+  for (uint32_t op = 0; op < role.ops.size(); ++op) shown_.push_back({op, all.TimesOf(op)});
 }
 
 // The pieces of the rank's time that stand for several: nothing else is under way meanwhile.

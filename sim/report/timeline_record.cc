@@ -9,7 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/schema_version.h"
 #include "sim/report/timeline_shapes.h"
-#include "sim/schedule/repeats.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 namespace {
@@ -191,23 +191,16 @@ RecordedStep ReadStep(const JsonReader& object, const TimelineRecord& record,
 
 }  // namespace
 
-uint32_t RecordedRole::OpCount() const {
-  auto count = static_cast<uint32_t>(ops.size());
-  for (const Repeat& repeat : repeats) count += repeat.times * repeat.size();
-  return count;
-}
+uint32_t RecordedRole::OpCount() const { return DoneOps(repeats, ops.size()).size(); }
 
 uint32_t RecordedRole::PlaceAt(uint32_t position) const {
-  return repeats.empty() ? position : KeptAt(repeats, position).op;
+  return DoneOps(repeats, ops.size()).At(position).place;
 }
 
 int32_t RecordedRole::MicroBatchAt(uint32_t position) const {
-  if (repeats.empty()) return ops[position].micro_batch;
-  const KeptOp kept = KeptAt(repeats, position);
-  const int32_t later =
-      kept.copy == 0 ? 0
-                     : static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
-  return ops[kept.op].micro_batch + later;
+  const DoneOps all(repeats, ops.size());
+  const DoneOp done = all.At(position);
+  return ops[done.place].micro_batch + all.MicroBatchesLater(done);
 }
 
 const Timeline& TimelineRecord::Median() const {

@@ -21,31 +21,33 @@ class RaceFinder {
         number_(number),
         all_(role, FewerCopies(role, kCopiesThatShowAll)),
         streams_(role.streams.size()) {
-    clocks_.resize(all_.op_count() * streams_);
-    position_.resize(all_.op_count());
-    places_.reserve(all_.op_count());
+    const uint32_t ops = all_.ops().size();
+    clocks_.resize(ops * streams_);
+    position_.resize(ops);
+    places_.reserve(ops);
     accesses_.resize(all_.buffer_count());
   }
 
   void Run() {
     std::vector<uint32_t> latest(streams_, kNoOp);
-    all_.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
-      const auto op = static_cast<uint32_t>(places_.size());
-      places_.push_back(place);
-      const Op& what = role_.ops[place];
+    const DoneOps ops = all_.ops();
+    for (const DoneOp& done : ops) {
+      const uint32_t op = done.position;
+      places_.push_back(done.place);
+      const Op& what = role_.ops[done.place];
       const uint32_t stream = what.stream.index();
       CHECK_LT(stream, streams_);
       if (latest[stream] != kNoOp) Join(op, latest[stream]);
       for (const OpId before : what.after) {
-        const uint32_t earlier = all_.PositionOf(before, copy);
+        const uint32_t earlier = ops.PositionOf(before, done);
         CHECK_LT(earlier, op);
         Join(op, earlier);
       }
       position_[op] = ++clocks_[op * streams_ + stream];
       latest[stream] = op;
-      for (const BufferId id : what.reads) Touch(op, all_.NumberOf(id, copy), /*writes=*/false);
-      for (const BufferId id : what.writes) Touch(op, all_.NumberOf(id, copy), /*writes=*/true);
-    });
+      for (const BufferId id : what.reads) Touch(op, all_.NumberOf(id, done), /*writes=*/false);
+      for (const BufferId id : what.writes) Touch(op, all_.NumberOf(id, done), /*writes=*/true);
+    }
   }
 
  private:

@@ -29,13 +29,14 @@ std::optional<CollectiveKind> KindOf(const Op& op) {
 
 MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
   std::vector<Life> lives(all.buffer_count());
-  size_t position = 0;
-  all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
-    const Op& op = role.ops[place];
+  const DoneOps ops = all.ops();
+  for (const DoneOp& done : ops) {
+    const Op& op = role.ops[done.place];
+    const size_t position = done.position;
     for (const auto* touched : {&op.reads, &op.writes}) {
       for (const BufferId buffer : *touched) {
         CHECK_LT(buffer.index(), role.buffers.size());
-        Life& life = lives[all.RootOf(all.NumberOf(buffer, copy))];
+        Life& life = lives[all.RootOf(all.NumberOf(buffer, done))];
         life.first = std::min(life.first, position);
         life.last = position;
         if (touched == &op.reads && KindOf(op) == CollectiveKind::kToHost)
@@ -44,13 +45,12 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
           life.from_host = position;
       }
     }
-    ++position;
-  });
+  }
 
   MemoryChanges changes;
   MemoryUse& kept = changes.kept;
-  changes.gained.resize(all.op_count());
-  changes.lost.resize(all.op_count());
+  changes.gained.resize(ops.size());
+  changes.lost.resize(ops.size());
   for (uint32_t i = 0; i < all.buffer_count(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
     if (buffer.on_host) {

@@ -9,35 +9,6 @@
 
 namespace rehearse {
 
-KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position) {
-  KeptOp kept;
-  for (const Repeat& repeat : repeats) {
-    const uint32_t place = position - kept.copied_before;
-    if (place < repeat.end) break;
-    const uint32_t copy = (place - repeat.begin) / repeat.size();
-    if (copy <= repeat.times) {
-      kept.op = repeat.begin + (place - repeat.begin) % repeat.size();
-      kept.copy = copy;
-      return kept;
-    }
-    kept.copied_before += repeat.times * repeat.size();
-    ++kept.repeats_before;
-  }
-  kept.op = position - kept.copied_before;
-  return kept;
-}
-
-uint32_t PositionOf(const std::vector<Repeat>& repeats, OpId before, const KeptOp& kept) {
-  uint32_t position = before.index();
-  for (size_t i = 0; i < kept.repeats_before; ++i) {
-    const Repeat& repeat = repeats[i];
-    // After the body, the last copies.
-    if (before.index() >= repeat.FirstOp()) position += repeat.times * repeat.size();
-  }
-  if (kept.copy > 0) position += kept.copy * repeats[kept.repeats_before].size();
-  return position;
-}
-
 bool HasRepeats(const Schedule& schedule) {
   return std::any_of(schedule.roles.begin(), schedule.roles.end(),
                      [](const Role& role) { return !role.repeats.empty(); });
@@ -56,19 +27,17 @@ Role Expanded(const Role& role) {
     auto& view = expanded.buffers.back().view;
     if (view) view->of = BufferId(all.RootOf(number));
   }
-  expanded.ops.reserve(all.op_count());
-  all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
-    Op op = role.ops[place];
-    if (copy.number > 0) {
-      const Repeat& repeat = role.repeats[copy.repeats_before];
-      op.tag.micro_batch += static_cast<int32_t>(copy.number) * repeat.micro_batches;
-    }
-    for (OpId& before : op.after) before = OpId(all.PositionOf(before, copy));
+  const DoneOps ops = all.ops();
+  expanded.ops.reserve(ops.size());
+  for (const DoneOp& done : ops) {
+    Op op = role.ops[done.place];
+    op.tag.micro_batch += ops.MicroBatchesLater(done);
+    for (OpId& before : op.after) before = OpId(ops.PositionOf(before, done));
     for (auto* buffers : {&op.reads, &op.writes}) {
-      for (BufferId& buffer : *buffers) buffer = BufferId(all.NumberOf(buffer, copy));
+      for (BufferId& buffer : *buffers) buffer = BufferId(all.NumberOf(buffer, done));
     }
     expanded.ops.push_back(std::move(op));
-  });
+  }
   return expanded;
 }
 

@@ -15,18 +15,6 @@ namespace rehearse {
 // One copy shows what an op has to do with the copy before it; the others lie on either side of it.
 inline constexpr uint32_t kCopiesThatShowAll = 4;
 
-// Where a position is kept: in a repeat or after it (its number counts those that lie before), and
-// which copy it is.
-struct KeptOp {
-  uint32_t op = 0;
-  uint32_t copy = 0;
-  size_t repeats_before = 0;   // repeats that end before it
-  uint32_t copied_before = 0;  // ops that their copies add
-};
-KeptOp KeptAt(const std::vector<Repeat>& repeats, uint32_t position);
-// The position that such an op means when it is after `before`.
-uint32_t PositionOf(const std::vector<Repeat>& repeats, OpId before, const KeptOp& kept);
-
 bool HasRepeats(const Schedule& schedule);
 
 // The role with an op and a buffer for each copy, and no repeats. Positions are then places; the

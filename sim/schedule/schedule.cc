@@ -6,7 +6,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
-#include "sim/schedule/repeats.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 namespace {
@@ -51,34 +51,25 @@ std::string Describe(const Compute& compute) {
 
 }  // namespace
 
-uint32_t Role::OpCount() const {
-  auto count = static_cast<uint32_t>(ops.size());
-  for (const Repeat& repeat : repeats) count += repeat.times * repeat.size();
-  return count;
-}
+uint32_t Role::OpCount() const { return DoneOps(*this).size(); }
 
-uint32_t Role::PlaceAt(uint32_t position) const {
-  return repeats.empty() ? position : KeptAt(repeats, position).op;
-}
+uint32_t Role::PlaceAt(uint32_t position) const { return DoneOps(*this).At(position).place; }
 
 const Op& Role::At(uint32_t position) const { return ops[PlaceAt(position)]; }
 
 Tag Role::TagAt(uint32_t position) const {
-  if (repeats.empty()) return ops[position].tag;
-  const KeptOp kept = KeptAt(repeats, position);
-  Tag tag = ops[kept.op].tag;
-  if (kept.copy > 0) {
-    tag.micro_batch += static_cast<int32_t>(kept.copy) * repeats[kept.repeats_before].micro_batches;
-  }
+  const DoneOps all(*this);
+  const DoneOp done = all.At(position);
+  Tag tag = ops[done.place].tag;
+  tag.micro_batch += all.MicroBatchesLater(done);
   return tag;
 }
 
 std::vector<uint32_t> Role::AfterAt(uint32_t position) const {
-  const KeptOp kept = KeptAt(repeats, position);
-  const Op& op = ops[kept.op];
+  const DoneOps all(*this);
+  const DoneOp done = all.At(position);
   std::vector<uint32_t> after;
-  after.reserve(op.after.size());
-  for (const OpId id : op.after) after.push_back(PositionOf(repeats, id, kept));
+  for (const OpId before : ops[done.place].after) after.push_back(all.PositionOf(before, done));
   return after;
 }
 

@@ -11,12 +11,12 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/done_ops.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/repeats.h"
 #include "sim/schedule/schedule_finish.h"
 #include "sim/schedule/schedule_posts.h"
 #include "sim/schedule/stream_waits.h"
-#include "sim/schedule/written_out.h"
 
 namespace rehearse {
 namespace {
@@ -164,28 +164,28 @@ Schedule Skeleton(const Schedule& schedule, const std::vector<std::vector<Repeat
   for (size_t i = 0; i < schedule.roles.size(); ++i) {
     const Role& role = schedule.roles[i];
     const StreamWaits streams = StreamWaitsOf(role);
-    const WrittenOut all(role, repeats[i]);
+    const DoneOps all(repeats[i], role.ops.size());
     constexpr uint32_t kLeftOut = Id<OpTag>::kNone;
     std::vector<uint32_t> number;  // by position
-    number.reserve(all.op_count());
+    number.reserve(all.size());
     Role& bare = skeleton.roles.emplace_back();
     bare.streams = role.streams;
-    all.ForEachOp([&](uint32_t place, const WrittenOut::Copy& copy) {
-      const Op& op = role.ops[place];
+    for (const DoneOp& done : all) {
+      const Op& op = role.ops[done.place];
       const bool computes = std::holds_alternative<Compute>(op.work);
-      if (computes && !streams.waits[place] && !streams.awaited[place]) {
+      if (computes && !streams.waits[done.place] && !streams.awaited[done.place]) {
         number.push_back(kLeftOut);
-        return;
+        continue;
       }
       number.push_back(static_cast<uint32_t>(bare.ops.size()));
       Op& own = bare.ops.emplace_back();
       own.stream = op.stream;
       if (!computes) own.work = op.work;
       for (const OpId before : op.after) {
-        const uint32_t earlier = number[all.PositionOf(before, copy)];
+        const uint32_t earlier = number[all.PositionOf(before, done)];
         if (earlier != kLeftOut) own.after.emplace_back(earlier);
       }
-    });
+    }
   }
   return skeleton;
 }

@@ -211,18 +211,11 @@ class Builder {
   std::vector<std::vector<std::vector<TaskId>>> tasks_;  // [rank][copy][op of the body]
 };
 
-// Only what WithCopies wants to know: how many ops there are.
-Schedule ScheduleOf(const Pipeline& pipeline, uint32_t count) {
-  Schedule schedule;
-  for (const Pipeline::Rank& rank : pipeline.ranks) {
-    Role role;
-    const auto size = static_cast<uint32_t>(rank.body.size());
-    role.ops.resize(rank.before + size + rank.after);
-    role.repeats = {{.begin = rank.before, .end = rank.before + size, .times = count - 1}};
-    schedule.role_of_rank.push_back(static_cast<uint32_t>(schedule.roles.size()));
-    schedule.roles.push_back(role);
-  }
-  return schedule;
+std::vector<CopiedOps> CopiedOpsOf(const Pipeline& pipeline, uint32_t count) {
+  std::vector<CopiedOps> of_rank;
+  for (const Pipeline::Rank& rank : pipeline.ranks)
+    of_rank.push_back({rank.before, static_cast<uint32_t>(rank.body.size()), count, rank.after});
+  return of_rank;
 }
 
 void ExpectTheSame(const Timeline& few, const Timeline& whole) {
@@ -266,10 +259,10 @@ TEST(RecurrenceTest, FewCopiesTellHowAllGo) {
     const Simulation whole = Simulate(Builder(pipeline, kCount).Build(), ranks);
     EXPECT_EQ(few.stats.transfers, whole.stats.transfers);
     EXPECT_LT(few.stats.events, whole.stats.events);
-    const Schedule schedule = ScheduleOf(pipeline, kCount);
-    ExpectTheSame(WithCopies(few.timeline, schedule, *few.recurrence, kLeftOut), whole.timeline);
+    const std::vector<CopiedOps> ops = CopiedOpsOf(pipeline, kCount);
+    ExpectTheSame(WithCopies(few.timeline, ops, *few.recurrence, kLeftOut), whole.timeline);
     if (HasFatalFailure()) return;
-    const SpansWithCopies spans(few.timeline, schedule, *few.recurrence, kLeftOut);
+    const SpansWithCopies spans(few.timeline, ops, *few.recurrence, kLeftOut);
     EXPECT_EQ(HashOf(whole.timeline, spans), HashOf(whole.timeline));
   }
   EXPECT_GT(found, kSeeds / 4);

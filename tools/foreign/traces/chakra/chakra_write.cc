@@ -17,7 +17,7 @@
 #include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
-#include "sim/schedule/repeats.h"
+#include "sim/schedule/done_ops.h"
 #include "tools/foreign/traces/chakra/chakra_format.h"
 
 namespace rehearse {
@@ -176,23 +176,24 @@ class RankWriter {
   std::string Write(uint32_t rank, uint64_t* nodes, Seconds* drift) const {
     const uint32_t place = schedule_.role_of_rank[rank];
     const Role& role = schedule_.roles[place];
-    const uint32_t count = role.OpCount();
+    const DoneOps all(role);
     std::vector<uint64_t> first_node;  // of each position
-    first_node.reserve(count + size_t{1});
+    first_node.reserve(all.size() + size_t{1});
     first_node.push_back(0);
-    for (uint32_t i = 0; i < count; ++i)
-      first_node.push_back(first_node.back() + (IsShift(role.At(i).work) ? 2 : 1));
+    for (const DoneOp& done : all)
+      first_node.push_back(first_node.back() + (IsShift(role.ops[done.place].work) ? 2 : 1));
     *nodes = first_node.back();
     std::string file;
     AppendMessage(HeaderOf(place, *nodes), &file);
     std::vector<std::optional<uint32_t>> latest(role.streams.size());
     int64_t later = 0;  // picoseconds
-    for (uint32_t i = 0; i < count; ++i) {
-      const Op& op = role.At(i);
-      std::vector<uint32_t> before = role.AfterAt(i);
+    for (const DoneOp& done : all) {
+      const Op& op = role.ops[done.place];
+      std::vector<uint32_t> before;
+      for (const OpId id : op.after) before.push_back(all.PositionOf(id, done));
       std::optional<uint32_t>& previous = latest[op.stream.index()];
       if (previous) before.push_back(*previous);
-      previous = i;
+      previous = done.position;
       std::sort(before.begin(), before.end());
       before.erase(std::unique(before.begin(), before.end()), before.end());
       std::vector<uint64_t> dependencies;
@@ -200,9 +201,8 @@ class RankWriter {
         for (uint64_t node = first_node[one]; node < first_node[one + size_t{1}]; ++node)
           dependencies.push_back(node);
       }
-      const bool is_first = KeptAt(role.repeats, i).copy == 0;
-      const std::string* text = is_first ? &pieces_.ops[place][role.PlaceAt(i)] : nullptr;
-      AddNodes(rank, op, first_node[i], dependencies, text, &file, &later);
+      const std::string* text = done.copy == 0 ? &pieces_.ops[place][done.place] : nullptr;
+      AddNodes(rank, op, first_node[done.position], dependencies, text, &file, &later);
     }
     *drift = Seconds(static_cast<double>(later) / kPicosecondsPerSecond);
     return file;

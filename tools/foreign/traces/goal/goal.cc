@@ -12,6 +12,7 @@
 #include "collectives/algorithms/ring.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 namespace {
@@ -55,23 +56,23 @@ class GoalWriter {
   void WriteRank(uint32_t rank) {
     const uint32_t place = schedule_.role_of_rank[rank];
     const Role& role = schedule_.roles[place];
-    const uint32_t count = role.OpCount();
-    std::vector<uint64_t> ends(count);  // labels
+    const DoneOps all(role);
+    std::vector<uint64_t> ends(all.size());  // labels, by position
     std::vector<uint64_t> latest(role.streams.size(), kNone);
     meetings_.clear();
     label_ = 0;
     Append("rank {} {{\n", rank);
-    for (uint32_t i = 0; i < count; ++i) {
-      const Op& op = role.At(i);
+    for (const DoneOp& done : all) {
+      const Op& op = role.ops[done.place];
       std::vector<uint64_t> before;
-      for (const uint32_t position : role.AfterAt(i)) before.push_back(ends[position]);
+      for (const OpId id : op.after) before.push_back(ends[all.PositionOf(id, done)]);
       uint64_t& previous = latest[op.stream.index()];
       if (previous != kNone) before.push_back(previous);
       std::sort(before.begin(), before.end());
       before.erase(std::unique(before.begin(), before.end()), before.end());
       cpu_ = op.stream.index();
-      ends[i] = WriteOp(rank, op, table_.slot_of_op[place][role.PlaceAt(i)], before);
-      previous = ends[i];
+      previous = WriteOp(rank, op, table_.slot_of_op[place][done.place], before);
+      ends[done.position] = previous;
       if (goal_.text.size() > kLargestGoal) FailTooLarge(rank);
     }
     Append("}}\n");
