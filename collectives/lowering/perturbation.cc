@@ -80,4 +80,10 @@ std::vector<bool> FailingLinks(const Perturbation& perturbation, uint32_t link_c
   return failing;
 }
 
+Alike AlikeUnder(const Perturbation& perturbation) {
+  const bool differs_in_time = perturbation.compute_jitter > 0 || !perturbation.events.empty();
+  const bool differs_in_place = perturbation.link_jitter > 0 || !perturbation.straggling.empty();
+  return {.layers = !differs_in_time && !differs_in_place, .micro_batches = !differs_in_time};
+}
+
 }  // namespace rehearse

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/clock.h"
+#include "sim/schedule/alike.h"
 #include "topology/cluster/cluster.h"
 
 namespace rehearse {
@@ -43,5 +44,10 @@ double LinkFactor(const Perturbation& perturbation, const Cluster& cluster, uint
 Perturbation WithTrunkEvents(const Perturbation& perturbation, const Cluster& cluster);
 // By link: whether it fails at any time.
 std::vector<bool> FailingLinks(const Perturbation& perturbation, uint32_t link_count);
+
+// Kernels that differ in time are not alike, nor are moments before and after an event. Links that
+// differ are the same all step long, and so are ranks that straggle; but layers are told from each
+// other only on a steady machine.
+Alike AlikeUnder(const Perturbation& perturbation);
 
 }  // namespace rehearse

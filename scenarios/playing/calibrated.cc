@@ -110,4 +110,8 @@ std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluste
   return notes;
 }
 
+Alike AlikeUnder(const Cluster& cluster) {
+  return {.layers = !cluster.measured_collectives() && !cluster.calibration_origin()};
+}
+
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/schedule/alike.h"
 #include "sim/schedule/schedule.h"
 #include "topology/cluster/cluster.h"
 
@@ -19,5 +20,8 @@ Schedule AsExecuted(Schedule schedule, const Cluster& cluster);
 // another machine although the cluster is this one ("local-cpu"). Empty without a calibration and
 // if all is well.
 std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluster& cluster);
+
+// Layers are told from each other only on a machine as it is specified.
+Alike AlikeUnder(const Cluster& cluster);
 
 }  // namespace rehearse

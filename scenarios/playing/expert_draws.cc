@@ -78,4 +78,6 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
   return spread;
 }
 
+Alike AlikeUnder(const Network& network) { return {.layers = !network.draws_experts}; }
+
 }  // namespace rehearse

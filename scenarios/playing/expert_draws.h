@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "scenarios/playing/rehearsal.h"
+#include "sim/schedule/alike.h"
 
 namespace rehearse {
 
@@ -19,5 +20,8 @@ inline constexpr uint32_t kExpertDraws = 8;  // seeds from 1 on
 // none, or if the scenario fixes the seed. Throws as PlayScenario() does.
 std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, unsigned threads,
                                         ProgressObserver& observer);
+
+// Layers of experts differ in which of them are busy.
+Alike AlikeUnder(const Network& network);
 
 }  // namespace rehearse

@@ -13,11 +13,7 @@ constexpr uint32_t kCopiesPlayed = 24;
 
 }  // namespace
 
-uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturbation,
-                          const SimulationOptions& options) {
-  if (!options.jump || options.record_link_loads || options.record_bottlenecks ||
-      options.record_tasks || !perturbation.events.empty() || perturbation.compute_jitter > 0)
-    return 0;
+uint32_t CopiesToLeaveOut(const Schedule& schedule) {
   uint32_t fewest = Program::kNone;
   int32_t micro_batches = 0;
   uint64_t copied = 0;  // ops

@@ -5,25 +5,21 @@
 // (sim/engine/recurrence.h). If it does, the timeline is that of all copies, to the last bit, and
 // so are the links' bytes. If not, nothing has been lost but the time.
 //
-// Only where the ops of all copies are alike and nothing depends on the time itself: one step of
-// one job, with one repeat a role of as many micro-batches each; no events of links, no compute
-// jitter (jitter of links is the same all step long), no recordings. And only where most ops are
-// left out.
+// Only where micro-batches may stand for each other (scenarios/playing/alike_parts.h), in one step
+// of one job, with one repeat a role of as many micro-batches each. And only where most ops are left
+// out.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "collectives/lowering/perturbation.h"
 #include "sim/engine/recurrence.h"
-#include "sim/engine/simulate.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
 
 // How many copies of each repeat may be left out; 0 if that is not possible or not worthwhile.
-uint32_t CopiesToLeaveOut(const Schedule& schedule, const Perturbation& perturbation,
-                          const SimulationOptions& options);
+uint32_t CopiesToLeaveOut(const Schedule& schedule);
 
 // What each rank does, of a schedule that copies may be left out of.
 std::vector<CopiedOps> CopiedOpsOf(const Schedule& schedule);

@@ -6,9 +6,11 @@
 #include <variant>
 #include <vector>
 
+#include "scenarios/playing/alike_parts.h"
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/playing/seeded_routes.h"
 #include "sim/base/error.h"
 #include "sim/schedule/done_ops.h"
 #include "sim/schedule/stretches.h"
@@ -24,32 +26,23 @@ constexpr uint32_t kLayers = 5;
 constexpr int32_t kManyLayers = 8;
 constexpr size_t kMostVisits = 100'000;  // of nodes: PlanPipeline() refuses more
 
-bool IsUndisturbed(const Perturbation& perturbation) {
-  return perturbation.compute_jitter == 0 && perturbation.link_jitter == 0 &&
-         perturbation.straggling.empty() && perturbation.events.empty();
-}
-
-// Whether it is a planned step on all devices of a machine that treats all of it alike.
+// Whether it is a planned step on all devices of a machine, of many layers that are treated alike.
 bool IsSuitable(const Scenario& scenario, const GroupMemory* memory) {
-  if (scenario.lists_jobs || scenario.jobs.size() != 1 ||
-      !IsUndisturbed(scenario.lowering.perturbation))
+  if (scenario.lists_jobs || scenario.jobs.size() != 1 || !AlikeUnder(scenario).layers)
     return false;
   const JobRequest& request = scenario.jobs.front();
   const Cluster& cluster = *scenario.cluster;
   const auto* workload = std::get_if<Workload>(&request.work);
-  if (workload == nullptr || workload->pipeline || request.repeat != 1 ||
-      request.start != Seconds(0) || request.placement.size() != cluster.device_count())
+  if (workload == nullptr || request.repeat != 1 || request.start != Seconds(0) ||
+      request.placement.size() != cluster.device_count())
     return false;
   for (uint32_t rank = 0; rank < request.placement.size(); ++rank)
     if (request.placement[rank] != rank) return false;
-  if (cluster.measured_collectives() || cluster.calibration_origin()) return false;
   const Network& network = *workload->network;
-  const Training& training = workload->training;
   return network.layers >= kManyLayers && network.micro_batches <= kFewMicroBatches &&
          network.nodes.size() * network.micro_batches * workload->strategy.chunks <= kMostVisits &&
-         training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
-         !training.offloaded_optimizer && training.precise_layers == 0 && !network.draws_experts &&
-         (memory != nullptr || !Router(cluster, scenario.routing).IsHashed());
+         // Nothing is remembered of groups whose routes depend on a seed.
+         (memory != nullptr || AlikeUnder(cluster, scenario.routing).layers);
 }
 
 std::optional<FewerLayers> WithFewerLayers(const Workload& workload, LayerMemory* memory) {

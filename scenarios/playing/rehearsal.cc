@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "collectives/lowering/collective_error.h"
+#include "scenarios/playing/alike_parts.h"
 #include "scenarios/playing/calibrated.h"
 #include "scenarios/playing/expert_draws.h"
 #include "scenarios/playing/few_copies.h"
@@ -262,10 +263,9 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
       throw Error(scenario.perturbation_place, error.what());
     }
   };
+  const bool are_alike = (AlikeUnder(scenario) & AlikeUnder(options)).micro_batches;
   const uint32_t left_out =
-      IsOneStep(played.jobs)
-          ? CopiesToLeaveOut(played.schedule(), scenario.lowering.perturbation, options)
-          : 0;
+      are_alike && IsOneStep(played.jobs) ? CopiesToLeaveOut(played.schedule()) : 0;
   if (left_out == 0 || !PlayFewCopies(left_out, options, copied, lower, &played)) {
     lower();
     simulate();

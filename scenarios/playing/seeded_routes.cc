@@ -75,4 +75,8 @@ void DescribeRoutes(const Cluster& cluster, const PlayedScenario& played, RouteS
   }
 }
 
+Alike AlikeUnder(const Cluster& cluster, const FabricRouting& routing) {
+  return {.layers = !Router(cluster, routing).IsHashed()};
+}
+
 }  // namespace rehearse

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/playing/rehearsal.h"
+#include "sim/schedule/alike.h"
 
 namespace rehearse {
 
@@ -19,5 +20,8 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
 // Adds what was played with that seed: its step if the scenario fixes the seed, and the cable that
 // takes longest to carry its load, among those that routes choose from.
 void DescribeRoutes(const Cluster& cluster, const PlayedScenario& played, RouteSpread* spread);
+
+// A step whose routes depend on a seed is played with several, layer by layer.
+Alike AlikeUnder(const Cluster& cluster, const FabricRouting& routing);
 
 }  // namespace rehearse

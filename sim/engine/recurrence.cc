@@ -190,4 +190,10 @@ Timeline WithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
   return timeline;
 }
 
+Alike AlikeUnder(const SimulationOptions& options) {
+  const bool records =
+      options.record_link_loads || options.record_bottlenecks || options.record_tasks;
+  return {.layers = !records, .micro_batches = options.jump && !records};
+}
+
 }  // namespace rehearse

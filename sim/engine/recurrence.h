@@ -32,6 +32,7 @@
 #include "sim/engine/program.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline.h"
+#include "sim/schedule/alike.h"
 
 namespace rehearse {
 
@@ -119,5 +120,9 @@ Time StepWithCopies(const Timeline& few, const Recurrence& recurrence, uint32_t 
 // Its timeline, with all spans.
 Timeline WithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
                     const Recurrence& recurrence, uint32_t left_out);
+
+// What is recorded is recorded of every copy, and states are compared only where steps of flows are
+// jumped over.
+Alike AlikeUnder(const SimulationOptions& options);
 
 }  // namespace rehearse

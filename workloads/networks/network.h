@@ -89,12 +89,15 @@ struct NetworkMatrix {
   std::optional<uint32_t> tied;
 
   bool IsTable() const { return role == MatrixRole::kTable; }
+  friend bool operator==(const NetworkMatrix&, const NetworkMatrix&) = default;
 };
 
 struct NetworkVector {
   std::string name;
   int32_t layer = -1;
   uint64_t size = 0;
+
+  friend bool operator==(const NetworkVector&, const NetworkVector&) = default;
 };
 
 // The parts of an image that a convolution multiplies by its weights, each a row of channels ×
@@ -108,6 +111,7 @@ struct Window {
 
   uint64_t OutHeight() const { return (height + 2 * padding - kernel) / stride + 1; }
   uint64_t OutWidth() const { return (width + 2 * padding - kernel) / stride + 1; }
+  friend bool operator==(const Window&, const Window&) = default;
 };
 
 // What selective recomputation has to tell apart beyond kinds of nodes.
@@ -147,6 +151,8 @@ struct NetworkNode {
   bool whole_samples = false;  // rows of one sample must stay together: attention, images
   LayerPart part = LayerPart::kOther;
   bool of_choices = false;  // has a row for each kept choice of a token, not for each token
+
+  friend bool operator==(const NetworkNode&, const NetworkNode&) = default;
 };
 
 // Layers that a network stands for without having them (workloads/planner/fewer_layers.h).

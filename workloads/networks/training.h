@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/base/quantity.h"
+#include "sim/schedule/alike.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -134,5 +135,12 @@ struct Training {
   bool FusesAttention() const { return attention != AttentionKernel::kUnfused; }
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
 };
+
+// The first layers of a stage, and the last ones, may be treated by themselves; and the optimizer's
+// state comes back beside some layers, not beside others.
+inline Alike AlikeUnder(const Training& training) {
+  return {.layers = training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
+                    !training.offloaded_optimizer && training.precise_layers == 0};
+}
 
 }  // namespace rehearse

@@ -23,15 +23,6 @@ std::optional<std::vector<uint32_t>> BeginsOf(const std::vector<Thing>& things, 
   return begins;
 }
 
-bool AreEqual(const ProductLayouts& a, const ProductLayouts& b) {
-  return a.x == b.x && a.w == b.w && a.rest == b.rest && a.by_way_of == b.by_way_of && !a.summa &&
-         !b.summa;
-}
-
-bool AreEqual(const std::optional<Window>& a, const std::optional<Window>& b) {
-  return !a && !b;  // convolutions change from layer to layer
-}
-
 class LayerComparison {
  public:
   explicit LayerComparison(const Network& network) : network_(network) {}
@@ -59,45 +50,39 @@ class LayerComparison {
   }
 
  private:
-  // The layer that begins at `own` is like the one that begins at `before`.
+  // The layer that begins at `own` is like the one that begins at `before`: once its number and
+  // whatever refers to its parts are moved by a layer, nothing is left that differs.
   bool IsLike(const LayerBegin& own, const LayerBegin& end, const LayerBegin& before) const {
     for (uint32_t i = own.node; i < end.node; ++i)
-      if (!NodesAreAlike(i, i - own.node + before.node, own, before)) return false;
+      if (!NodesAreAlike(i, own, before)) return false;
     for (uint32_t i = own.matrix; i < end.matrix; ++i) {
-      const NetworkMatrix& a = network_.matrices[i];
-      const NetworkMatrix& b = network_.matrices[i - own.matrix + before.matrix];
-      if (a.name != b.name || a.k != b.k || a.n != b.n || a.role != b.role || a.tied || b.tied)
-        return false;
+      NetworkMatrix moved = network_.matrices[i];
+      const NetworkMatrix& other = network_.matrices[i - own.matrix + before.matrix];
+      moved.layer = other.layer;
+      if (moved.tied || moved != other) return false;
     }
     for (uint32_t i = own.vector; i < end.vector; ++i) {
-      const NetworkVector& a = network_.vectors[i];
-      const NetworkVector& b = network_.vectors[i - own.vector + before.vector];
-      if (a.name != b.name || a.size != b.size) return false;
+      NetworkVector moved = network_.vectors[i];
+      const NetworkVector& other = network_.vectors[i - own.vector + before.vector];
+      moved.layer = other.layer;
+      if (moved != other) return false;
     }
     return true;
   }
 
-  bool NodesAreAlike(uint32_t i, uint32_t j, const LayerBegin& own,
-                     const LayerBegin& before) const {
-    const NetworkNode& a = network_.nodes[i];
-    const NetworkNode& b = network_.nodes[j];
-    if (a.kind != b.kind || a.name != b.name || a.op != b.op || a.backward_op != b.backward_op ||
-        a.rows != b.rows || a.columns != b.columns ||
-        a.matrix.has_value() != b.matrix.has_value() || !AreEqual(a.window, b.window) ||
-        a.kernels != b.kernels || a.rotary != b.rotary || a.scaled_rotary != b.scaled_rotary ||
-        a.has_extra != b.has_extra || a.attributes != b.attributes || a.units != b.units ||
-        a.unit_name != b.unit_name || a.whole_samples != b.whole_samples || a.part != b.part ||
-        a.of_choices != b.of_choices || a.inputs.size() != b.inputs.size() ||
-        a.vectors.size() != b.vectors.size())
-      return false;
+  bool NodesAreAlike(uint32_t i, const LayerBegin& own, const LayerBegin& before) const {
+    NetworkNode moved = network_.nodes[i];
+    const NetworkNode& other = network_.nodes[i - own.node + before.node];
+    if (moved.window) return false;  // convolutions change from layer to layer
     // From this layer or the one before it.
-    for (size_t k = 0; k < a.inputs.size(); ++k)
-      if (i - a.inputs[k] != j - b.inputs[k] || a.inputs[k] + own.node < 2 * before.node ||
-          a.inputs[k] < before.node)
-        return false;
-    for (size_t k = 0; k < a.vectors.size(); ++k)
-      if (a.vectors[k] - own.vector != b.vectors[k] - before.vector) return false;
-    return true;
+    for (uint32_t& input : moved.inputs) {
+      if (input < before.node || input + own.node < 2 * before.node) return false;
+      input -= own.node - before.node;
+    }
+    for (uint32_t& vector : moved.vectors) vector -= own.vector - before.vector;
+    if (moved.matrix) *moved.matrix -= own.matrix - before.matrix;
+    moved.layer = other.layer;
+    return moved == other;
   }
 
   const Network& network_;
@@ -108,16 +93,9 @@ bool LayoutsAreEqual(const Strategy& strategy, const LayerBegins& begins) {
   for (size_t layer = 2; layer + 1 < begins.size(); ++layer) {
     const uint32_t size = begins[layer].matrix - begins[layer - 1].matrix;
     for (uint32_t i = begins[layer].matrix; i < begins[layer + 1].matrix; ++i)
-      if (!AreEqual(strategy.products[i], strategy.products[i - size])) return false;
+      if (strategy.products[i] != strategy.products[i - size]) return false;
   }
   return true;
-}
-
-bool TreatsLayersAlike(const Strategy& strategy) {
-  if (strategy.bucket_elements > 0 || strategy.gathers_beside_forward) return false;
-  const std::optional<ShardPolicy>& shard = strategy.shard;
-  return !shard || (shard->cached_layers == 0 && shard->prefetch_elements == 0 &&
-                    shard->most_gathered == 0 && shard->reduce_elements == 0);
 }
 
 // The things but for those from `begin` to `end`.
@@ -151,7 +129,7 @@ std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strateg
 std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
                                            uint32_t layers, const LayerBegins& begins) {
   if (!HasMoreThan(network, layers)) return std::nullopt;
-  if (!TreatsLayersAlike(strategy) || strategy.products.size() != network.matrices.size())
+  if (!AlikeUnder(strategy).layers || strategy.products.size() != network.matrices.size())
     return std::nullopt;
   if (!LayoutsAreEqual(strategy, begins)) return std::nullopt;
 

@@ -34,8 +34,8 @@ using LayerBegins = std::vector<LayerBegin>;
 std::optional<LayerBegins> FindEqualLayers(const Network& network);
 
 // Leaves so many layers, and leaves out the others from the third on. Nothing if there are no more
-// than that, if layers are not equal or lie in different layouts, or if the strategy treats layers
-// by their number or counts elements across them.
+// than that, if layers are not equal or lie in different layouts, or if the strategy says that they
+// may not stand for each other.
 std::optional<FewerLayers> WithFewerLayers(const Network& network, const Strategy& strategy,
                                            uint32_t layers);
 // The same, if it is known where the network's equal layers begin.

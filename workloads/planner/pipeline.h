@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/schedule/alike.h"
 #include "sim/schedule/kernel.h"
 #include "workloads/networks/network.h"
 #include "workloads/planner/actions.h"
@@ -38,6 +39,9 @@ struct StagePipeline {
   // arXiv 2401.10241). Otherwise all of them wait for the whole norm.
   AdamAgain validation = kAdamOnce;
 };
+
+// Stages cut the layers apart.
+inline Alike AlikeUnder(const StagePipeline&) { return {.layers = false}; }
 
 enum class PipelineSchedule : uint8_t {
   kGPipe,

@@ -1,5 +1,7 @@
 #include "workloads/strategies/strategy.h"
 
+#include <algorithm>
+
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -65,6 +67,16 @@ std::vector<ProductLayouts> LayoutsByRole(const Network& network, const RoleLayo
     products.push_back(LayoutsOf(layouts, matrix.role));
   }
   return products;
+}
+
+Alike AlikeUnder(const Strategy& strategy) {
+  const ShardPolicy shard = strategy.shard.value_or(ShardPolicy());
+  const bool any_summa =
+      std::any_of(strategy.products.begin(), strategy.products.end(),
+                  [](const ProductLayouts& one) { return one.summa.has_value(); });
+  return {.layers = strategy.bucket_elements == 0 && !strategy.gathers_beside_forward &&
+                    shard.cached_layers == 0 && shard.prefetch_elements == 0 &&
+                    shard.most_gathered == 0 && shard.reduce_elements == 0 && !any_summa};
 }
 
 }  // namespace rehearse

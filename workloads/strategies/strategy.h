@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/schedule/alike.h"
 #include "workloads/layouts/layout.h"
 #include "workloads/layouts/mesh.h"
 #include "workloads/layouts/redistribution.h"
@@ -25,6 +26,8 @@ struct SummaAxes {
   uint32_t row_axis = 0;
   uint32_t column_axis = 0;
   bool prefetch = false;  // the next round's panels travel during this round's product
+
+  friend bool operator==(const SummaAxes&, const SummaAxes&) = default;
 };
 
 // X(m×k)·W(k×n) on the mesh: placements by axis, S(0) for rows and S(1) for columns. An embedding
@@ -39,6 +42,8 @@ struct ProductLayouts {
   // way.
   std::vector<Layout> by_way_of = {};
   std::optional<SummaAxes> summa = std::nullopt;
+
+  friend bool operator==(const ProductLayouts&, const ProductLayouts&) = default;
 };
 
 // What is copied on the device around gathers and reduce-scatters.
@@ -146,6 +151,9 @@ struct Strategy {
   bool chunks_overlap_backward = true;
   std::vector<AxisCost> costs = {};  // of redistributions, by axis; empty for the defaults
 };
+
+// Not where some layers are treated by their number, or elements are counted across layers.
+Alike AlikeUnder(const Strategy& strategy);
 
 // Most strategies treat matrices by their role; these are the layouts of each role. Stem and tail
 // follow from where second products rest.
