@@ -246,7 +246,7 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
 
   Router router(*cluster, trial.routing);
   ChannelFinder finder(router);
-  Tuner tuner(router, finder, trial.nccl);
+  Tuner tuner(router, trial.nccl);
   if (values.count("explain") > 0) {
     std::fputs(ExplainCollective(trial, sizes.back(), router, finder, tuner, format).c_str(),
                stdout);

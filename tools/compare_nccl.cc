@@ -52,8 +52,7 @@ std::vector<ComparedRow> CompareRows(const Cluster& cluster, const Trial& trial,
                                      const std::vector<NcclRow>& measured) {
   const std::vector<Seconds> predicted = Predict(cluster, trial, measured);
   Router router(cluster, trial.routing);
-  ChannelFinder finder(router);
-  Tuner tuner(router, finder, trial.nccl);
+  Tuner tuner(router, trial.nccl);
   std::vector<ComparedRow> rows;
   rows.reserve(measured.size());
   for (size_t i = 0; i < measured.size(); ++i)

@@ -78,7 +78,7 @@ void CheckPins(const po::variables_map& values, const Trial& trial, const Cluste
 void CheckAlgorithmOf(const Trial& trial, const Cluster& cluster) {
   Router router(cluster, trial.routing);
   ChannelFinder finder(router);
-  Tuner tuner(router, finder, trial.nccl);
+  Tuner tuner(router, trial.nccl);
   ArrangePlan(ChoiceOf(trial, Bytes(1), tuner), trial.kind, trial.root, trial.groups.front(),
               router, finder);
 }

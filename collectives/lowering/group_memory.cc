@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/base/error.h"
+
 namespace rehearse {
 namespace {
 
@@ -15,6 +17,12 @@ GroupMemory::GroupMemory(std::shared_ptr<const Cluster> cluster, const FabricRou
     : cluster_(std::move(cluster)), routing_(routing), nccl_(nccl) {
   Forget();
 }
+
+GroupMemory::GroupMemory(Router& router, const NcclSettings& nccl)
+    : nccl_(nccl),
+      router_(&router),
+      finder_(std::make_unique<ChannelFinder>(router)),
+      shapes_(std::make_unique<GroupShapes>(router)) {}
 
 bool GroupMemory::IsOf(const Cluster& cluster, const FabricRouting& routing,
                        const NcclSettings& nccl) const {
@@ -32,29 +40,42 @@ void GroupMemory::Begin() {
 
 void GroupMemory::Forget() {
   groups_.clear();  // its channels point to the router's routes
+  known_shapes_.clear();
   kept_ranks_ = 0;
-  router_ = std::make_unique<Router>(*cluster_, routing_);
+  own_router_ = std::make_unique<Router>(*cluster_, routing_);
+  router_ = own_router_.get();
   finder_ = std::make_unique<ChannelFinder>(*router_);
   shapes_ = std::make_unique<GroupShapes>(*router_);
 }
 
-KnownGroup& GroupMemory::Of(const std::vector<uint32_t>& ranks) {
-  const auto [group, is_new] = groups_.try_emplace(ranks);
-  if (is_new) kept_ranks_ += ranks.size();
-  return group->second;
-}
-
 uint32_t GroupMemory::ShapeOf(const std::vector<uint32_t>& ranks) {
+  if (!KeepsGroups()) return shapes_->Of(ranks);
   KnownGroup& group = Of(ranks);
   if (!group.shape) group.shape = shapes_->Of(ranks);
   return *group.shape;
 }
 
-const std::vector<Channel>& GroupMemory::RingsOf(const std::vector<uint32_t>& ranks,
-                                                 uint32_t limit) {
+KnownShape& GroupMemory::Of(uint32_t shape) {
+  if (shape >= known_shapes_.size()) known_shapes_.resize(size_t{shape} + 1);
+  return known_shapes_[shape];
+}
+
+KnownGroup& GroupMemory::Of(const std::vector<uint32_t>& ranks) {
+  CHECK(KeepsGroups());
+  const auto [group, is_new] = groups_.try_emplace(ranks);
+  if (is_new) kept_ranks_ += ranks.size();
+  return group->second;
+}
+
+std::shared_ptr<const std::vector<Channel>> GroupMemory::RingsOf(const std::vector<uint32_t>& ranks,
+                                                                 uint32_t limit) {
+  const auto find = [&] {
+    return std::make_shared<const std::vector<Channel>>(finder_->Find(ranks, limit));
+  };
+  if (!KeepsGroups()) return find();
   auto& rings = Of(ranks).rings[limit];
-  if (!rings) rings = std::make_shared<const std::vector<Channel>>(finder_->Find(ranks, limit));
-  return *rings;
+  if (!rings) rings = find();
+  return rings;
 }
 
 size_t GroupMemory::HashOfRanks::operator()(const std::vector<uint32_t>& ranks) const {

@@ -1,13 +1,15 @@
-// What lowering found out about groups of ranks, for the schedules that are lowered later.
+// What lowering has found out about groups of ranks: the one place where a group is known again.
 //
-// Points of a search differ in their grids, but their communicators are mostly the same few groups.
-// What is kept of a group (its rings, what a library must know about it, how an algorithm is laid
-// out on its links) follows from the cluster, the routing, the library's settings and the group
-// alone, never from what was lowered before. So a timeline is the same with a memory and without,
-// to the bit.
+// Groups of one shape (collectives/lowering/group_shapes.h) have equal libraries and rates; groups
+// of the same ranks in the same order also go by the same links. All that is kept follows from the
+// cluster, the routing, the library's settings and the group alone, never from what was lowered
+// before. So a timeline is the same with a memory of many schedules and with one of its own, to the
+// bit: points of a search differ in their grids, but their communicators are mostly the same few
+// groups.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,13 +45,17 @@ struct GroupLayout {
   std::optional<Pipeline> pipeline;
 };
 
-// What is known about a group. All of it is optional.
-struct KnownGroup {
-  std::optional<uint32_t> shape;
+// What is known about groups of a shape. All of it is optional.
+struct KnownShape {
   std::optional<LibraryGroup> library;
-  std::map<uint32_t, std::shared_ptr<const std::vector<Channel>>> rings;  // by limit
   // Of bare links, by kind, root, algorithm and channels.
   std::map<std::tuple<CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>, BytesPerSecond> rates;
+};
+
+// Likewise about a group, as its ranks lie on the cluster's links.
+struct KnownGroup {
+  std::optional<uint32_t> shape;
+  std::map<uint32_t, std::shared_ptr<const std::vector<Channel>>> rings;  // by limit
   // By algorithm, kind, root, channels and whether steps wait.
   std::map<std::tuple<const Algorithm*, CollectiveKind, uint32_t, uint32_t, bool>,
            std::shared_ptr<GroupLayout>>
@@ -59,8 +65,12 @@ struct KnownGroup {
 // Not thread-safe.
 class GroupMemory {
  public:
+  // For many schedules: keeps groups, too.
   GroupMemory(std::shared_ptr<const Cluster> cluster, const FabricRouting& routing,
               const NcclSettings& nccl);
+  // For one schedule: keeps only shapes, since its groups are many and seldom asked for twice. The
+  // router must outlive it.
+  GroupMemory(Router& router, const NcclSettings& nccl);
 
   bool IsOf(const Cluster& cluster, const FabricRouting& routing, const NcclSettings& nccl) const;
   // Whether ways depend neither on a seed nor on what else is under way. Otherwise lowering must
@@ -73,10 +83,17 @@ class GroupMemory {
 
   Router& router() { return *router_; }
   ChannelFinder& finder() { return *finder_; }
-  // The same one for the same ranks in the same order.
-  KnownGroup& Of(const std::vector<uint32_t>& ranks);
+  const NcclSettings& nccl() const { return nccl_; }
+  bool KeepsGroups() const { return cluster_ != nullptr; }
+  // The same number for groups that are alike, and what is known about these.
   uint32_t ShapeOf(const std::vector<uint32_t>& ranks);
-  const std::vector<Channel>& RingsOf(const std::vector<uint32_t>& ranks, uint32_t limit);
+  KnownShape& Of(uint32_t shape);
+  // Whether different groups can be alike.
+  bool SharesShapes() const { return shapes_->AreShared(); }
+  // The same one for the same ranks in the same order; only if groups are kept.
+  KnownGroup& Of(const std::vector<uint32_t>& ranks);
+  std::shared_ptr<const std::vector<Channel>> RingsOf(const std::vector<uint32_t>& ranks,
+                                                      uint32_t limit);
 
  private:
   struct HashOfRanks {
@@ -85,12 +102,14 @@ class GroupMemory {
 
   void Forget();
 
-  const std::shared_ptr<const Cluster> cluster_;
+  const std::shared_ptr<const Cluster> cluster_;  // null: for one schedule
   const FabricRouting routing_;
   const NcclSettings nccl_;
-  std::unique_ptr<Router> router_;
+  std::unique_ptr<Router> own_router_;
+  Router* router_ = nullptr;
   std::unique_ptr<ChannelFinder> finder_;
   std::unique_ptr<GroupShapes> shapes_;
+  std::deque<KnownShape> known_shapes_;  // by number
   std::unordered_map<std::vector<uint32_t>, KnownGroup, HashOfRanks> groups_;
   size_t kept_ranks_ = 0;  // of all groups
 };

@@ -1,8 +1,10 @@
 #include "collectives/lowering/transfers.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,12 +38,11 @@ class Maker {
         const NcclSettings& nccl, GroupMemory* memory)
       : schedule_(schedule),
         router_(router),
-        memory_(memory),
-        own_finder_(router),
-        finder_(memory != nullptr ? memory->finder() : own_finder_),
-        tuner_(router, finder_, nccl, memory),
+        own_memory_(memory == nullptr ? std::make_unique<GroupMemory>(router, nccl) : nullptr),
+        memory_(memory == nullptr ? *own_memory_ : *memory),
         fidelity_(fidelity),
         channels_(channels) {
+    CHECK(memory == nullptr || (memory->IsUsable() && &memory->router() == &router));
     plain_.step_overhead = router.cluster().step_overhead();
   }
 
@@ -247,7 +248,8 @@ class Maker {
     }
     GroupPlan plan;
     plan.kind = collective.kind;
-    plan.choice = tuner_.Choose({collective, site->ranks, channels_});
+    std::shared_ptr<GroupLayout> layout;
+    plan.choice = tuner_.Choose({collective, site->ranks, channels_}, &layout);
     CHECK(plan.choice.bandwidth_share > 0 && plan.choice.bandwidth_share <= 1);
     const Way way = WayKey(slot, group, collective, plan);
     if (IsRing(plan)) {
@@ -263,7 +265,7 @@ class Maker {
     bool is_first = false;
     PlaceOnce(way, site, [&] {
       is_first = true;
-      Arrange(collective, site->ranks, &plan);
+      Arrange(collective, site->ranks, std::move(layout), &plan);
     });
     if (!is_first) {
       const Choice choice = plan.choice;
@@ -281,7 +283,7 @@ class Maker {
     if (fidelity_ == Fidelity::kStep || !tuner_.ShapesAreExact()) return nullptr;
     std::vector<uint32_t>& shapes = shapes_[slot.communicator];
     if (group >= shapes.size()) shapes.resize(group + 1, kNoTransfer);
-    if (shapes[group] == kNoTransfer) shapes[group] = tuner_.ShapeOf(ranks);
+    if (shapes[group] == kNoTransfer) shapes[group] = memory_.ShapeOf(ranks);
     const auto key = std::make_pair(slot.request, shapes[group]);
     return &plan_of_shape_.emplace(key, kNoTransfer).first->second;
   }
@@ -297,7 +299,8 @@ class Maker {
         GroupPlan plan;
         plan.kind = like.kind;
         plan.choice = like.choice;
-        const std::shared_ptr<GroupLayout> layout = LayoutOf(collective, site->ranks, &plan);
+        const std::shared_ptr<GroupLayout> layout =
+            LayoutOf(collective, site->ranks, nullptr, &plan);
         for (uint32_t part = 0; part < layout->rounds.size(); ++part)
           writer_.AddRounds(part, layout->rounds[part]);
       }
@@ -348,12 +351,12 @@ class Maker {
   }
 
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks) {
-    if (memory_ != nullptr && fidelity_ == Fidelity::kFluid) {
-      for (const Channel& channel : memory_->RingsOf(ranks, choice.channels))
-        writer_.AddRing(choice, channel);
+    if (fidelity_ == Fidelity::kFluid) {
+      const auto rings = memory_.RingsOf(ranks, choice.channels);
+      for (const Channel& channel : *rings) writer_.AddRing(choice, channel);
       return;
     }
-    std::vector<Channel> channels = finder_.Find(ranks, choice.channels);
+    std::vector<Channel> channels = memory_.finder().Find(ranks, choice.channels);
     if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
     for (const Channel& channel : channels) {
       if (fidelity_ == Fidelity::kStep)
@@ -363,9 +366,10 @@ class Maker {
     }
   }
 
-  // Everything except its time.
-  void Arrange(const Collective& collective, const std::vector<uint32_t>& ranks, GroupPlan* plan) {
-    const std::shared_ptr<GroupLayout> layout = LayoutOf(collective, ranks, plan);
+  // Everything except its time. `made`: its layout, if there is one already.
+  void Arrange(const Collective& collective, const std::vector<uint32_t>& ranks,
+               std::shared_ptr<GroupLayout> made, GroupPlan* plan) {
+    const std::shared_ptr<GroupLayout> layout = LayoutOf(collective, ranks, std::move(made), plan);
     const std::vector<std::vector<RoundFlow>>& rounds = layout->rounds;
     const Cluster& cluster = router_.cluster();
     if (layout.use_count() == 1)
@@ -391,7 +395,8 @@ class Maker {
 
   // What the plan is for; returns its parts and, unless they go step by step, their rounds.
   std::shared_ptr<GroupLayout> LayoutOf(const Collective& collective,
-                                        const std::vector<uint32_t>& ranks, GroupPlan* plan) {
+                                        const std::vector<uint32_t>& ranks,
+                                        std::shared_ptr<GroupLayout> made, GroupPlan* plan) {
     const Algorithm& algorithm = *plan->choice.algorithm;
     plan->ranks = ranks;
     plan->ways = router_.ways();
@@ -401,25 +406,24 @@ class Maker {
     }
     plan->rank_share = collective.rank_share;
     plan->machine_share = collective.machine_share;
-    if (memory_ == nullptr || fidelity_ == Fidelity::kStep || plan->IsUneven())
-      return MakeLayout(collective, plan);
+    if (plan->IsUneven()) return MakeLayout(collective, plan);
+    if (!memory_.KeepsGroups() || fidelity_ == Fidelity::kStep)
+      return made ? made : MakeLayout(collective, plan);
     std::shared_ptr<GroupLayout>& known =
-        memory_->Of(ranks).layouts[{&algorithm, collective.kind, collective.root,
-                                    plan->choice.channels, plan->choice.steps_wait}];
-    if (!known) known = MakeLayout(collective, plan);
+        memory_.Of(ranks).layouts[{&algorithm, collective.kind, collective.root,
+                                   plan->choice.channels, plan->choice.steps_wait}];
+    if (!known) known = made ? std::move(made) : MakeLayout(collective, plan);
     return known;
   }
 
   std::shared_ptr<GroupLayout> MakeLayout(const Collective& collective, GroupPlan* plan) {
     auto layout = std::make_shared<GroupLayout>();
-    if (plan->IsUneven() || !tuner_.TakeArrangement(collective, plan, &layout->rounds)) {
-      plan->parts = plan->choice.algorithm->arrange({collective.kind, collective.root, plan->ranks,
-                                                     plan->choice.channels, router_, finder_,
-                                                     !plan->pair_shares.empty()});
-      if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
-        for (size_t part = 0; part < plan->parts.size(); ++part)
-          layout->rounds.push_back(RoundsOfPart(*plan, part, router_));
-      }
+    plan->parts = plan->choice.algorithm->arrange({collective.kind, collective.root, plan->ranks,
+                                                   plan->choice.channels, router_, memory_.finder(),
+                                                   !plan->pair_shares.empty()});
+    if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
+      for (size_t part = 0; part < plan->parts.size(); ++part)
+        layout->rounds.push_back(RoundsOfPart(*plan, part, router_));
     }
     layout->parts = std::move(plan->parts);
     return layout;
@@ -473,10 +477,9 @@ class Maker {
 
   const Schedule& schedule_;
   Router& router_;
-  GroupMemory* const memory_;  // may be null
-  ChannelFinder own_finder_;
-  ChannelFinder& finder_;
-  Tuner tuner_;
+  const std::unique_ptr<GroupMemory> own_memory_;  // null where there is one of many schedules
+  GroupMemory& memory_;
+  Tuner tuner_{memory_};
   const Fidelity fidelity_;
   const uint32_t channels_;
   TransferTable table_;

@@ -276,30 +276,20 @@ std::unique_ptr<Router> Sprayed(const Router& router) {
 
 }  // namespace
 
-Tuner::Tuner(Router& router, ChannelFinder& finder, const NcclSettings& settings,
-             GroupMemory* memory)
+Tuner::Tuner(GroupMemory& memory)
+    : sprayed_(Sprayed(memory.router())),
+      own_memory_(sprayed_ ? std::make_unique<GroupMemory>(*sprayed_, memory.nccl()) : nullptr),
+      memory_(own_memory_ ? *own_memory_ : memory) {}
+
+Tuner::Tuner(Router& router, const NcclSettings& settings)
     : sprayed_(Sprayed(router)),
-      sprayed_finder_(sprayed_ ? std::make_unique<ChannelFinder>(*sprayed_) : nullptr),
-      router_(sprayed_ ? *sprayed_ : router),
-      finder_(sprayed_finder_ ? *sprayed_finder_ : finder),
-      settings_(settings),
-      memory_(memory),
-      shapes_(router_) {
-  CHECK(memory == nullptr || (memory->IsUsable() && &memory->router() == &router_));
-}
+      own_memory_(std::make_unique<GroupMemory>(sprayed_ ? *sprayed_ : router, settings)),
+      memory_(*own_memory_) {}
 
 const LibraryGroup& Tuner::GroupOf(const std::vector<uint32_t>& ranks) {
-  return GroupOf(ShapeOf(ranks), ranks);
-}
-
-const LibraryGroup& Tuner::GroupOf(uint32_t shape, const std::vector<uint32_t>& ranks) {
-  const auto it = groups_.find(shape);
-  if (it != groups_.end()) return it->second;
-  if (memory_ == nullptr)
-    return groups_.emplace(shape, Survey(router_, finder_, ranks, settings_)).first->second;
-  std::optional<LibraryGroup>& known = memory_->Of(ranks).library;
-  if (!known) known = Survey(router_, finder_, ranks, settings_);
-  return groups_.emplace(shape, *known).first->second;
+  std::optional<LibraryGroup>& known = memory_.Of(memory_.ShapeOf(ranks)).library;
+  if (!known) known = Survey(memory_.router(), memory_.finder(), ranks, memory_.nccl());
+  return *known;
 }
 
 std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, CollectiveKind kind,
@@ -312,7 +302,7 @@ std::vector<NcclCost> Tuner::CostsOf(const std::vector<uint32_t>& ranks, Collect
 
 std::string Tuner::LibraryOf(const std::vector<uint32_t>& ranks) {
   const LibraryGroup& group = GroupOf(ranks);
-  if (group.nccl) return fmt::format("NCCL {}", Name(settings_.version));
+  if (group.nccl) return fmt::format("NCCL {}", Name(memory_.nccl().version));
   return group.rccl ? "RCCL" : "";
 }
 
@@ -336,71 +326,59 @@ std::optional<NcclCost> Tuner::Cheapest(const ChoiceQuestion& question,
   return std::nullopt;
 }
 
-BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, uint32_t shape,
-                               NcclAlgorithm algorithm, uint32_t channels) {
+BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
+                               uint32_t channels, std::shared_ptr<GroupLayout>* layout) {
   const Collective& collective = question.collective;
-  const auto key = std::make_tuple(shape, collective.kind, collective.root, algorithm, channels);
-  const auto [it, is_new] = bare_rates_.emplace(key, BytesPerSecond(0));
-  if (!is_new) return it->second;
-  if (algorithm == NcclAlgorithm::kRing && channels == 0 && GroupOf(shape, question.ranks).nccl) {
-    return it->second = GroupOf(shape, question.ranks).nccl->reached *
-                        RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
+  KnownShape& known = memory_.Of(memory_.ShapeOf(question.ranks));
+  const auto [rate, is_new] = known.rates.emplace(
+      std::make_tuple(collective.kind, collective.root, algorithm, channels), BytesPerSecond(0));
+  if (!is_new) return rate->second;
+  if (algorithm == NcclAlgorithm::kRing && channels == 0 && known.library->nccl) {
+    return rate->second = known.library->nccl->reached *
+                          RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
   }
-  if (memory_ == nullptr) return it->second = FindBareRate(question, algorithm, channels);
-  const auto [known, is_first] =
-      memory_->Of(question.ranks)
-          .rates.emplace(std::make_tuple(collective.kind, collective.root, algorithm, channels),
-                         BytesPerSecond(0));
-  if (is_first) known->second = FindBareRate(question, algorithm, channels);
-  return it->second = known->second;
+  return rate->second = FindBareRate(question, algorithm, channels, layout);
 }
 
 BytesPerSecond Tuner::FindBareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,
-                                   uint32_t channels) {
+                                   uint32_t channels, std::shared_ptr<GroupLayout>* layout) {
   const Collective& collective = question.collective;
-  const Cluster& cluster = router_.cluster();
+  Router& router = memory_.router();
+  ChannelFinder& finder = memory_.finder();
+  const Cluster& cluster = router.cluster();
   if (algorithm == NcclAlgorithm::kRing) {
-    return TotalRate(cluster, finder_.Find(question.ranks, channels)) *
+    return TotalRate(cluster, finder.Find(question.ranks, channels)) *
            RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
   }
   Choice bare;
   bare.algorithm = &FindAlgorithm(Name(algorithm));
   bare.channels = channels;
-  Arrangement& arranged = arrangement_;
-  arranged.plan =
-      ArrangePlan(bare, collective.kind, collective.root, question.ranks, router_, finder_);
-  arranged.root = collective.root;
-  arranged.rounds.clear();
-  for (size_t part = 0; part < arranged.plan.parts.size(); ++part)
-    arranged.rounds.push_back(RoundsOfPart(arranged.plan, part, router_));
-  const BindingLink binding = BindingLinkOf(arranged.plan, arranged.rounds, cluster);
+  GroupPlan plan =
+      ArrangePlan(bare, collective.kind, collective.root, question.ranks, router, finder);
+  std::vector<std::vector<RoundFlow>> rounds;
+  for (size_t part = 0; part < plan.parts.size(); ++part)
+    rounds.push_back(RoundsOfPart(plan, part, router));
+  const BindingLink binding = BindingLinkOf(plan, rounds, cluster);
+  if (layout != nullptr && !sprayed_) {
+    for (auto& part : rounds) {
+      for (RoundFlow& flow : part) flow.latency = Seconds(0);  // the library's holds all of it
+    }
+    *layout = std::make_shared<GroupLayout>();
+    (*layout)->parts = std::move(plan.parts);
+    (*layout)->rounds = std::move(rounds);
+  }
   return cluster.Link(binding.link).Capacity() / binding.bytes;
 }
 
-bool Tuner::TakeArrangement(const Collective& collective, GroupPlan* plan,
-                            std::vector<std::vector<RoundFlow>>* rounds) {
-  const GroupPlan& own = arrangement_.plan;
-  if (sprayed_ || plan->choice.steps_wait || own.choice.algorithm != plan->choice.algorithm ||
-      own.choice.channels != plan->choice.channels || own.kind != collective.kind ||
-      arrangement_.root != collective.root || own.ranks != plan->ranks)
-    return false;
-  plan->parts = std::move(arrangement_.plan.parts);
-  *rounds = std::move(arrangement_.rounds);
-  for (auto& part : *rounds) {
-    for (RoundFlow& flow : part) flow.latency = Seconds(0);
-  }
-  arrangement_ = {};
-  return true;
-}
-
-double Tuner::ShareOf(const ChoiceQuestion& question, uint32_t shape, const LibraryGroup& group,
-                      const NcclCost& cost, BytesPerSecond wanted) {
+double Tuner::ShareOf(const ChoiceQuestion& question, const LibraryGroup& group,
+                      const NcclCost& cost, BytesPerSecond wanted,
+                      std::shared_ptr<GroupLayout>* layout) {
   const uint32_t all = group.nccl ? 2 * group.nccl->graph_channels : group.rccl->channels;
   if (question.channels > 0 && question.channels < all) {
     const double left = static_cast<double>(question.channels) / all;
-    wanted = std::min(wanted, left * BareRate(question, shape, cost.algorithm, 0));
+    wanted = std::min(wanted, left * BareRate(question, cost.algorithm, 0));
   }
-  return std::min(1.0, wanted / BareRate(question, shape, cost.algorithm, question.channels));
+  return std::min(1.0, wanted / BareRate(question, cost.algorithm, question.channels, layout));
 }
 
 void Tuner::ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice) {
@@ -422,28 +400,28 @@ Seconds LaunchTime(const Cluster& cluster, uint32_t channels) {
   return cluster.collective_overhead() + channels * cluster.channel_overhead();
 }
 
-Choice Tuner::Choose(const ChoiceQuestion& question) {
-  Choice choice = WithoutLaunch(question);
+Choice Tuner::Choose(const ChoiceQuestion& question, std::shared_ptr<GroupLayout>* layout) {
+  Choice choice = WithoutLaunch(question, layout);
   if (question.channels > 0)
     choice.nccl_channels = std::min(choice.nccl_channels, question.channels);
-  choice.start = std::max(LaunchTime(router_.cluster(), choice.nccl_channels), choice.latency);
+  choice.start =
+      std::max(LaunchTime(memory_.router().cluster(), choice.nccl_channels), choice.latency);
   return choice;
 }
 
-Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
+Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<GroupLayout>* layout) {
   const Collective& collective = question.collective;
   const bool any_algorithm = collective.algorithm == kAuto;
   const bool any_protocol = collective.protocol == kAuto;
   Choice choice;
   choice.channels = question.channels;
-  choice.step_overhead = router_.cluster().step_overhead();
+  choice.step_overhead = memory_.router().cluster().step_overhead();
   if (!any_algorithm) {
     choice.algorithm = &FindAlgorithm(collective.algorithm);
     CheckKind(*choice.algorithm, collective.kind);
   }
   if (collective.protocol != kBareLinks) {
-    const uint32_t shape = ShapeOf(question.ranks);
-    const LibraryGroup& group = GroupOf(shape, question.ranks);
+    const LibraryGroup& group = GroupOf(question.ranks);
     const std::optional<NcclAlgorithm> pinned =
         choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;
     const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
@@ -463,7 +441,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question) {
                                 : RcclPaceOf(*group.rccl, collective.kind, *cost);
       choice.latency = pace.latency;
       choice.steps_wait = false;
-      choice.bandwidth_share = ShareOf(question, shape, group, *cost, pace.bandwidth);
+      choice.bandwidth_share = ShareOf(question, group, *cost, pace.bandwidth, layout);
       return choice;
     }
     if (!any_protocol) {

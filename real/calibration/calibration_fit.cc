@@ -121,7 +121,7 @@ class Fitter {
     const Trial& trial = tables.front().trial;
     Router router(cluster, trial.routing);
     ChannelFinder finder(router);
-    Tuner tuner(router, finder, trial.nccl);
+    Tuner tuner(router, trial.nccl);
     Bytes largest;
     for (const NcclRow& row : tables.front().rows) largest = std::max(largest, row.bytes);
     const GroupPlan plan = ArrangePlan(ChoiceOf(trial, largest, tuner), trial.kind, trial.root,
@@ -334,8 +334,7 @@ class Fitter {
     const Trial& trial = tables_[table].trial;
     const std::vector<NcclRow>& rows = fitted_on_[table];
     Router router(cluster, trial.routing);
-    ChannelFinder finder(router);
-    Tuner tuner(router, finder, trial.nccl);
+    Tuner tuner(router, trial.nccl);
     const std::vector<Seconds> predicted = Predict(cluster, trial, rows);
     std::vector<Sample> samples;
     for (size_t i = 0; i < rows.size(); ++i) {

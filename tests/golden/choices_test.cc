@@ -109,9 +109,9 @@ class Digest {
   std::string example_;
 };
 
-void AddChoices(Router& router, ChannelFinder& finder, const NcclSettings& settings,
-                const std::vector<uint32_t>& group, Digest* choices, Digest* costs) {
-  Tuner tuner(router, finder, settings);
+void AddChoices(Router& router, const NcclSettings& settings, const std::vector<uint32_t>& group,
+                Digest* choices, Digest* costs) {
+  Tuner tuner(router, settings);
   for (const CollectiveKind kind : kCollectiveKinds) {
     for (double bytes = 16; bytes < 2e9; bytes *= 8) {
       Collective collective;
@@ -163,7 +163,7 @@ TEST(GoldenChoicesTest, AreThoseRecorded) {
       Digest costs;
       for (const NcclVersion version : kNcclVersions)
         for (const bool nvls : {true, false})
-          AddChoices(router, finder, {version, nvls}, group, &choices, &costs);
+          AddChoices(router, {version, nvls}, group, &choices, &costs);
       record.Add(fmt::format("{}:{} {}", machine.name, machine.value, TextOf(group)),
                  channels.Line("channels") + parts.Line("parts") + choices.Line("choices") +
                      costs.Line("costs"));

@@ -22,8 +22,7 @@ class TunerTest : public ::testing::Test {
   void Use(std::unique_ptr<Cluster> cluster) {
     cluster_ = std::move(cluster);
     router_ = std::make_unique<Router>(*cluster_);
-    finder_ = std::make_unique<ChannelFinder>(*router_);
-    tuner_ = std::make_unique<Tuner>(*router_, *finder_);
+    tuner_ = std::make_unique<Tuner>(*router_);
     ranks_.resize(cluster_->device_count());
     std::iota(ranks_.begin(), ranks_.end(), 0u);
   }
@@ -56,7 +55,6 @@ class TunerTest : public ::testing::Test {
 
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<Router> router_;
-  std::unique_ptr<ChannelFinder> finder_;
   std::unique_ptr<Tuner> tuner_;
   std::vector<uint32_t> ranks_;
 };
@@ -241,8 +239,7 @@ TEST_F(TunerTest, OlderNcclChoosesOtherwise) {
   ranks_.clear();
   for (uint32_t node = 0; node < 16; ++node) ranks_.push_back(node * 8);
   EXPECT_EQ(Words(kAllGather, 1e6), "pat simple");
-  tuner_ =
-      std::make_unique<Tuner>(*router_, *finder_, NcclSettings{NcclVersion::kRelease218, true});
+  tuner_ = std::make_unique<Tuner>(*router_, NcclSettings{NcclVersion::kRelease218, true});
   EXPECT_EQ(Words(kAllGather, 1e6), "ring ll128");
   EXPECT_EQ(tuner_->LibraryOf(ranks_), "NCCL 2.18");
 }
