@@ -474,14 +474,15 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
   return result;
 }
 
-std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uint32_t limit) {
+std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uint32_t limit,
+                                         uint64_t phase) {
   CHECK_GE(group.size(), 2u);
   const Cluster& cluster = router_.cluster();
   std::vector<uint32_t> ranks = group;
   std::vector<std::vector<uint32_t>> members = MembersByNode(cluster, ranks);
   const bool one_each = members.size() == ranks.size();
   if (ranks.size() > kSearchedRanks && (one_each || members.size() == 1)) {
-    ranks = OrderRing(router_, ranks);
+    ranks = OrderRing(router_, ranks, phase);
     members = MembersByNode(cluster, ranks);
   }
   std::vector<WeightedRing> rings;
@@ -515,7 +516,7 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     for (size_t i = 0; i < channel.ranks.size(); ++i) {
       const uint32_t from = channel.ranks[i];
       const uint32_t to = channel.ranks[(i + 1) % channel.ranks.size()];
-      const Route* route = &router_.AlongRail(from, to);
+      const Route* route = &router_.AlongRail(from, to, phase);
       if (weighted.relays) {
         if (std::optional<Route> relay = RelayBetween(router_, ranks, from, to)) {
           relays->push_back(std::move(*relay));

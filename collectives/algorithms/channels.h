@@ -59,8 +59,10 @@ class ChannelFinder {
   explicit ChannelFinder(Router& router) : router_(router) {}
 
   // The channels of one group (at least two ranks, all different; CHECKed). `limit` > 0 caps their
-  // number. Remembers what it found: equal groups on other nodes cost only a look-up.
-  std::vector<Channel> Find(const std::vector<uint32_t>& group, uint32_t limit = 0);
+  // number; `phase` is that of the routes (Router::Between). Remembers what it found: equal groups
+  // on other nodes cost only a look-up.
+  std::vector<Channel> Find(const std::vector<uint32_t>& group, uint32_t limit = 0,
+                            uint64_t phase = 0);
 
  private:
   struct WeightedRing {

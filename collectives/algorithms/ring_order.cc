@@ -10,10 +10,10 @@ namespace {
 
 using Order = std::vector<uint32_t>;  // positions in the group
 
-bool CrossesALinkTwice(Router& router, const std::vector<uint32_t>& ranks) {
+bool CrossesALinkTwice(Router& router, const std::vector<uint32_t>& ranks, uint64_t phase) {
   std::vector<uint32_t> links;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    const Route& route = router.Between(ranks[i], ranks[(i + 1) % ranks.size()]);
+    const Route& route = router.Between(ranks[i], ranks[(i + 1) % ranks.size()], phase);
     for (const uint32_t link : route.links)  // a trunk is many cables, so it may recur
       if (!router.cluster().IsTrunk(link)) links.push_back(link);
   }
@@ -24,12 +24,13 @@ bool CrossesALinkTwice(Router& router, const std::vector<uint32_t>& ranks) {
 // Path latencies between all pairs, the same both ways (the larger, where they differ).
 class Distances {
  public:
-  Distances(Router& router, const std::vector<uint32_t>& ranks) : size_(ranks.size()) {
+  Distances(Router& router, const std::vector<uint32_t>& ranks, uint64_t phase)
+      : size_(ranks.size()) {
     values_.resize(size_ * size_, 0);
     for (size_t a = 0; a < size_; ++a) {
       for (size_t b = 0; b < a; ++b) {
-        const double there = router.Between(ranks[a], ranks[b]).latency.value();
-        const double back = router.Between(ranks[b], ranks[a]).latency.value();
+        const double there = router.Between(ranks[a], ranks[b], phase).latency.value();
+        const double back = router.Between(ranks[b], ranks[a], phase).latency.value();
         values_[a * size_ + b] = values_[b * size_ + a] = std::max(there, back);
       }
     }
@@ -92,11 +93,12 @@ void ImproveByTwoOpt(const Distances& distance, Order& order) {
 
 }  // namespace
 
-std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ranks) {
+std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ranks,
+                                uint64_t phase) {
   const uint32_t size = static_cast<uint32_t>(ranks.size());
   CHECK_GE(size, 2u);
-  if (size > kMostOrdered || !CrossesALinkTwice(router, ranks)) return ranks;
-  const Distances distance(router, ranks);
+  if (size > kMostOrdered || !CrossesALinkTwice(router, ranks, phase)) return ranks;
+  const Distances distance(router, ranks, phase);
   Order given(size);
   std::iota(given.begin(), given.end(), 0u);
   Order order = NearestNeighbours(distance, size);

@@ -18,8 +18,9 @@ namespace rehearse {
 inline constexpr uint32_t kMostOrdered = 512;
 inline constexpr uint32_t kMostRounds = 64;
 
-// The ranks in ring order, beginning with the first. Groups larger than kMostOrdered come
-// back as they are.
-std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ranks);
+// The ranks in ring order, beginning with the first, by the routes of this phase
+// (Router::Between). Groups larger than kMostOrdered come back as they are.
+std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ranks,
+                                uint64_t phase = 0);
 
 }  // namespace rehearse

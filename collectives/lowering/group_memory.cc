@@ -68,9 +68,9 @@ KnownGroup& GroupMemory::Of(const std::vector<uint32_t>& ranks) {
 }
 
 std::shared_ptr<const std::vector<Channel>> GroupMemory::RingsOf(const std::vector<uint32_t>& ranks,
-                                                                 uint32_t limit) {
+                                                                 uint32_t limit, uint64_t phase) {
   const auto find = [&] {
-    return std::make_shared<const std::vector<Channel>>(finder_->Find(ranks, limit));
+    return std::make_shared<const std::vector<Channel>>(finder_->Find(ranks, limit, phase));
   };
   if (!KeepsGroups()) return find();
   auto& rings = Of(ranks).rings[limit];

@@ -92,8 +92,9 @@ class GroupMemory {
   bool SharesShapes() const { return shapes_->AreShared(); }
   // The same one for the same ranks in the same order; only if groups are kept.
   KnownGroup& Of(const std::vector<uint32_t>& ranks);
+  // With flowlet, whose ways depend on the phase, no groups are kept (IsUsable).
   std::shared_ptr<const std::vector<Channel>> RingsOf(const std::vector<uint32_t>& ranks,
-                                                      uint32_t limit);
+                                                      uint32_t limit, uint64_t phase);
 
  private:
   struct HashOfRanks {

@@ -237,8 +237,8 @@ MessageWay WayOf(const GroupPlan& plan, const Part& part, const PartMessage& mes
   const uint32_t from = message.from;
   const uint32_t to = message.to;
   if (from < p && to < p) {
-    router.EnterPhase(plan.phase + (plan.IsPipeline() ? 0 : message.step));
-    const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]]);
+    const Route& route = router.Between(plan.ranks[part.order[from]], plan.ranks[part.order[to]],
+                                        plan.phase + (plan.IsPipeline() ? 0 : message.step));
     return {&route,
             route.links,
             route.detour,

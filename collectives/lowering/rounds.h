@@ -73,7 +73,7 @@ struct GroupPlan {
   double rank_share = 1;            // of the bytes (Collective), where the algorithm forwards
   double machine_share = 1;
   uint32_t ways = 1;   // equal parts that every message is cut into (Router::ways)
-  uint64_t phase = 0;  // which other plans run at the same time (Router::EnterPhase)
+  uint64_t phase = 0;  // which other plans run at the same time (Router::Between)
 
   // Only those that are needed: see IdlePaces, PipelineOf, UnevenCost.
   std::vector<std::vector<Pace>> paces = {};

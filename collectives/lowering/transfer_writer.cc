@@ -80,8 +80,8 @@ void TransferWriter::AddMessages(const GroupPlan& plan, uint32_t part_index) {
   table_.switches += plan.choice.algorithm->switches(part.input);
 }
 
-void TransferWriter::AddMessage(const Choice& choice, uint32_t from, uint32_t to) {
-  Transfer transfer = OnRoute(choice, router_.Between(from, to));
+void TransferWriter::AddMessage(const Choice& choice, uint32_t from, uint32_t to, uint64_t phase) {
+  Transfer transfer = OnRoute(choice, router_.Between(from, to, phase));
   transfer.from = from;
   transfer.to = to;
   transfer.is_of_pair = true;

@@ -27,7 +27,7 @@ class TransferWriter {
   // One for each message of the part, step by step.
   void AddMessages(const GroupPlan& plan, uint32_t part_index);
   // From one rank to another, by themselves.
-  void AddMessage(const Choice& choice, uint32_t from, uint32_t to);
+  void AddMessage(const Choice& choice, uint32_t from, uint32_t to, uint64_t phase);
   // Between a device and the memory of its host, over these links.
   void AddCopy(uint32_t rank, const std::vector<uint32_t>& links);
   // What a group in a machine does is what a similar group in another does, link by link.

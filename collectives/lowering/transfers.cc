@@ -254,10 +254,8 @@ class Maker {
     const Way way = WayKey(slot, group, collective, plan);
     if (IsRing(plan)) {
       site->plan = RingPlan(plan, &request);
-      PlaceOnce(way, site, [&] {
-        router_.EnterPhase(PhaseOf(slot.communicator, "ring", 0));
-        AddRings(plan.choice, site->ranks);
-      });
+      PlaceOnce(way, site,
+                [&] { AddRings(plan.choice, site->ranks, PhaseOf(slot.communicator, "ring", 0)); });
       if (of_shape != nullptr) *of_shape = site->plan;
       return;
     }
@@ -293,8 +291,7 @@ class Maker {
     const Collective& collective = *requests_[slot.request].collective;
     PlaceOnce(WayKey(slot, group, collective, like), site, [&] {
       if (IsRing(like)) {
-        router_.EnterPhase(PhaseOf(slot.communicator, "ring", 0));
-        AddRings(like.choice, site->ranks);
+        AddRings(like.choice, site->ranks, PhaseOf(slot.communicator, "ring", 0));
       } else if (fidelity_ == Fidelity::kFluid) {
         GroupPlan plan;
         plan.kind = like.kind;
@@ -350,13 +347,13 @@ class Maker {
     return std::string_view(plan.choice.algorithm->name) == "ring" && !plan.IsPipeline();
   }
 
-  void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks) {
+  void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks, uint64_t phase) {
     if (fidelity_ == Fidelity::kFluid) {
-      const auto rings = memory_.RingsOf(ranks, choice.channels);
+      const auto rings = memory_.RingsOf(ranks, choice.channels, phase);
       for (const Channel& channel : *rings) writer_.AddRing(choice, channel);
       return;
     }
-    std::vector<Channel> channels = memory_.finder().Find(ranks, choice.channels);
+    std::vector<Channel> channels = memory_.finder().Find(ranks, choice.channels, phase);
     if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
     for (const Channel& channel : channels) {
       if (fidelity_ == Fidelity::kStep)
@@ -466,8 +463,7 @@ class Maker {
       site.is_pair = true;
       site.ranks = {from, to};
       site.transfer_begin = static_cast<uint32_t>(table_.transfers.size());
-      router_.EnterPhase(PhaseOf(slot.communicator, "", 0));
-      writer_.AddMessage(plain_, from, to);
+      writer_.AddMessage(plain_, from, to, PhaseOf(slot.communicator, "", 0));
       site.transfer_end = static_cast<uint32_t>(table_.transfers.size());
       it->second = static_cast<uint32_t>(table_.sites.size());
       table_.sites.push_back(std::move(site));

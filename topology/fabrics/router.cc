@@ -282,15 +282,16 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
   rule_ = routing.Over(structure->fabric->routing);
   parts_ = MostExits();
   if (rule_->choice == RouteChoice::kEcmp && IsHashed()) parts_ *= rule_->queue_pairs;
-  EnterPhase(0);
 }
 
 Router::~Router() = default;
 
-void Router::EnterPhase(uint64_t phase) {
-  if (!rule_ || rule_->choice != RouteChoice::kFlowlet) return;
-  phase_ = phases_.emplace(phase, static_cast<uint32_t>(loads_.size())).first->second;
-  if (phase_ == loads_.size()) loads_.emplace_back(cluster_.structure()->link_count);
+uint32_t Router::NumberOf(uint64_t phase) {
+  if (!rule_ || rule_->choice != RouteChoice::kFlowlet) return 0;
+  const uint32_t number =
+      phases_.emplace(phase, static_cast<uint32_t>(loads_.size())).first->second;
+  if (number == loads_.size()) loads_.emplace_back(cluster_.structure()->link_count);
+  return number;
 }
 
 bool Router::IsHashed() const {
@@ -481,7 +482,7 @@ bool Router::IsAmong(const std::vector<bool>& links, uint32_t link) const {
   return std::all_of(cables.begin(), cables.end(), [&](uint32_t cable) { return links[cable]; });
 }
 
-void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow,
+void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow, uint32_t phase,
                           std::vector<uint32_t>* links) {
   const ClusterStructure& structure = *cluster_.structure();
   const Fabric& fabric = *structure.fabric;
@@ -492,13 +493,13 @@ void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flo
     return;
   }
   AppendPath(fabric, from_switch, to_switch, rule_->choice, flow,
-             loads_.empty() ? nullptr : &loads_[phase_], links);
+             loads_.empty() ? nullptr : &loads_[phase], links);
   for (size_t i = begin; i < links->size(); ++i) (*links)[i] = structure.LinkNow((*links)[i]);
 }
 
 bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
-                               const std::vector<bool>& without, uint32_t queue_pair,
-                               std::vector<uint32_t>* links) {
+                               const std::vector<bool>& without, uint32_t phase,
+                               uint32_t queue_pair, std::vector<uint32_t>* links) {
   const ClusterStructure& structure = *cluster_.structure();
   const uint32_t from = from_rank / structure.devices_per_machine;
   const uint32_t to = to_rank / structure.devices_per_machine;
@@ -546,7 +547,7 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
     for (const uint32_t link : first_way.links)
       links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
     links->push_back(structure.LinkNow(structure.PortLink(from, exit.port)));
-    AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), links);
+    AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), phase, links);
     links->push_back(structure.LinkNow(structure.PortLink(to, entry.port) + 1));
     for (const uint32_t link : entry.in.links)
       links->push_back(structure.LinkNow(structure.FirstLinkOf(to) + link));
@@ -559,14 +560,15 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
 bool Router::AppendWay(uint32_t from_rank, uint32_t to_rank, std::vector<uint32_t>* links) {
   if (cluster_.structure() == nullptr || parts_ != 1 || !failing_.empty()) return false;
   if (rule_ && rule_->choice == RouteChoice::kFlowlet) return false;
-  return AppendByStructure(from_rank, to_rank, {}, 0, links);
+  return AppendByStructure(from_rank, to_rank, {}, 0, 0, links);
 }
 
 std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
-                                   const std::vector<bool>& without, uint32_t queue_pair) {
+                                   const std::vector<bool>& without, uint32_t phase,
+                                   uint32_t queue_pair) {
   std::vector<uint32_t> links;
   if (cluster_.structure() != nullptr &&
-      AppendByStructure(from_rank, to_rank, without, queue_pair, &links))
+      AppendByStructure(from_rank, to_rank, without, phase, queue_pair, &links))
     return links;
   return Everywhere().Run(from_rank, to_rank, without, queue_pair);
 }
@@ -580,12 +582,12 @@ bool Router::MeetsFailure(const Route& route) const {
          });
 }
 
-uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
-  const auto find = [&](uint32_t from, uint32_t to, uint32_t phase) -> PairSlot& {
+uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank, uint32_t phase) {
+  const auto find = [&](uint32_t from, uint32_t to, uint32_t in_phase) -> PairSlot& {
     const size_t mask = pairs_.size() - 1;
-    size_t i = (Mix(uint64_t{from} << 32 | to) + phase) & mask;
+    size_t i = (Mix(uint64_t{from} << 32 | to) + in_phase) & mask;
     while (pairs_[i].route != kNone &&
-           (pairs_[i].from != from || pairs_[i].to != to || pairs_[i].phase != phase))
+           (pairs_[i].from != from || pairs_[i].to != to || pairs_[i].phase != in_phase))
       i = (i + 1) & mask;
     return pairs_[i];
   };
@@ -595,10 +597,10 @@ uint32_t& Router::SlotOf(uint32_t from_rank, uint32_t to_rank) {
     for (const PairSlot& pair : old)
       if (pair.route != kNone) find(pair.from, pair.to, pair.phase) = pair;
   }
-  PairSlot& slot = find(from_rank, to_rank, phase_);
+  PairSlot& slot = find(from_rank, to_rank, phase);
   slot.from = from_rank;
   slot.to = to_rank;
-  slot.phase = phase_;
+  slot.phase = phase;
   return slot.route;
 }
 
@@ -619,21 +621,23 @@ BytesPerSecond Router::AloneOn(const Route& route) const {
   return *narrowest;
 }
 
-const Route& Router::Between(uint32_t from_rank, uint32_t to_rank) {
+const Route& Router::Between(uint32_t from_rank, uint32_t to_rank, uint64_t phase) {
   CHECK_NE(from_rank, to_rank);
   CHECK_LT(from_rank, cluster_.device_count());
   CHECK_LT(to_rank, cluster_.device_count());
-  uint32_t& known = SlotOf(from_rank, to_rank);
+  const uint32_t number = NumberOf(phase);
+  uint32_t& known = SlotOf(from_rank, to_rank, number);
   if (known != kNone) return routes_[known];
   known = static_cast<uint32_t>(routes_.size());
   Route& route = routes_.emplace_back();
-  route.links = Find(from_rank, to_rank, {});
+  route.links = Find(from_rank, to_rank, {}, number);
   route.crosses_nodes = cluster_.NodeIndexOf(from_rank) != cluster_.NodeIndexOf(to_rank);
   if (route.crosses_nodes)
-    for (uint32_t i = 1; i < parts_; ++i) route.others.push_back(Find(from_rank, to_rank, {}, i));
+    for (uint32_t i = 1; i < parts_; ++i)
+      route.others.push_back(Find(from_rank, to_rank, {}, number, i));
   for (const uint32_t link : route.links) route.latency += cluster_.Link(link).latency;
   route.bandwidth = AloneOn(route);
-  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_, number);
   return route;
 }
 
@@ -651,14 +655,15 @@ std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) 
   return proxy;
 }
 
-const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank) {
+const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank, uint64_t phase) {
   const std::optional<uint32_t> proxy = RailProxy(from_rank, to_rank);
-  if (!proxy) return Between(from_rank, to_rank);
+  if (!proxy) return Between(from_rank, to_rank, phase);
   constexpr uint32_t kByRail = 1u << 31;  // tells such pairs from the others
   CHECK_LT(cluster_.device_count(), kByRail);
   const Route& inside = Between(from_rank, *proxy);
-  const Route& across = Between(*proxy, to_rank);
-  uint32_t& known = SlotOf(from_rank | kByRail, to_rank);
+  const Route& across = Between(*proxy, to_rank, phase);
+  const uint32_t number = NumberOf(phase);
+  uint32_t& known = SlotOf(from_rank | kByRail, to_rank, number);
   if (known != kNone) return routes_[known];
   known = static_cast<uint32_t>(routes_.size());
   Route& route = routes_.emplace_back(across);
@@ -668,7 +673,7 @@ const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank) {
   route.latency += inside.latency;
   route.bandwidth = std::min(route.bandwidth, inside.bandwidth);
   route.detour.clear();
-  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_);
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_, number);
   return route;
 }
 

@@ -75,19 +75,15 @@ class Router {
   Router& operator=(const Router&) = delete;
 
   // From one rank's device to another's. CHECKs that they differ. The reference stays valid as long
-  // as the Router.
-  const Route& Between(uint32_t from_rank, uint32_t to_rank);
+  // as the Router. With flowlet, what is sent in one phase (any number) runs at the same time and
+  // shares the ways; other phases have other routes. Otherwise the phase does not matter.
+  const Route& Between(uint32_t from_rank, uint32_t to_rank, uint64_t phase = 0);
 
   // The same, but on the receiver's rail: if machines are cabled rail by rail and the sender
   // reaches the device at the receiver's place in its own machine over NVLink alone, the route goes
   // by way of that device, whose NIC is on the same leaf as the receiver's. NCCL calls this PXN,
   // and its rings, which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Otherwise as Between().
-  const Route& AlongRail(uint32_t from_rank, uint32_t to_rank);
-
-  // With flowlet: what is asked for from here on runs at the same time as everything else in this
-  // phase (any number), and shares the ways with it; other phases have other routes. Otherwise this
-  // has no effect.
-  void EnterPhase(uint64_t phase);
+  const Route& AlongRail(uint32_t from_rank, uint32_t to_rank, uint64_t phase = 0);
 
   // Appends the links of Between() without remembering them, for code that looks at very many pairs
   // once. Returns false, and appends nothing, if Between() has more to say: it searches, cuts what
@@ -142,14 +138,16 @@ class Router {
     const Exit* entry = nullptr;
   };
 
+  // Its position in loads_; 0 where it does not matter, as below.
+  uint32_t NumberOf(uint64_t phase);
   // `without` is by link, or empty; returns no links if nothing leads round these.
   std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
-                             uint32_t queue_pair = 0);
+                             uint32_t phase, uint32_t queue_pair = 0);
   // False if the machines differ from how they were drawn, or if the way is cut.
   bool AppendByStructure(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
-                         uint32_t queue_pair, std::vector<uint32_t>* links);
+                         uint32_t phase, uint32_t queue_pair, std::vector<uint32_t>* links);
   // The way over the fabric between two switches, by its structure; links as they are now.
-  void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow,
+  void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow, uint32_t phase,
                     std::vector<uint32_t>* links);
   bool IsAmong(const std::vector<bool>& links, uint32_t link) const;  // for a trunk, all its cables
   BytesPerSecond AloneOn(const Route& route) const;
@@ -177,12 +175,11 @@ class Router {
   // For flowlet: the phases in the order in which they were met; for each, pairs by link as drawn.
   std::map<uint64_t, uint32_t> phases_;
   std::vector<std::vector<uint32_t>> loads_;
-  uint32_t phase_ = 0;
   const std::vector<bool> failing_;
   std::unique_ptr<Search> search_;  // null until it is needed
   std::deque<Route> routes_;
   // Where the pair's route is, or belongs.
-  uint32_t& SlotOf(uint32_t from_rank, uint32_t to_rank);
+  uint32_t& SlotOf(uint32_t from_rank, uint32_t to_rank, uint32_t phase);
 
   struct PairSlot {
     uint32_t from = 0;

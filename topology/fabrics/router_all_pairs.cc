@@ -118,7 +118,7 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
       if (of_one != within.end()) pairs -= of_one->second;
       if (pairs == 0) continue;
       links.clear();
-      AppendFabric(from, to, 0, &links);
+      AppendFabric(from, to, 0, 0, &links);
       Seconds latency;
       for (const uint32_t link : links) {
         visit(link, pairs);
