@@ -263,7 +263,8 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
       throw Error(scenario.perturbation_place, error.what());
     }
   };
-  const bool are_alike = (AlikeUnder(scenario) & AlikeUnder(options)).micro_batches;
+  const bool are_alike = copied != CopiedSpans::kAllArePlayed &&
+                         (AlikeUnder(scenario) & AlikeUnder(options)).micro_batches;
   const uint32_t left_out =
       are_alike && IsOneStep(played.jobs) ? CopiesToLeaveOut(played.schedule()) : 0;
   if (left_out == 0 || !PlayFewCopies(left_out, options, copied, lower, &played)) {

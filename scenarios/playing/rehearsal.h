@@ -33,8 +33,9 @@ struct PlayedScenario {
 };
 
 // Whether the timeline of a step of which few copies were played (scenarios/playing/few_copies.h)
-// has the spans of all. Its end, its links and their bytes are always those of the whole step.
-enum class CopiedSpans : uint8_t { kWrittenOut, kLeftOut };
+// has the spans of all, or whether all copies are to be played. Its end, its links and their bytes
+// are always those of the whole step.
+enum class CopiedSpans : uint8_t { kWrittenOut, kLeftOut, kAllArePlayed };
 
 // Throws Error if the scenario cannot be planned or its schedule cannot be played. If no seed of
 // routes is given, it is 0 (scenarios/playing/seeded_routes.h tries several).

@@ -274,6 +274,19 @@ void AddOffload(Random& random, const RandomScenarioLimits& limits, Json* scenar
   if (random.Chance(50)) training["offloaded_optimizer"] = true;
 }
 
+// Many layers on all devices of a stage, or many micro-batches.
+void Lengthen(Random& random, Json* scenario) {
+  if (!scenario->contains("training")) return;
+  Json& training = (*scenario)["training"];
+  if (!scenario->contains("pipeline") && random.Chance(60)) {
+    (*scenario)["model"]["layers"] = 8 + random.Below(12);
+    return;
+  }
+  const uint32_t times = 16 << random.Below(2);
+  training["batch"] = times * training["batch"].get<uint32_t>();
+  training["micro_batches"] = times * training["micro_batches"].get<uint32_t>();
+}
+
 }  // namespace
 
 std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits) {
@@ -311,6 +324,7 @@ std::string RandomScenarioText(uint64_t seed, const RandomScenarioLimits& limits
   }
   Random apart(~seed);  // so that what else is drawn stays the same
   AddOffload(apart, limits, &scenario);
+  if (limits.long_steps) Lengthen(apart, &scenario);
   if (limits.edits && !limits.for_execution && random.Chance(30))
     scenario["edits"] = AnyEdits(random);
   Json simulator = Json::object();

@@ -20,6 +20,8 @@ struct RandomScenarioLimits {
   // Collectives are rings on bare links, with one channel each, so that nothing is chosen
   // differently on another machine.
   bool pinned = false;
+  // Nearly all have many layers or many micro-batches, most of which need not be played.
+  bool long_steps = false;
 };
 
 // By how much edits of such a scenario may raise a device's peak.
