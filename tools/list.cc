@@ -24,11 +24,33 @@ namespace {
 
 namespace po = boost::program_options;
 
+// A figure or a switch of an entry, and the document that says so.
+struct ListedFact {
+  std::string name;
+  std::string when;  // it holds; "" for always
+  std::string source;
+};
+
 struct ListedEntry {
   std::string name;
   std::string summary;
-  std::string source;
+  std::string source;  // of all of it, where there are no facts
+  std::vector<ListedFact> facts = {};
 };
+
+// One line, for tables and JSON: each source behind the neighbouring facts that it is for.
+std::string SourceLine(const ListedEntry& entry) {
+  std::string line = entry.source;
+  for (size_t i = 0; i < entry.facts.size(); ++i) {
+    const ListedFact& fact = entry.facts[i];
+    const bool is_new = i == 0 || entry.facts[i - 1].source != fact.source;
+    const bool ends = i + 1 == entry.facts.size() || entry.facts[i + 1].source != fact.source;
+    line += i == 0 ? "" : is_new ? "; " : ", ";
+    line += fmt::format("{}{}{}", fact.name, fact.when.empty() ? "" : " ", fact.when);
+    if (ends) line += fmt::format(" ({})", fact.source);
+  }
+  return line;
+}
 
 std::vector<ListedEntry> Clusters() {
   std::vector<ListedEntry> entries;
@@ -46,15 +68,13 @@ std::vector<ListedEntry> Clusters() {
 std::vector<ListedEntry> Devices() {
   std::vector<ListedEntry> entries;
   for (const DeviceSpec& device : KnownDevices()) {
-    std::string source;
-    for (const auto& [figure, origin] : device.sources) {
-      source += fmt::format("{}{}: {}", source.empty() ? "" : "; ", figure, origin);
-    }
-    entries.push_back(
-        {device.name,
-         fmt::format("{}, {}, {} at {}", device.description, Print(device.matrix_peak_16),
-                     Print(device.memory), Print(device.memory_bandwidth)),
-         source});
+    ListedEntry entry = {
+        device.name,
+        fmt::format("{}, {}, {} at {}", device.description, Print(device.matrix_peak_16),
+                    Print(device.memory), Print(device.memory_bandwidth)),
+        ""};
+    for (const auto& [figure, origin] : device.sources) entry.facts.push_back({figure, "", origin});
+    entries.push_back(std::move(entry));
   }
   return entries;
 }
@@ -88,19 +108,15 @@ std::vector<ListedEntry> Pipelines() {
 std::vector<ListedEntry> Software() {
   std::vector<ListedEntry> entries;
   for (const SoftwareStack& stack : SoftwareStacks()) {
-    std::string source;
-    for (size_t i = 0; i < stack.switches.size(); ++i) {
-      const SoftwareSwitch& one = stack.switches[i];
-      const bool is_new = i == 0 || stack.switches[i - 1].source != one.source;
-      const bool ends =
-          i + 1 == stack.switches.size() || stack.switches[i + 1].source != one.source;
-      source += is_new && i > 0 ? "; " : i > 0 ? ", " : "";
-      source += fmt::format("{}={}", one.path, one.value);
-      if (!one.kind.empty()) source += fmt::format(" of {}", one.kind);
-      if (one.least_capability > 0) source += fmt::format(" from sm{} on", one.least_capability);
-      if (ends) source += fmt::format(" ({})", one.source);
+    ListedEntry entry = {stack.name, stack.summary, ""};
+    for (const SoftwareSwitch& one : stack.switches) {
+      std::string when = one.kind.empty() ? "" : "of " + one.kind;
+      if (one.least_capability > 0) {
+        when += fmt::format("{}from sm{} on", when.empty() ? "" : " ", one.least_capability);
+      }
+      entry.facts.push_back({fmt::format("{}={}", one.path, one.value), when, one.source});
     }
-    entries.push_back({stack.name, stack.summary, std::move(source)});
+    entries.push_back(std::move(entry));
   }
   return entries;
 }
@@ -132,22 +148,78 @@ constexpr ListedKind kListedKinds[] = {{"clusters", Clusters},
                                        {"software", Software},
                                        {"algorithms", CollectiveAlgorithms}};
 
+// Without what its preset's name may be followed by.
+std::string PlainName(const ListedEntry& entry) {
+  return entry.name.substr(0, entry.name.find(':'));
+}
+
+// A line for each, and its source below it: of all, or where one line says it.
+std::string PrintLines(const std::vector<ListedEntry>& entries, bool has_sources, bool of_facts) {
+  std::string text;
+  for (const ListedEntry& entry : entries) {
+    text += fmt::format("  {:<24} {}\n", entry.name, entry.summary);
+    if (of_facts || (has_sources && entry.facts.empty()))
+      text += fmt::format("  {:<24} source: {}\n", "", SourceLine(entry));
+  }
+  return text;
+}
+
+// A line for each fact, with the number of its source, and a line for each source.
+std::string PrintFacts(const ListedEntry& entry) {
+  std::string text = fmt::format("{}\n  {}\n", entry.name, entry.summary);
+  if (entry.facts.empty()) return text + fmt::format("  source: {}\n", entry.source);
+  size_t width = 0;
+  size_t when_width = 0;
+  for (const ListedFact& fact : entry.facts) {
+    width = std::max(width, fact.name.size());
+    when_width = std::max(when_width, fact.when.size());
+  }
+  std::vector<std::string> sources;
+  text += "\n";
+  for (const ListedFact& fact : entry.facts) {
+    const auto known = std::find(sources.begin(), sources.end(), fact.source);
+    const auto number = known - sources.begin() + 1;
+    if (known == sources.end()) sources.push_back(fact.source);
+    text +=
+        fmt::format("  {:<{}}  {:<{}}  [{}]\n", fact.name, width, fact.when, when_width, number);
+  }
+  text += "\nSources\n";
+  for (size_t i = 0; i < sources.size(); ++i) text += fmt::format("  [{}] {}\n", i + 1, sources[i]);
+  return text;
+}
+
+// The entry of that name alone. Throws Error where there is none.
+ListedEntry EntryOf(const ListedKind& kind, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (ListedEntry& entry : kind.entries()) {
+    if (PlainName(entry) == wanted) return std::move(entry);
+    names.push_back(PlainName(entry));
+  }
+  throw Error(
+      fmt::format("no \"{}\" among the {}{}", wanted, kind.name, KnownNames(wanted, names)));
+}
+
 }  // namespace
 
 CommandSyntax ListSyntax() {
   CommandSyntax syntax;
   syntax.usage =
-      "rehearse list [clusters|devices|models|strategies|pipelines|software|algorithms] [options]";
+      "rehearse list [clusters|devices|models|strategies|pipelines|software|algorithms] [NAME] "
+      "[options]";
   syntax.explanation =
-      "Lists what scenarios and commands can name, with sources (--sources). Examples:\n"
+      "Lists what scenarios and commands can name, with sources (--sources). With a name it shows\n"
+      "all of it: each figure of a device, each switch of a software stack, and its source. "
+      "Examples:\n"
       "  rehearse list\n"
       "  rehearse list strategies\n"
+      "  rehearse list software nemo\n"
       "  rehearse list models --format csv\n";
-  syntax.positional = {"kind"};
+  syntax.positional = {"kind", "name"};
+  syntax.takes["name"] = {};
   syntax.takes["kind"] = TakenName({});
   for (const ListedKind& kind : kListedKinds) syntax.takes["kind"].names.emplace_back(kind.name);
-  syntax.options.add_options()("sources",
-                               "print where the figures are from, as is done for a single kind");
+  syntax.options.add_options()(
+      "sources", "print where everything is from; a single kind shows it where one line says it");
   AddFormatOption(syntax.options, kTableFormats, "a row for each name");
   return syntax;
 }
@@ -158,6 +230,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string wanted = values.count("kind") > 0 ? values["kind"].as<std::string>() : "";
+  const bool has_name = values.count("name") > 0;
 
   std::vector<std::string> names;
   nlohmann::ordered_json json = {{"schema", "rehearse.list.v1"}};
@@ -166,18 +239,25 @@ int ListCommand(const std::vector<std::string>& arguments) {
   for (const ListedKind& kind : kListedKinds) {
     names.emplace_back(kind.name);
     if (!wanted.empty() && wanted != kind.name) continue;
-    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", kind.name);
+    const std::vector<ListedEntry> entries =
+        has_name ? std::vector<ListedEntry>{EntryOf(kind, values["name"].as<std::string>())}
+                 : kind.entries();
+    if (has_name) {
+      text = PrintFacts(entries.front());
+    } else {
+      text += fmt::format("{}{}\n", text.empty() ? "" : "\n", kind.name);
+      text += PrintLines(entries, !wanted.empty(), values.count("sources") > 0);
+    }
     json[kind.name] = nlohmann::ordered_json::array();
-    for (const ListedEntry& entry : kind.entries()) {
-      text += fmt::format("  {:<24} {}\n", entry.name, entry.summary);
-      if (values.count("sources") > 0 || !wanted.empty())
-        text += fmt::format("  {:<24} source: {}\n", "", entry.source);
+    for (const ListedEntry& entry : entries) {
+      const std::string name = PlainName(entry);
+      const std::string source = SourceLine(entry);
       json[kind.name].push_back(
-          {{"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
-      const size_t colon = std::min(entry.name.find(':'), entry.name.size());
-      const DataCell parameters =
-          colon < entry.name.size() ? DataCell(entry.name.substr(colon + 1)) : DataCell();
-      table.Add({kind.name, entry.name.substr(0, colon), parameters, entry.summary, entry.source});
+          {{"name", entry.name}, {"summary", entry.summary}, {"source", source}});
+      const DataCell parameters = name.size() < entry.name.size()
+                                      ? DataCell(entry.name.substr(name.size() + 1))
+                                      : DataCell();
+      table.Add({kind.name, name, parameters, entry.summary, source});
     }
   }
   if (text.empty()) {

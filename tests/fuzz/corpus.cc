@@ -51,6 +51,11 @@ void AddShape(const JsonShape& shape, std::set<std::string>* words) {
   for (const JsonShape& part : shape.parts) AddShape(part, words);
 }
 
+std::map<std::string, std::vector<std::string>>& FrozenWords() {
+  static std::map<std::string, std::vector<std::string>> words;
+  return words;
+}
+
 // For what the readers treat specially: units, patterns, factors, limits of numbers.
 constexpr const char* kAnyWords[] = {"\"1us\"",
                                      "\"-1us\"",
@@ -110,7 +115,13 @@ std::vector<std::string> ShippedValues(const std::string& key) {
   return values;
 }
 
+void FreezeSchemaWords(std::map<std::string, std::vector<std::string>> words) {
+  FrozenWords() = std::move(words);
+}
+
 std::vector<std::string> SchemaWords(const std::string& document) {
+  if (const auto frozen = FrozenWords().find(document); frozen != FrozenWords().end())
+    return frozen->second;
   std::set<std::string> words(std::begin(kAnyWords), std::end(kAnyWords));
   for (const DocumentShape& shape : Documents()) {
     if (shape.name != document) continue;

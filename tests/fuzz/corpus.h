@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ std::vector<std::string> ShippedValues(const std::string& key);
 // The words of a document of `rehearse schema`, in quotes where a file has them in quotes: keys,
 // choices and examples; and values that readers treat specially.
 std::vector<std::string> SchemaWords(const std::string& document);
+// From now on they are these, by the document's name: for inputs that stay the same when keys are
+// added.
+void FreezeSchemaWords(std::map<std::string, std::vector<std::string>> words);
 
 // Shipped scenarios of a few ranks: several strategies, stages, experts, images.
 std::vector<std::string> SmallScenarios();

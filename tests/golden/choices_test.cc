@@ -82,8 +82,8 @@ std::string TextOf(const Choice& choice) {
                      1e6 * choice.step_overhead.value(), choice.bandwidth_share);
 }
 
-// A line: how often it was refused, a digest of all that was said, and an example.
-class Digest {
+// A line: how often it was refused, and an example; with a digest of all that was said.
+class Outcomes {
  public:
   template <typename Say>
   void Add(const Say& say) {
@@ -98,8 +98,8 @@ class Digest {
     ++tried_;
   }
   std::string Line(const char* what) const {
-    return fmt::format("{}: {} tried, {} refused, {:016x}; {}\n", what, tried_, refused_,
-                       hash_.hash(), example_);
+    return fmt::format("{}: {} tried, {} refused; {}{}\n", what, tried_, refused_, example_,
+                       DigestOf(what, hash_));
   }
 
  private:
@@ -110,7 +110,7 @@ class Digest {
 };
 
 void AddChoices(Router& router, const NcclSettings& settings, const std::vector<uint32_t>& group,
-                Digest* choices, Digest* costs) {
+                Outcomes* choices, Outcomes* costs) {
   Tuner tuner(router, settings);
   for (const CollectiveKind kind : kCollectiveKinds) {
     for (double bytes = 16; bytes < 2e9; bytes *= 8) {
@@ -139,13 +139,13 @@ TEST(GoldenChoicesTest, AreThoseRecorded) {
   for (const Machine& machine : kMachines) {
     const auto cluster = testing::Preset(machine.name, machine.parameter, machine.value);
     for (const std::vector<uint32_t>& group : GroupsOf(cluster->device_count())) {
-      if (GoldenRecord::IsLeftOut(number++)) continue;
+      if (record.IsLeftOut(number++)) continue;
       Router router(*cluster);
       ChannelFinder finder(router);
-      Digest channels;
+      Outcomes channels;
       for (const uint32_t limit : {0u, 1u, 3u})
         channels.Add([&] { return ChannelsText(&finder, group, limit); });
-      Digest parts;
+      Outcomes parts;
       for (const Algorithm& algorithm : Algorithms()) {
         for (const CollectiveKind kind : kCollectiveKinds) {
           if (!algorithm.kinds.Has(kind)) continue;
@@ -159,8 +159,8 @@ TEST(GoldenChoicesTest, AreThoseRecorded) {
           }
         }
       }
-      Digest choices;
-      Digest costs;
+      Outcomes choices;
+      Outcomes costs;
       for (const NcclVersion version : kNcclVersions)
         for (const bool nvls : {true, false})
           AddChoices(router, {version, nvls}, group, &choices, &costs);

@@ -177,7 +177,8 @@ class Commands {
       const std::string said = Shown(error.Text());
       if (!said.empty()) text += said + (said.back() == '\n' ? "" : "\n");
     }
-    if (!out.empty()) text += Beginning(out) + fmt::format("printed {}\n", SizeAndDigest(out));
+    if (!out.empty())
+      text += Beginning(out) + "printed " + SizeOf(out) + DigestOfText("printed", out) + "\n";
     return text + Written();
   }
 
@@ -189,9 +190,8 @@ class Commands {
     ReplaceAll(SourceDir() + "/", "", &text);
     return WithoutCosts(text);
   }
-  static std::string SizeAndDigest(const std::string& text) {
-    return fmt::format("{} lines {}", std::count(text.begin(), text.end(), '\n'),
-                       DigestOfText(text));
+  static std::string SizeOf(const std::string& text) {
+    return fmt::format("{} lines", std::count(text.begin(), text.end(), '\n'));
   }
   // The first lines that say something.
   static std::string Beginning(const std::string& text) {
@@ -231,11 +231,11 @@ class Commands {
       if (IsGzip(content)) content = Gunzip(content, size_t{1} << 28);
       if (file.extension() == ".html") content = DataOfPage(content);
       content = Shown(content);
-      const std::string digest = SizeAndDigest(content);
+      const std::string digest = DigestOfText("written", content);
       std::string& known = known_[file.string()];
       if (known == digest) continue;
       known = digest;
-      text += fmt::format("wrote {} {}\n", file.string(), digest);
+      text += fmt::format("wrote {} {}{}\n", file.string(), SizeOf(content), digest);
     }
     return text;
   }
@@ -259,7 +259,7 @@ TEST_P(GoldenCommandsTest, SayAndWriteWhatIsRecorded) {
   size_t number = 0;
   for (std::string line; std::getline(list, line);) {
     if (line.empty() || line.starts_with('#')) continue;
-    if (line.find("{tmp}") == std::string::npos && GoldenRecord::IsLeftOut(number++)) continue;
+    if (line.find("{tmp}") == std::string::npos && record.IsLeftOut(number++)) continue;
     record.Add(line, commands.Run(line));
   }
   record.End();

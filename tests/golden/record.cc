@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "sim/base/fnv.h"
 #include "tests/support/places.h"
 #include "tests/support/sanitizers.h"
 
@@ -17,6 +16,10 @@ namespace rehearse {
 namespace {
 
 constexpr std::string_view kBegin = "== ";
+constexpr const char* kDigestsKey = "digests of all entries, and of those made under sanitizers";
+// Around a digest within lines: nothing that is recorded has these characters.
+constexpr char kDigestBegin = '\x01';
+constexpr char kDigestEnd = '\x02';
 constexpr int kMostShown = 3;
 
 std::vector<std::string_view> LinesOf(std::string_view text) {
@@ -137,29 +140,66 @@ GoldenRecord::GoldenRecord(const std::string& name)
     : path_(SourceDir() + "/tests/golden/records/" + name + ".txt") {
   const char* asked = std::getenv("REHEARSE_GOLDEN");
   writes_ = asked != nullptr && std::string_view(asked) == "write";
+  prints_ = asked != nullptr && std::string_view(asked) == "digests";
   is_partial_ = kIsSanitized;
   if (!writes_) known_ = ReadRecord(path_);
 }
 
 bool GoldenRecord::IsLeftOut(size_t number) {
   constexpr size_t kShare = 12;
-  return kIsSanitized && number % kShare != 0;
+  is_of_few_ = number % kShare == 0;
+  return is_partial_ && !is_of_few_;
+}
+
+std::string GoldenRecord::WithoutDigests(const std::string& key, std::string_view lines) {
+  std::string text;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t begin = std::min(lines.find(kDigestBegin, at), lines.size());
+    text += lines.substr(at, begin - at);
+    if (begin == lines.size()) break;
+    const size_t end = lines.find(kDigestEnd, begin);
+    const std::string_view digest = lines.substr(begin + 1, end - begin - 1);  // "name 89abcdef"
+    Digests& sums = digests_[std::string(digest.substr(0, digest.rfind(' ')))];
+    sums.all.Add(digest);
+    if (is_of_few_) sums.of_few.Add(digest);
+    if (prints_) fmt::print("{}: {}: {}\n", path_.substr(path_.rfind('/') + 1), key, digest);
+    at = end + 1;
+  }
+  return text;
 }
 
 void GoldenRecord::Add(const std::string& key, const std::string& lines) {
-  std::string text = lines;
+  std::string text = WithoutDigests(key, lines);
   if (!text.empty() && text.back() != '\n') text += '\n';
   made_.emplace_back(key, text);
-  if (writes_) return;
+  is_of_few_ = true;
+  if (!writes_) Compare(key, text);
+}
+
+void GoldenRecord::Compare(const std::string& key, const std::string& text) {
   const auto found = known_.find(key);
   if (found != known_.end() && found->second == text) return;
   if (++shown_ > kMostShown) return;
   ADD_FAILURE() << path_ << "\n  " << kBegin << key << "\n"
                 << DifferenceOf(found == known_.end() ? "" : found->second, text)
-                << "If this was meant: REHEARSE_GOLDEN=write build/release/tests/test_golden";
+                << "If this was meant: REHEARSE_GOLDEN=write build/release/tests/test_golden\n"
+                << "Where a digest moved: REHEARSE_GOLDEN=digests, before and after";
 }
 
 void GoldenRecord::End() {
+  std::string digests;
+  for (const auto& [name, sums] : digests_) {
+    if (is_partial_) {
+      const auto known = LinesOf(known_[kDigestsKey]);
+      const std::string end = fmt::format(" {:016x}", sums.of_few.hash());
+      const bool is_known = std::any_of(known.begin(), known.end(), [&, &digest = name](auto line) {
+        return line.starts_with(digest + " ") && line.ends_with(end);
+      });
+      if (!is_known) ADD_FAILURE() << path_ << ": the digest \"" << name << "\" differs";
+    }
+    digests += fmt::format("{} {:016x} {:016x}\n", name, sums.all.hash(), sums.of_few.hash());
+  }
+  if (!is_partial_ && !digests.empty()) Add(kDigestsKey, digests);
   if (writes_ && !is_partial_) {
     std::string text;
     for (const auto& [key, lines] : made_) text += fmt::format("{}{}\n{}", kBegin, key, lines);
@@ -199,13 +239,19 @@ std::string RoundedNumbers(std::string_view text) {
   return rounded;
 }
 
-std::string DigestOfBytes(std::string_view bytes) {
-  Fnv1a hash;
-  hash.Add(bytes);
-  return fmt::format("{:08x}", static_cast<uint32_t>(hash.hash() ^ (hash.hash() >> 32)));
+std::string DigestOf(std::string_view name, const Fnv1a& hash) {
+  return fmt::format("{}{} {:016x}{}", kDigestBegin, name, hash.hash(), kDigestEnd);
 }
 
-std::string DigestOfText(std::string_view text) { return DigestOfBytes(RoundedNumbers(text)); }
+std::string DigestOfBytes(std::string_view name, std::string_view bytes) {
+  Fnv1a hash;
+  hash.Add(bytes);
+  return DigestOf(name, hash);
+}
+
+std::string DigestOfText(std::string_view name, std::string_view text) {
+  return DigestOfBytes(name, RoundedNumbers(text));
+}
 
 std::string WithoutCosts(std::string_view text) {
   std::string kept = WithoutColumns(text);

@@ -44,9 +44,9 @@ Seconds TimeOfOp(const Scenario& scenario, uint32_t device, const Op& op) {
 template <typename Make>
 std::string DigestOr(const std::string& name, const Make& make) {
   try {
-    return fmt::format(", {} {}", name, DigestOfText(make()));
+    return DigestOfText(name, make());
   } catch (const Error& error) {
-    return fmt::format(", {} refused {}", name, DigestOfText(error.what()));
+    return fmt::format(", {} refused", name) + DigestOfText(name, error.what());
   }
 }
 
@@ -212,7 +212,7 @@ TEST_P(GoldenSchedulesTest, ComeToWhatIsRecorded) {
   constexpr uint64_t kSchedules = 10;
   GoldenRecord record(fmt::format("schedules-{}", GetParam()));
   for (uint64_t i = 0; i < kSchedules; ++i) {
-    if (GoldenRecord::IsLeftOut(i)) continue;
+    if (record.IsLeftOut(i)) continue;
     const uint64_t seed = kSchedules * static_cast<uint64_t>(GetParam()) + i;
     record.Add(fmt::format("{}", seed), EntryOf(seed));
   }

@@ -82,10 +82,11 @@ std::string Played(const Scenario& scenario, const StepEntryOptions& options) {
   const std::string json =
       played.jobs ? ToJson(*played.jobs).dump(1) : ToJson(played.result).dump(1);
   const std::string words = played.jobs ? ToText(*played.jobs, true) : ToText(played.result, true);
-  text += fmt::format("timeline {}, schedule {}, result {}, text {}, links {}",
-                      played.result.timeline_hash.substr(0, 8),
-                      FingerprintOf(played.schedule).substr(0, 8), DigestOfText(WithoutCosts(json)),
-                      DigestOfText(WithoutCosts(words)), DigestOfText(LinksOf(played.timeline)));
+  text += "timeline " + played.result.timeline_hash.substr(0, 8);
+  text += DigestOfBytes("schedule", FingerprintOf(played.schedule));
+  text += DigestOfText("result", WithoutCosts(json));
+  text += DigestOfText("text", WithoutCosts(words));
+  text += DigestOfText("links", LinksOf(played.timeline));
   constexpr size_t kMostSpans = 20'000;  // what is drawn of large steps takes longer than they do
   if (played.timeline.spans.size() <= kMostSpans) {
     TraceOptions traced;
@@ -104,8 +105,9 @@ std::string Played(const Scenario& scenario, const StepEntryOptions& options) {
     const std::string gantt =
         TimelineGantt(played.schedule, played.timeline, played.names,
                       {.ranks = picture.ranks, .from = from, .to = to, .color = true});
-    text += fmt::format(", trace {}, svg {}, gantt {}", DigestOfBytes(trace), DigestOfText(svg),
-                        DigestOfText(gantt));
+    text += DigestOfBytes("trace", trace);
+    text += DigestOfText("svg", svg);
+    text += DigestOfText("gantt", gantt);
   }
   return text + "\n";
 }

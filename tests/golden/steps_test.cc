@@ -72,7 +72,7 @@ TEST_P(GoldenShippedStepsTest, ComeToWhatIsRecorded) {
   }
   GoldenRecord record("shipped-" + GetParam());
   for (size_t i = 0; i < names.size(); ++i) {
-    if (GoldenRecord::IsLeftOut(i)) continue;
+    if (record.IsLeftOut(i)) continue;
     const bool is_first = GetParam() == "fluid";
     record.Add(names[i], EntryOf(names[i], {"simulator.fidelity=" + GetParam()},
                                  {.brief = !is_first, .loads = is_first}));
@@ -92,7 +92,7 @@ TEST_P(GoldenChangedStepsTest, ComeToWhatIsRecorded) {
   std::ifstream list("tests/golden/steps/" + GetParam() + ".txt");
   size_t number = 0;
   for (std::string line; std::getline(list, line);) {
-    if (line.empty() || line.starts_with('#') || GoldenRecord::IsLeftOut(number++)) continue;
+    if (line.empty() || line.starts_with('#') || record.IsLeftOut(number++)) continue;
     std::istringstream words(line);
     std::string name;
     words >> name;
@@ -149,7 +149,7 @@ TEST_P(GoldenRandomStepsTest, ComeToWhatIsRecorded) {
   constexpr const char* kFidelities[] = {"formula", "fluid", "step"};
   GoldenRecord record(fmt::format("random-{}", GetParam()));
   for (uint64_t i = 0; i < kSteps; ++i) {
-    if (GoldenRecord::IsLeftOut(i)) continue;
+    if (record.IsLeftOut(i)) continue;
     const uint64_t seed = kSteps * static_cast<uint64_t>(GetParam()) + i;
     Random random(seed);
     JsonDocument document = JsonDocument::FromText(DrawScenario(seed).text, "random.json");
