@@ -12,7 +12,7 @@
 #include "topology/fabrics/structure.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
-#include "topology/files/graph_file.h"
+#include "topology/files/device_file.h"
 
 namespace rehearse {
 namespace {
@@ -26,7 +26,7 @@ LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
     for (const JsonReader& axis : reader.At("copy_engines").Elements())
       options.copy_engines.push_back(axis.String());
   }
-  if (reader.Has("slowdown")) options.slowdown = ReadSlowdown(reader.At("slowdown"));
+  if (reader.Has("slowdown")) options.slowdown = SlowdownFields().Read(reader.At("slowdown"));
   if (reader.Has("perturbation")) {
     options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);
   }

@@ -72,7 +72,8 @@ const ObjectShape& SimulatorShape() {
         R"(["tensor"])"},
        {"collectives", PinsShape(), Default("[]"), "algorithm and protocol of some collectives",
         R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
-       {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own, or their family's"),
+       {"slowdown", ObjectOf(ShapeIn<SlowdownFields>),
+        Optional("the devices' own, or their family's"),
         "how much kernels slow down while their device communicates, and transfers while it "
         "computes",
         R"({"gemm": 0.1})"},

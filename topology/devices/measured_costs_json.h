@@ -17,19 +17,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "sim/base/json_reader.h"
+#include "sim/base/json_fields.h"
 #include "topology/devices/measured_costs.h"
 
 namespace rehearse {
 
-const ObjectShape& MeasuredKernelsShape();
-const ObjectShape& MeasuredCollectivesShape();
+const Fields<MeasuredKernels>& MeasuredKernelsFields();
+const Fields<MeasuredCollectives>& MeasuredCollectivesFields();
 
-MeasuredKernels ReadMeasuredKernels(const JsonReader& object);
-MeasuredCollectives ReadMeasuredCollectives(const JsonReader& object);
-
-nlohmann::ordered_json ToJson(const MeasuredKernels& measured);
-nlohmann::ordered_json ToJson(const MeasuredCollectives& measured);
 nlohmann::ordered_json ToJson(const CostCurve& curve);
 
 }  // namespace rehearse

@@ -12,35 +12,26 @@
 #include "sim/base/units.h"
 #include "topology/devices/logarithm.h"
 #include "topology/devices/measured_costs_json.h"
-#include "topology/files/cluster_export.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_file.h"
-#include "topology/files/graph_file.h"
+#include "topology/files/exact_text.h"
 
 namespace rehearse {
 namespace {
 
 constexpr double kMostCores = 1 << 20;
 
-const ObjectShape& LinkCalibrationShape() {
-  static const ObjectShape shape = {
-      "calibrated links",
-      "Links of one kind and nominal bandwidth.",
-      {{"kind", LinkKindShape(), Required(), "their technology"},
-       {"bandwidth", ABandwidth(), Required(), "their nominal bandwidth", "\"300GBps\""},
-       {"efficiency", ANumberAbove(0, 1), Required(), "share of the bandwidth that they reach",
-        "0.742"}}};
-  return shape;
-}
-
-LinkCalibration ReadLinkCalibration(const JsonReader& object) {
-  const JsonReader reader = object.As(LinkCalibrationShape());
-  LinkCalibration link;
-  link.place = reader.place();
-  link.kind = kLinkKindChoices[reader.At("kind").Choice()];
-  link.bandwidth = reader.At("bandwidth").Bandwidth();
-  link.efficiency = reader.At("efficiency").Number();
-  return link;
+const Fields<LinkCalibration>& LinkCalibrationFields() {
+  static const Fields<LinkCalibration> fields(
+      "calibrated links", "Links of one kind and nominal bandwidth.",
+      {{"kind", &LinkCalibration::kind, OneNamedOf(kLinkKindChoices), Required(),
+        "their technology"},
+       {"bandwidth", &LinkCalibration::bandwidth, AnExactBandwidth(), Required(),
+        "their nominal bandwidth", "\"300GBps\""},
+       {"efficiency", &LinkCalibration::efficiency, ANumberAbove(0, 1), Required(),
+        "share of the bandwidth that they reach", "0.742"}},
+      [](const JsonReader& reader, LinkCalibration* link) { link->place = reader.place(); });
+  return fields;
 }
 
 CalibrationOrigin ReadOrigin(const JsonReader& about) {
@@ -77,44 +68,70 @@ std::string RemarksOf(const JsonReader& reader) {
   return remarks;
 }
 
+using SomeOverhead = std::optional<Seconds> Calibration::*;
+Field<Calibration> Overhead(const char* name, SomeOverhead member, const char* about) {
+  return {name,  member,   AnExactDurationUpTo(kLongestLatency), Optional("the cluster's"),
+          about, "\"5us\""};
+}
+
+void CheckChanges(const JsonReader& reader, Calibration* calibration) {
+  if (reader.Has("about")) calibration->origin = ReadOrigin(reader.At("about"));
+  const bool changes_nothing = calibration->links.empty() && !calibration->collective_overhead &&
+                               !calibration->channel_overhead && !calibration->kernels &&
+                               calibration->collectives.empty() && !calibration->slowdown &&
+                               !calibration->launch_overhead && calibration->host_cores == 0;
+  if (!changes_nothing) return;
+  reader.Fail(fmt::format(
+      "the calibration changes nothing{}; expected \"links\", \"collective_overhead\", "
+      "\"channel_overhead\", \"host_cores\", \"launch_overhead\", \"slowdown\", \"kernels\" or "
+      "\"collectives\"",
+      RemarksOf(reader)));
+}
+
+const Fields<Calibration>& CalibrationFields() {
+  static const Fields<Calibration> fields(
+      "calibration", "The figures of a machine, from measurements; at least one of them.",
+      {SchemaForEditors(),
+       SchemaVersion(kCalibrationSchema),
+       {"cluster", &Calibration::cluster, AText(), Optional("not given"),
+        "the cluster it was fitted for, for people", "\"dgx-a100\""},
+       {"about", &Calibration::about, Anything("object"), Optional("not given"),
+        "machine (processor, cores), date, representative, and more, for people",
+        R"({"machine": {"processor": "AMD EPYC", "cores": 2}, "date": "2026-11-22"})"},
+       {"links", &Calibration::links, ListOf(ObjectIn<LinkCalibrationFields>()),
+        Optional("as specified"), "efficiencies of links",
+        R"([{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742}])"},
+       Overhead("collective_overhead", &Calibration::collective_overhead,
+                "overhead of launching a collective"),
+       Overhead("channel_overhead", &Calibration::channel_overhead,
+                "overhead of launching each of its channels"),
+       {"host_cores", &Calibration::host_cores, ANumber(1, kMostCores), Optional("not given"),
+        "cores that the ranks of a machine share", "2"},
+       Overhead("launch_overhead", &Calibration::launch_overhead,
+                "time to launch kernels that were not measured"),
+       {"slowdown", &Calibration::slowdown, ObjectIn<SlowdownFields>(),
+        Optional("the devices' own"), "slowdown while a device computes and communicates",
+        R"({"gemm": 0.1})"},
+       {"kernels", &Calibration::kernels, ObjectIn<MeasuredKernelsFields>(),
+        Optional("the devices' own"), "how long compute takes, on every device",
+        R"({"costs": []})"},
+       {"collectives", &Calibration::collectives, ListOf(ObjectIn<MeasuredCollectivesFields>()),
+        Optional("links and steps"), "how long communication takes, by number of ranks",
+        R"([{"ranks": 2, "transport": "threads", "costs": []}])"},
+       {"samples", &Calibration::samples, Anything("list"), Optional("not given"),
+        "what was measured, for people", "[]"},
+       {"fit", &Calibration::fit, Anything("object"), Optional("not given"),
+        "how well it fits, for people", "{}"}},
+      CheckChanges);
+  return fields;
+}
+
 Calibration ReadObject(const JsonReader& object) {
   RefuseOtherKinds(object, FileKind::kCalibration);
   const JsonReader reader = object.As(CalibrationShape());
   CheckVersion(reader.At("schema"), kCalibrationSchema);
   Calibration calibration;
-  if (reader.Has("cluster")) calibration.cluster = reader.At("cluster").String();
-  if (reader.Has("links")) {
-    for (const JsonReader& link : reader.At("links").Elements())
-      calibration.links.push_back(ReadLinkCalibration(link));
-  }
-  if (reader.Has("collective_overhead"))
-    calibration.collective_overhead = reader.At("collective_overhead").Duration();
-  if (reader.Has("channel_overhead"))
-    calibration.channel_overhead = reader.At("channel_overhead").Duration();
-  if (reader.Has("host_cores")) calibration.host_cores = reader.At("host_cores").Number();
-  if (reader.Has("launch_overhead"))
-    calibration.launch_overhead = reader.At("launch_overhead").Duration();
-  if (reader.Has("slowdown")) calibration.slowdown = ReadSlowdown(reader.At("slowdown"));
-  if (reader.Has("kernels")) calibration.kernels = ReadMeasuredKernels(reader.At("kernels"));
-  if (reader.Has("collectives")) {
-    for (const JsonReader& world : reader.At("collectives").Elements())
-      calibration.collectives.push_back(ReadMeasuredCollectives(world));
-  }
-  if (reader.Has("about")) {
-    calibration.origin = ReadOrigin(reader.At("about"));
-    calibration.about = reader.At("about").value();
-  }
-  if (reader.Has("samples")) calibration.samples = reader.At("samples").value();
-  if (reader.Has("fit")) calibration.fit = reader.At("fit").value();
-  if (calibration.links.empty() && !calibration.collective_overhead &&
-      !calibration.channel_overhead && !calibration.kernels && calibration.collectives.empty() &&
-      !calibration.slowdown && !calibration.launch_overhead && calibration.host_cores == 0) {
-    reader.Fail(fmt::format(
-        "the calibration changes nothing{}; expected \"links\", \"collective_overhead\", "
-        "\"channel_overhead\", \"host_cores\", \"launch_overhead\", \"slowdown\", \"kernels\" or "
-        "\"collectives\"",
-        RemarksOf(reader)));
-  }
+  CalibrationFields().ReadInto(reader, &calibration);
   return calibration;
 }
 
@@ -124,40 +141,7 @@ std::string MachineName(const std::string& processor, uint32_t cores) {
   return fmt::format("{}, {} core{}", processor, cores, cores == 1 ? "" : "s");
 }
 
-const ObjectShape& CalibrationShape() {
-  const auto overhead = [](const char* name, const char* about) {
-    return JsonKey{name, ADurationUpTo(kLongestLatency), Optional("the cluster's"), about,
-                   "\"5us\""};
-  };
-  static const ObjectShape shape = {
-      "calibration",
-      "The figures of a machine, from measurements; at least one of them.",
-      {SchemaForEditors(),
-       SchemaVersion(kCalibrationSchema),
-       {"cluster", AText(), Optional("not given"), "the cluster it was fitted for, for people",
-        "\"dgx-a100\""},
-       {"about", Anything("object"), Optional("not given"),
-        "machine (processor, cores), date, representative, and more, for people",
-        R"({"machine": {"processor": "AMD EPYC", "cores": 2}, "date": "2026-11-22"})"},
-       {"links", ListOf(ObjectOf(LinkCalibrationShape)), Optional("as specified"),
-        "efficiencies of links",
-        R"([{"kind": "nvlink", "bandwidth": "300GBps", "efficiency": 0.742}])"},
-       overhead("collective_overhead", "overhead of launching a collective"),
-       overhead("channel_overhead", "overhead of launching each of its channels"),
-       {"host_cores", ANumber(1, kMostCores), Optional("not given"),
-        "cores that the ranks of a machine share", "2"},
-       overhead("launch_overhead", "time to launch kernels that were not measured"),
-       {"slowdown", ObjectOf(SlowdownShape), Optional("the devices' own"),
-        "slowdown while a device computes and communicates", R"({"gemm": 0.1})"},
-       {"kernels", ObjectOf(MeasuredKernelsShape), Optional("the devices' own"),
-        "how long compute takes, on every device", R"({"costs": []})"},
-       {"collectives", ListOf(ObjectOf(MeasuredCollectivesShape)), Optional("links and steps"),
-        "how long communication takes, by number of ranks",
-        R"([{"ranks": 2, "transport": "threads", "costs": []}])"},
-       {"samples", Anything("list"), Optional("not given"), "what was measured, for people", "[]"},
-       {"fit", Anything("object"), Optional("not given"), "how well it fits, for people", "{}"}}};
-  return shape;
-}
+const ObjectShape& CalibrationShape() { return CalibrationFields().shape(); }
 
 JsonShape CalibrationInputShape() {
   return Either({AText("path of a file, relative to this one"), ObjectOf(CalibrationShape)});
@@ -175,29 +159,8 @@ Calibration ReadCalibrationFile(const std::string& path) {
 }
 
 nlohmann::ordered_json ToJson(const Calibration& calibration) {
-  nlohmann::ordered_json json;
-  json["schema"] = kCalibrationSchema;
-  if (!calibration.cluster.empty()) json["cluster"] = calibration.cluster;
-  if (!calibration.about.is_null()) json["about"] = calibration.about;
-  if (!calibration.links.empty()) json["links"] = nlohmann::ordered_json::array();
-  for (const LinkCalibration& link : calibration.links) {
-    json["links"].push_back({{"kind", Name(link.kind)},
-                             {"bandwidth", ExactText(link.bandwidth)},
-                             {"efficiency", link.efficiency}});
-  }
-  if (calibration.collective_overhead)
-    json["collective_overhead"] = ExactText(*calibration.collective_overhead);
-  if (calibration.channel_overhead)
-    json["channel_overhead"] = ExactText(*calibration.channel_overhead);
-  if (calibration.host_cores > 0) json["host_cores"] = calibration.host_cores;
-  if (calibration.launch_overhead)
-    json["launch_overhead"] = ExactText(*calibration.launch_overhead);
-  if (calibration.slowdown) json["slowdown"] = ToJson(*calibration.slowdown);
-  if (calibration.kernels) json["kernels"] = ToJson(*calibration.kernels);
-  for (const MeasuredCollectives& world : calibration.collectives)
-    json["collectives"].push_back(ToJson(world));
-  if (!calibration.samples.is_null()) json["samples"] = calibration.samples;
-  if (!calibration.fit.is_null()) json["fit"] = calibration.fit;
+  nlohmann::ordered_json json = {{"schema", kCalibrationSchema}};
+  CalibrationFields().Write(calibration, &json);
   return json;
 }
 

@@ -8,7 +8,7 @@
 //     "collective_overhead": "26.8us", "channel_overhead": "1.3us",
 //     "host_cores": 2,                          that the ranks of a machine share
 //     "launch_overhead": "2.1us",               of kernels that were not measured
-//     "slowdown": {"gemm": 0, ...},             topology/files/graph_file.h
+//     "slowdown": {"gemm": 0, ...},             topology/files/device_file.h
 //     "kernels": {...}, "collectives": {...},   topology/devices/measured_costs_json.h
 //     "samples": [ ... ],                       what was measured, rejected ones counted, and
 //     "fit": { ... } }                          how well it fits; both for the reader

@@ -33,14 +33,4 @@ bool HasFabric(const Cluster& cluster);
 // Whether the second link leads back over the first, with the same figures.
 bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back);
 
-// Whether it is the device that Rehearse knows by this name, unchanged.
-bool IsKnownBySpec(const DeviceSpec& device);
-
-// As topology/files/graph_file.h reads it.
-nlohmann::ordered_json ToJson(const Slowdown& slowdown);
-
-// The shortest text that sim/base/units.h reads as exactly this quantity.
-std::string ExactText(BytesPerSecond bandwidth);
-std::string ExactText(Seconds duration);
-
 }  // namespace rehearse

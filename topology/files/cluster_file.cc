@@ -16,6 +16,7 @@
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/compact_form.h"
+#include "topology/files/device_file.h"
 #include "topology/files/device_points_file.h"
 #include "topology/files/edits.h"
 #include "topology/files/given_rings.h"

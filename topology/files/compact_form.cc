@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "topology/files/cluster_shapes.h"
-#include "topology/files/graph_file.h"
+#include "topology/files/device_file.h"
 #include "topology/presets/node_nvidia.h"
 #include "topology/presets/standard_machine.h"
 

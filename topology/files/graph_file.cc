@@ -11,8 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "topology/cluster/builder.h"
-#include "topology/devices/attention_model.h"
-#include "topology/devices/gemm_model.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_file.h"
 
@@ -27,146 +25,6 @@ std::string ReadName(const JsonReader& reader) {
   std::string name = reader.String();
   if (name.empty()) reader.Expected("a name");
   return name;
-}
-
-GemmPoint ReadGemmPoint(const JsonReader& object) {
-  const JsonReader reader = object.As(GemmPointShape());
-  constexpr std::array kModes = {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN};
-  const auto size = [&](const char* key) { return reader.At(key).Whole<uint64_t>(); };
-  return {.mode = kModes[reader.At("mode").Choice()],
-          .m = size("m"),
-          .n = size("n"),
-          .k = size("k"),
-          .efficiency = reader.At("efficiency").Number()};
-}
-
-AttentionPass ReadAttentionPass(const JsonReader& object) {
-  const JsonReader reader = object.As(AttentionPassShape());
-  AttentionPass pass;
-  const std::vector<JsonReader> rates = reader.At("rates").Elements();
-  if (rates.size() != pass.rates.size())
-    reader.At("rates").Expected("[heads of 64, of 128, of 256]");
-  for (size_t i = 0; i < rates.size(); ++i) pass.rates[i] = rates[i].Number();
-  pass.causal = reader.At("causal").Number();
-  pass.setup = reader.At("setup").Number();
-  pass.tail = reader.At("tail").Number();
-  return pass;
-}
-
-std::shared_ptr<const AttentionModel> ReadAttentionModel(const JsonReader& object) {
-  constexpr std::array kKernels = {AttentionKernel::kFlash1, AttentionKernel::kFlash2,
-                                   AttentionKernel::kFlash3, AttentionKernel::kCudnn,
-                                   AttentionKernel::kEfficient};
-  const JsonReader reader = object.As(AttentionModelShape());
-  AttentionModel model;
-  model.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
-  model.launch = reader.At("launch").Duration();
-  for (const JsonReader& element : reader.At("kernels").Elements()) {
-    const JsonReader kernel = element.As(AttentionRatesShape());
-    AttentionRates rates;
-    rates.kernel = kKernels[kernel.At("kernel").Choice()];
-    if (!model.kernels.empty() && FindRates(model, rates.kernel) != nullptr)
-      kernel.At("kernel").Fail(fmt::format("\"{}\" appears twice", Name(rates.kernel)));
-    rates.rows = kernel.At("rows").Whole<uint32_t>();
-    rates.forward = ReadAttentionPass(kernel.At("forward"));
-    rates.backward = ReadAttentionPass(kernel.At("backward"));
-    model.kernels.push_back(rates);
-  }
-  if (model.kernels.empty()) reader.At("kernels").Expected("one or more");
-  return std::make_shared<const AttentionModel>(std::move(model));
-}
-
-std::shared_ptr<const GemmModel> ReadGemmModel(const JsonReader& object) {
-  const JsonReader reader = object.As(GemmModelShape());
-  GemmModel model;
-  model.library = kGemmLibraries[reader.At("library").Choice()];
-  model.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
-  model.few_waves = reader.At("few_waves").Number();
-  model.many_waves = reader.At("many_waves").Number();
-  model.sustained = reader.At("sustained").Number();
-  model.launch = reader.At("launch").Duration();
-  if (reader.Has("cache")) model.cache = reader.At("cache").Size();
-  return std::make_shared<const GemmModel>(model);
-}
-
-}  // namespace
-
-namespace {
-
-Waves ReadWaves(const JsonReader& object) {
-  const JsonReader reader = object.As(WavesShape());
-  Waves waves;
-  waves.multiprocessors = reader.At("multiprocessors").Whole<uint32_t>();
-  waves.taken = reader.At("taken").Whole<uint32_t>();
-  if (waves.taken >= waves.multiprocessors)
-    reader.At("taken").Expected(fmt::format("fewer than {}", waves.multiprocessors));
-  const std::vector<JsonReader> tile = reader.At("tile").Elements();
-  if (tile.size() != 2) reader.At("tile").Expected("[rows, columns]");
-  waves.tile_rows = tile[0].Whole<uint32_t>();
-  waves.tile_columns = tile[1].Whole<uint32_t>();
-  waves.is_persistent = reader.At("persistent").Bool();
-  return waves;
-}
-
-}  // namespace
-
-Slowdown ReadSlowdown(const JsonReader& object) {
-  const JsonReader reader = object.As(SlowdownShape());
-  Slowdown slowdown;
-  slowdown.gemm = reader.At("gemm").Number();
-  slowdown.attention = reader.At("attention").Number();
-  slowdown.memory = reader.At("memory").Number();
-  slowdown.communication = reader.At("communication").Number();
-  if (reader.Has("waves")) slowdown.waves = ReadWaves(reader.At("waves"));
-  return slowdown;
-}
-
-namespace {
-
-DeviceSpec ReadDeviceObject(const JsonReader& object) {
-  const JsonReader reader = object.As(DeviceShape());
-  const auto optional_rate = [&](const char* key) {
-    return reader.Has(key) ? reader.At(key).FlopRate() : FlopsPerSecond(0);
-  };
-  DeviceSpec device;
-  device.name = ReadName(reader.At("name"));
-  device.description = reader.Has("description") ? reader.At("description").String() : device.name;
-  device.compute_capability = reader.At("compute_capability").Whole<uint32_t>();
-  device.matrix_peak_16 = reader.At("matrix_peak_16").FlopRate();
-  device.matrix_peak_8 = optional_rate("matrix_peak_8");
-  device.matrix_peak_4 = optional_rate("matrix_peak_4");
-  device.matrix_peak_32 = optional_rate("matrix_peak_32");
-  device.vector_peak_32 = optional_rate("vector_peak_32");
-  device.vector_peak_64 = optional_rate("vector_peak_64");
-  device.memory = reader.At("memory").Size();
-  device.memory_bandwidth = reader.At("memory_bandwidth").Bandwidth();
-  device.memory_efficiency = reader.At("memory_efficiency").Number();
-  if (reader.Has("cache")) device.cache = reader.At("cache").Size();
-  device.cache_bandwidth = reader.Has("cache_bandwidth") ? reader.At("cache_bandwidth").Bandwidth()
-                                                         : device.memory_bandwidth;
-  device.strided_element = reader.At("strided_element").Duration();
-  device.gemm_efficiency = reader.At("gemm_efficiency").Number();
-  device.gemm_scale = reader.At("gemm_scale").Number();
-  for (const JsonReader& point : reader.At("gemm_points").Elements())
-    device.gemm_points.push_back(ReadGemmPoint(point));
-  if (reader.Has("gemm_model")) device.gemm_model = ReadGemmModel(reader.At("gemm_model"));
-  if (reader.Has("gemm_model_8")) device.gemm_model_8 = ReadGemmModel(reader.At("gemm_model_8"));
-  if (reader.Has("attention_model"))
-    device.attention_model = ReadAttentionModel(reader.At("attention_model"));
-  device.attention_forward_efficiency = reader.At("attention_forward_efficiency").Number();
-  device.attention_backward_efficiency = reader.At("attention_backward_efficiency").Number();
-  device.launch_overhead = reader.At("launch_overhead").Duration();
-  if (reader.Has("slowdown")) device.slowdown = ReadSlowdown(reader.At("slowdown"));
-  device.host_cores = reader.At("host_cores").Number();
-  if (reader.Has("sources")) {
-    for (const auto& [figure, source] : reader.At("sources").Members())
-      device.sources.emplace_back(figure, source.String());
-    return device;
-  }
-  const Place place = reader.place();
-  device.sources.emplace_back(
-      "all", place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file);
-  return device;
 }
 
 // The vertices by name, with what is needed to say "did you mean".
@@ -262,17 +120,6 @@ void ReadLink(const JsonReader& object, const Vertices& vertices, ClusterBuilder
 }
 
 }  // namespace
-
-DeviceSpec ReadDevice(const JsonReader& reader) {
-  if (reader.IsObject()) return ReadDeviceObject(reader);
-  if (!reader.IsString()) reader.Expected("the name of a device or an object that describes one");
-  const std::string name = reader.String();
-  try {
-    return FindDevice(name);
-  } catch (const Error& error) {
-    reader.Fail(error.what());
-  }
-}
 
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& object) {
   const JsonReader reader = object.As(GraphClusterShape());

@@ -14,6 +14,8 @@
 #include "sim/base/error.h"
 #include "tools/foreign/machines/infragraph/infragraph_words.h"
 #include "topology/files/cluster_export.h"
+#include "topology/files/device_file.h"
+#include "topology/files/exact_text.h"
 
 namespace rehearse {
 namespace {
