@@ -8,7 +8,7 @@
 
 #include "topology/fabrics/structure.h"
 #include "topology/files/device_file.h"
-#include "topology/files/exact_text.h"
+#include "topology/files/graph_file.h"
 
 namespace rehearse {
 namespace {
@@ -22,10 +22,7 @@ Json Vertices(const Cluster& cluster, const std::vector<Json>& devices, const Js
   uint32_t rank = 0;
   for (VertexId id = 0; id < cluster.vertex_count(); ++id) {
     const Vertex& vertex = cluster.VertexAt(id);
-    Json json;
-    json["name"] = vertex.name;
-    json["kind"] = Name(vertex.kind);
-    if (!vertex.node.empty()) json["node"] = vertex.node;
+    Json json = VertexToJson(vertex);
     if (vertex.kind == VertexKind::kDevice) {
       const Json& device = devices[cluster.SpecOf(rank++)];
       if (device != usual) json["device"] = device;
@@ -49,10 +46,7 @@ Json Links(const Cluster& cluster) {
       json["from"] = from;
       json["to"] = to;
     }
-    json["kind"] = Name(link.kind);
-    json["bandwidth"] = ExactText(link.bandwidth);
-    json["latency"] = ExactText(link.latency);
-    if (link.efficiency != 1) json["efficiency"] = link.efficiency;
+    WriteLink(link, &json);
     links.push_back(std::move(json));
   }
   return links;
@@ -102,20 +96,22 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& 
   CHECK_GT(cluster.device_count(), 0u);
   std::vector<Json> devices;
   for (const DeviceSpec& spec : cluster.device_specs()) devices.push_back(DeviceToJson(spec));
+  Json drawn;
+  GraphFields().Write({.name = cluster.name(),
+                       .routed_as = HasFabric(cluster) ? preset : "",
+                       .notes = cluster.notes(),
+                       .step_overhead = cluster.step_overhead(),
+                       .collective_overhead = cluster.collective_overhead(),
+                       .channel_overhead = cluster.channel_overhead(),
+                       .network_plugin = cluster.network_plugin().name},
+                      &drawn);
+  drawn["device"] = devices[cluster.SpecOf(0)];
+  drawn["vertices"] = Vertices(cluster, devices, drawn["device"]);
+  drawn["links"] = Links(cluster);
+  if (!cluster.rings().empty()) drawn["rings"] = cluster.rings();
   Json json;
-  json["name"] = cluster.name();
-  json["device"] = devices[cluster.SpecOf(0)];
-  if (!preset.empty() && HasFabric(cluster)) json["routed_as"] = preset;
-  if (!cluster.notes().empty()) json["notes"] = cluster.notes();
-  json["vertices"] = Vertices(cluster, devices, json["device"]);
-  json["links"] = Links(cluster);
-  json["step_overhead"] = ExactText(cluster.step_overhead());
-  if (cluster.collective_overhead() > Seconds(0))
-    json["collective_overhead"] = ExactText(cluster.collective_overhead());
-  if (cluster.channel_overhead() > Seconds(0))
-    json["channel_overhead"] = ExactText(cluster.channel_overhead());
-  if (cluster.network_plugin().name != "ib") json["network_plugin"] = cluster.network_plugin().name;
-  if (!cluster.rings().empty()) json["rings"] = cluster.rings();
+  for (const JsonKey& row : GraphFields().shape().keys)
+    if (drawn.contains(row.name)) json[row.name] = std::move(drawn[row.name]);
   return json;
 }
 

@@ -13,18 +13,41 @@
 #include "topology/cluster/builder.h"
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_file.h"
+#include "topology/files/exact_text.h"
 
 namespace rehearse {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::array kVertexKinds = {VertexKind::kDevice,     VertexKind::kNic,
                                      VertexKind::kPcieSwitch, VertexKind::kSocket,
                                      VertexKind::kNvSwitch,   VertexKind::kSwitch};
 
-std::string ReadName(const JsonReader& reader) {
-  std::string name = reader.String();
-  if (name.empty()) reader.Expected("a name");
-  return name;
+const Fields<Vertex>& VertexFields() {
+  static const Fields<Vertex> fields(
+      "vertex", "A device, or a point where links meet.",
+      {{"name", &Vertex::name, AName(), Required(), "its name, of parts separated by slashes",
+        "\"node0/gpu0\""},
+       {"kind", &Vertex::kind, OneNamedOf(kVertexKinds), Required(), "what it is"},
+       {"node", &Vertex::node, AName(), Optional("no machine"), "which machine it is part of",
+        "\"node0\""},
+       {"device", DeviceChoiceShape(), Optional("the cluster's"), "which device it is",
+        "\"h100\""}});
+  return fields;
+}
+
+const Fields<ClusterLink>& GraphLinkFields() {
+  static const Fields<ClusterLink> fields(
+      "link of a graph", "A link between two vertices, both ways, or from one to the other.",
+      {{"between", Tuple({AText("name of a vertex"), AText("name of a vertex")}),
+        Optional("\"from\" and \"to\""), "the two ends, both ways", R"(["gpu0", "sw"])"},
+       {"from", AText("name of a vertex"), Optional("\"between\""), "where it begins, one way",
+        "\"gpu1\""},
+       {"to", AText("name of a vertex"), Optional("\"between\""), "where it ends, one way",
+        "\"sw\""},
+       LinkRowsOfGraph()});
+  return fields;
 }
 
 // The vertices by name, with what is needed to say "did you mean".
@@ -65,14 +88,11 @@ Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
   std::optional<uint32_t> usual_device;
   if (graph.Has("device")) usual_device = specs.Add(graph.At("device"));
   for (const JsonReader& element : graph.At("vertices").Elements()) {
-    const JsonReader reader = element.As(VertexShape());
-    Vertex vertex;
+    const JsonReader reader = element.As(VertexFields().shape());
+    const Vertex vertex = VertexFields().Read(element);
     uint32_t device = 0;
-    vertex.name = ReadName(reader.At("name"));
     if (vertices.by_name.count(vertex.name) > 0)
       reader.At("name").Fail(fmt::format("there is another vertex \"{}\"", vertex.name));
-    vertex.kind = kVertexKinds[reader.At("kind").Choice()];
-    if (reader.Has("node")) vertex.node = ReadName(reader.At("node"));
     if (vertex.kind == VertexKind::kDevice) {
       if (!reader.Has("device") && !usual_device)
         reader.Fail(fmt::format(
@@ -84,20 +104,16 @@ Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
           fmt::format("vertex \"{}\" is of kind {}, only a device has a \"device\"", vertex.name,
                       Name(vertex.kind)));
     }
-    const std::string name = vertex.name;
-    vertices.by_name[name] = cluster.AddVertex(vertex, device);
-    vertices.names.push_back(name);
+    vertices.by_name[vertex.name] = cluster.AddVertex(vertex, device);
+    vertices.names.push_back(vertex.name);
   }
   return vertices;
 }
 
 void ReadLink(const JsonReader& object, const Vertices& vertices, ClusterBuilder& cluster) {
-  const JsonReader reader = object.As(GraphLinkShape());
+  const JsonReader reader = object.As(GraphLinkFields().shape());
   ClusterLink link;
-  link.kind = kLinkKindChoices[reader.At("kind").Choice()];
-  link.bandwidth = reader.At("bandwidth").Bandwidth();
-  link.latency = reader.At("latency").Duration();
-  link.efficiency = reader.At("efficiency").Number();
+  GraphLinkFields().ReadInto(reader, &link);
 
   const bool both_ways = reader.Has("between");
   if (both_ways == (reader.Has("from") || reader.Has("to")))
@@ -121,17 +137,62 @@ void ReadLink(const JsonReader& object, const Vertices& vertices, ClusterBuilder
 
 }  // namespace
 
+const Fields<GraphObject>& GraphFields() {
+  const auto overhead = [](const char* name, Seconds GraphObject::*member, FieldPresence presence,
+                           const char* about) -> Field<GraphObject> {
+    return {name,  member,   AnExactDurationUpTo(kLongestLatency), std::move(presence),
+            about, "\"5us\""};
+  };
+  static const Fields<GraphObject> fields(
+      "cluster: graph", "A cluster drawn vertex by vertex and link by link.",
+      {SchemaForEditors(),
+       {"name", &GraphObject::name, AName(), Required(), "what results call it",
+        "\"two GPUs on a switch\""},
+       {"device", DeviceChoiceShape(), Optional("each vertex says"),
+        "the device of vertices that do not say", "\"a100-40g\""},
+       {"routed_as", &GraphObject::routed_as, AText("preset with changes"),
+        Optional("routes are searched"), "the preset whose vertices and links these are",
+        "\"dgx-a100:nodes=4\""},
+       NotesRow(&GraphObject::notes),
+       {"vertices", ListOf(ObjectOf(ShapeIn<VertexFields>)), Required(),
+        "the vertices; devices are in the order of ranks",
+        R"([{"name": "gpu0", "kind": "device"}])"},
+       {"links", ListOf(ObjectOf(ShapeIn<GraphLinkFields>)), Required(), "links between vertices",
+        R"([{"between": ["gpu0", "sw"], "kind": "nvlink", )"
+        R"("bandwidth": "300GBps", "latency": "1us"}])"},
+       overhead("step_overhead", &GraphObject::step_overhead, UsualAndWritten(),
+                "overhead of each step of a collective"),
+       overhead("collective_overhead", &GraphObject::collective_overhead, Usual(),
+                "overhead of launching a collective"),
+       overhead("channel_overhead", &GraphObject::channel_overhead, Usual(),
+                "overhead of launching each of its channels"),
+       NetworkPluginRow(&GraphObject::network_plugin, "ib"),
+       MeasuredAndEdited<GraphObject>()});
+  return fields;
+}
+
+const ObjectShape& GraphClusterShape() { return GraphFields().shape(); }
+
+Json VertexToJson(const Vertex& vertex) {
+  Json json;
+  VertexFields().Write(vertex, &json);
+  return json;
+}
+
+void WriteLink(const ClusterLink& link, Json* to) { GraphLinkFields().Write(link, to); }
+
 std::unique_ptr<Cluster> ReadGraph(const JsonReader& object) {
   const JsonReader reader = object.As(GraphClusterShape());
-  ClusterBuilder cluster(ReadName(reader.At("name")));
-  for (const JsonReader& note : reader.At("notes").Elements()) cluster.AddNote(note.String());
+  GraphObject graph;
+  GraphFields().ReadInto(reader, &graph);
+  ClusterBuilder cluster(graph.name);
+  for (const std::string& note : graph.notes) cluster.AddNote(note);
   const Vertices vertices = ReadVertices(reader, cluster);
   for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, cluster);
-  cluster.set_step_overhead(reader.At("step_overhead").Duration());
-  cluster.set_collective_overhead(reader.At("collective_overhead").Duration());
-  cluster.set_channel_overhead(reader.At("channel_overhead").Duration());
-  if (reader.Has("network_plugin"))
-    cluster.set_network_plugin(FindNetworkPlugin(reader.At("network_plugin").String()));
+  cluster.set_step_overhead(graph.step_overhead);
+  cluster.set_collective_overhead(graph.collective_overhead);
+  cluster.set_channel_overhead(graph.channel_overhead);
+  cluster.set_network_plugin(FindNetworkPlugin(graph.network_plugin));
   try {
     return std::make_unique<Cluster>(cluster.Finish());
   } catch (const Error& error) {
