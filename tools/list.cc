@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "collectives/algorithms/algorithm.h"
@@ -110,7 +111,8 @@ std::vector<ListedEntry> Software() {
   for (const SoftwareStack& stack : SoftwareStacks()) {
     ListedEntry entry = {stack.name, stack.summary, ""};
     for (const SoftwareSwitch& one : stack.switches) {
-      std::string when = one.kind.empty() ? "" : "of " + one.kind;
+      std::string when =
+          one.kinds.empty() ? "" : fmt::format("of {}", fmt::join(one.kinds, " and "));
       if (one.least_capability > 0) {
         when += fmt::format("{}from sm{} on", when.empty() ? "" : " ", one.least_capability);
       }

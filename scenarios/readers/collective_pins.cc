@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "collectives/algorithms/algorithm.h"
-#include "collectives/nccl/nccl_version.h"
 #include "collectives/nccl/protocol.h"
 #include "sim/base/known_names.h"
 
@@ -109,13 +108,6 @@ JsonKey PinnedProtocol() {
   return {
       "protocol", OneOf({"auto", "none", "ll", "ll128", "simple"}), Default("\"auto\""),
       "the protocol, as NCCL_PROTO would set it; none: bare links; auto: as the library chooses"};
-}
-
-JsonKey NcclRelease() {
-  std::vector<std::string> names;
-  for (const NcclVersion version : kNcclVersions) names.emplace_back(Name(version));
-  return {"nccl", OneOf(std::move(names)), Default(fmt::format("\"{}\"", Name(kNewestNccl))),
-          "the release of NCCL whose model chooses where the algorithm or protocol is auto"};
 }
 
 JsonShape PinsShape() { return ListOf(ObjectOf(PinShape)); }

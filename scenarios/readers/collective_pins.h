@@ -27,7 +27,6 @@ namespace rehearse {
 // Rows and shape for the tables that have them.
 JsonKey PinnedAlgorithm();
 JsonKey PinnedProtocol();
-JsonKey NcclRelease();
 JsonShape PinsShape();
 
 struct CollectivePin {

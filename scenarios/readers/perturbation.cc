@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_fields.h"
 #include "sim/base/units.h"
 #include "topology/cluster/selectors.h"
 #include "topology/files/edits.h"
@@ -99,38 +100,34 @@ void RefuseFormula(const JsonReader& reader, Fidelity fidelity) {
   reader.Fail("the fidelity formula has closed forms, not single links; use fluid or step");
 }
 
-}  // namespace
-
-const ObjectShape& PerturbationShape() {
-  static const ObjectShape shape = {
-      "perturbation",
-      "What is not as steady as the model: jitter, slow devices, links that fail.",
-      {{"seed", AWhole(0, int64_t{1} << 53), Optional("no jitter"), "seed of the jitter", "7"},
-       {"compute_jitter", ANumber(0, kMostJitter), Default("0"),
+// Which devices and links are meant depends on the cluster: stragglers and events are read by hand.
+const Fields<Perturbation>& PerturbationFields() {
+  static const Fields<Perturbation> fields(
+      "perturbation", "What is not as steady as the model: jitter, slow devices, links that fail.",
+      {{"seed", &Perturbation::seed, AWhole(0, int64_t{1} << 53), Optional("no jitter"),
+        "seed of the jitter", "7"},
+       {"compute_jitter", &Perturbation::compute_jitter, ANumber(0, kMostJitter), Usual(),
         "relative standard deviation of each kernel's time", "0.03"},
-       {"link_jitter", ANumber(0, kMostJitter), Default("0"),
+       {"link_jitter", &Perturbation::link_jitter, ANumber(0, kMostJitter), Usual(),
         "relative standard deviation of each link's rate", "0.05"},
        {"stragglers", ListOf(ObjectOf(StragglerShape)), Default("[]"), "slow devices",
         R"([{"devices": "node3/gpu1", "compute_time": "1.5x"}])"},
        {"events", ListOf(ObjectOf(EventShape)), Default("[]"), "what happens to links",
-        R"([{"at": "20ms", "links": "node3/nic0", "fail": true}])"}}};
-  return shape;
+        R"([{"at": "20ms", "links": "node3/nic0", "fail": true}])"}});
+  return fields;
 }
+
+}  // namespace
+
+const ObjectShape& PerturbationShape() { return PerturbationFields().shape(); }
 
 Perturbation ReadPerturbation(const JsonReader& object, const Cluster& cluster, Fidelity fidelity) {
   const JsonReader reader = object.As(PerturbationShape());
   Perturbation perturbation;
-  const auto jitter = [&](const char* key) {
-    if (!reader.Has(key)) return 0.0;
-    reader.At("seed");  // no randomness without one
-    return reader.At(key).Number();
-  };
-  perturbation.compute_jitter = jitter("compute_jitter");
-  perturbation.link_jitter = jitter("link_jitter");
+  PerturbationFields().ReadInto(reader, &perturbation);
+  // No randomness without a seed.
+  if (reader.Has("compute_jitter") || reader.Has("link_jitter")) MustHave(reader, {"seed"});
   if (perturbation.link_jitter > 0) RefuseFormula(reader.At("link_jitter"), fidelity);
-  if (reader.Has("seed")) {
-    perturbation.seed = reader.At("seed").Whole<uint64_t>();
-  }
   if (reader.Has("stragglers")) {
     perturbation.straggling = ReadStragglers(reader.At("stragglers"), cluster);
   }

@@ -1,7 +1,6 @@
 #include "scenarios/readers/pipeline_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
+#include "sim/base/json_fields.h"
 #include "sim/base/json_parse.h"
 #include "workloads/planner/stage_sizes.h"
 
@@ -27,22 +27,29 @@ std::vector<std::string> ScheduleNames() {
   return names;
 }
 
-constexpr std::array<StageSplit, 4> kSplits = {StageSplit::kLayers, StageSplit::kLayersAndEnds,
-                                               StageSplit::kParameters, StageSplit::kFlops};
+constexpr ValueName<StageSplit> kSplitNames[] = {{"layers", StageSplit::kLayers},
+                                                 {"layers-and-ends", StageSplit::kLayersAndEnds},
+                                                 {"parameters", StageSplit::kParameters},
+                                                 {"flops", StageSplit::kFlops}};
+constexpr ValueName<AdamAgain> kValidationNames[] = {
+    {"before-update", kAdamOnce}, {"after-update", kAdamIfClipped}, {"done-again", kAdamTwice}};
 
-const ObjectShape& StageTimesShape() {
-  static const ObjectShape shape = {
+const Fields<StageTimes>& StageTimesFields() {
+  static const Fields<StageTimes> fields(
       "pipeline times",
       "How long a stage takes for a micro-batch; orders by times put weight gradients where a rank "
       "would wait.",
-      {{"forward", ADuration(), Required(), "forward pass", "\"18.5ms\""},
-       {"input_gradient", ADuration(), Required(), "gradients of inputs", "\"18.1ms\""},
-       {"weight_gradient", ADuration(), Required(), "gradients of weights", "\"9.3ms\""},
-       {"message", ADuration(), Default("\"0s\""), "a message from one rank to the next",
-        "\"0.6ms\""},
-       {"kept_for_weights", ANumberAbove(0, 1), Optional("as the model's products say"),
-        "what share of a micro-batch's memory is kept between its two gradients", "0.43"}}};
-  return shape;
+      {{"forward", &StageTimes::forward, ADuration(), Required(), "forward pass", "\"18.5ms\""},
+       {"input_gradient", &StageTimes::input_gradient, ADuration(), Required(),
+        "gradients of inputs", "\"18.1ms\""},
+       {"weight_gradient", &StageTimes::weight_gradient, ADuration(), Required(),
+        "gradients of weights", "\"9.3ms\""},
+       {"message", &StageTimes::message, ADuration(), Usual(),
+        "a message from one rank to the next", "\"0.6ms\""},
+       {"kept_for_weights", &StageTimes::kept_for_weights, ANumberAbove(0, 1),
+        Optional("as the model's products say"),
+        "what share of a micro-batch's memory is kept between its two gradients", "0.43"}});
+  return fields;
 }
 
 std::vector<std::vector<std::string>> RowsOf(const std::string& text) {
@@ -75,15 +82,9 @@ PipelineOrder ReadOrder(const JsonReader& reader) {
 }
 
 StageTimes ReadTimes(const JsonReader& object, double kept_for_weights) {
-  const JsonReader reader = object.As(StageTimesShape());
   StageTimes times;
-  times.forward = reader.At("forward").Duration().value();
-  times.input_gradient = reader.At("input_gradient").Duration().value();
-  times.weight_gradient = reader.At("weight_gradient").Duration().value();
-  times.message = reader.At("message").Duration().value();
   times.kept_for_weights = kept_for_weights;
-  if (reader.Has("kept_for_weights"))
-    times.kept_for_weights = reader.At("kept_for_weights").Number();
+  StageTimesFields().ReadInto(object.As(StageTimesFields().shape()), &times);
   if (!(times.forward > 0 && times.input_gradient > 0 && times.weight_gradient > 0)) {
     object.Expected("times above zero");
   }
@@ -145,7 +146,7 @@ std::vector<uint32_t> ReadStageSizes(const JsonReader& reader, const Network& ne
     return StagesOfLayers(network, LayersWithEnds(reader, network, stages), reader.place());
   }
   const StageSplit split =
-      given("split") ? kSplits[reader.At("split").Choice()] : StageSplit::kLayers;
+      given("split") ? kSplitNames[reader.At("split").Choice()].value : StageSplit::kLayers;
   return SplitIntoStages(network, split, stages, reader.place());
 }
 
@@ -161,20 +162,18 @@ std::vector<uint32_t> ReadScatter(const JsonReader& list, const DeviceMesh& mesh
   return axes;
 }
 
-}  // namespace
-
-const ObjectShape& PipelineShape() {
-  static const ObjectShape shape = {
-      "pipeline",
-      "The network in stages; each rank of the pipeline is a mesh of the strategy.",
+// Stages, order and sizes, which depend on each other, are read by hand.
+const Fields<StagePipeline>& PipelineFields() {
+  static const Fields<StagePipeline> fields(
+      "pipeline", "The network in stages; each rank of the pipeline is a mesh of the strategy.",
       {{"stages", AWhole(1, kMostPipelineRanks), Required(), "how many ranks the pipeline has",
         "8"},
        {"schedule", OneOf(ScheduleNames()), Optional("an \"order\""),
         "the order of the work (rehearse list pipelines)", "\"1f1b\""},
        {"virtual", AWhole(1, kMostStagesOfRank), Optional("the fewest that the schedule allows"),
         "stages of each rank", "2"},
-       {"split", OneOf({"layers", "layers-and-ends", "parameters", "flops"}),
-        Optional("\"layers\""), "what is made equal between stages", "\"flops\""},
+       {"split", OneOf(kSplitNames).shape, Optional("\"layers\""),
+        "what is made equal between stages", "\"flops\""},
        {"layers", ListOf(AWhole(0, kMostStages)), Optional("\"split\""),
         "how many layers each stage has", "[3, 5, 5, 3]"},
        {"first_layers", AWhole(0, kMostStages), Optional("as the others"),
@@ -187,30 +186,33 @@ const ObjectShape& PipelineShape() {
         Either({AText("path of a CSV file, from this one"), ListOf(AText("a rank's actions"))}),
         Optional("a \"schedule\""), "the actions of each rank: stage; F, B, I, W or R; micro-batch",
         R"(["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"])"},
-       {"overlap_messages", TrueFalse(), Default("true"),
+       {"overlap_messages", &StagePipeline::overlaps_messages, TrueFalse(), Usual(),
         "messages travel during the work on other micro-batches; otherwise kernels wait for them"},
-       {"batch_messages", TrueFalse(), Default("false"),
+       {"batch_messages", &StagePipeline::batches_messages, TrueFalse(), Usual(),
         "with overlap_messages, kernels wait for what has been sent before them, and receives are "
         "posted with it (Megatron-LM without --overlap-p2p-communication)",
         "true"},
        {"scatter", ListOf(AText("axis")), Default("[]"),
         "axes whose ranks hold the same message and each send a part of it", "[\"tensor\"]"},
-       {"pair_passes", TrueFalse(), Default("false"),
+       {"pair_passes", &StagePipeline::pairs_passes, TrueFalse(), Usual(),
         "a forward pass and the backward pass of another micro-batch after it take turns, so that "
         "tokens of one travel beside kernels of the other",
         "true"},
-       {"validation", OneOf({"before-update", "after-update", "done-again"}),
-        Default("\"before-update\""),
+       {"validation", &StagePipeline::validation, OneOf(kValidationNames), Usual(),
         "ranks wait for the norm of all gradients; or each updates with that of the ranks before "
         "it, "
         "and puts its update right later, if it must (steps then follow each other rank by rank); "
         "or this happens to every rank",
         "\"after-update\""},
-       {"times", ObjectOf(StageTimesShape), Optional("as its flops say"),
+       {"times", ObjectOf(ShapeIn<StageTimesFields>), Optional("as its flops say"),
         "how long a stage takes, for \"zb-1p\" and \"zb-2p\"",
-        R"({"forward": "18.5ms", "input_gradient": "18.1ms", "weight_gradient": "9.3ms"})"}}};
-  return shape;
+        R"({"forward": "18.5ms", "input_gradient": "18.1ms", "weight_gradient": "9.3ms"})"}});
+  return fields;
 }
+
+}  // namespace
+
+const ObjectShape& PipelineShape() { return PipelineFields().shape(); }
 
 StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
                            const Training& training, const Strategy& strategy) {
@@ -219,6 +221,7 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
   if (reader.Has("schedule") == reader.Has("order"))
     reader.Fail("a pipeline has a \"schedule\" or an \"order\"; expected one of them");
   StagePipeline pipeline;
+  PipelineFields().ReadInto(reader, &pipeline);
   PipelineOrder order;
   if (reader.Has("order")) {
     order = ReadOrder(reader.At("order"));
@@ -236,25 +239,21 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
                                  ? ReadTimes(reader.At("times"), KeptForWeights(network, training))
                                  : TimesByFlops(network, training);
     order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place(),
-                    reader.At("pair_passes").Bool());
+                    pipeline.pairs_passes);
   }
   pipeline.places = std::move(order.places);
   pipeline.actions = std::move(order.actions);
   pipeline.units_of_stage = ReadStageSizes(reader, network, pipeline.places.stages_of_copy());
-  pipeline.overlaps_messages = reader.At("overlap_messages").Bool();
   if (!pipeline.overlaps_messages && pipeline.places.HasSeveralOnARank()) {
     reader.At("overlap_messages")
         .Fail(
             "ranks with several stages that wait for their messages would wait for each other; "
             "expected true");
   }
-  pipeline.batches_messages = reader.At("batch_messages").Bool();
-  pipeline.pairs_passes = reader.At("pair_passes").Bool();
   if (pipeline.pairs_passes && strategy.chunks > 1) {
     reader.At("pair_passes")
         .Fail("chunks take turns by themselves; expected false, or strategies without chunks");
   }
-  pipeline.validation = static_cast<AdamAgain>(reader.At("validation").Choice());
   pipeline.scattered_axes = ReadScatter(reader.At("scatter"), strategy.mesh);
   return pipeline;
 }

@@ -1,5 +1,7 @@
 #include "scenarios/readers/scenario.h"
 
+#include <utility>
+
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario_shape.h"
@@ -12,23 +14,22 @@
 #include "topology/fabrics/structure.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
-#include "topology/files/device_file.h"
 
 namespace rehearse {
 namespace {
 
-LowerOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
-  LowerOptions options;
-  options.fidelity = static_cast<Fidelity>(reader.At("fidelity").Choice());
-  options.channels = reader.At("channels").Whole<uint32_t>();
-  options.nccl = {kNcclVersions[reader.At("nccl").Choice()], reader.At("nvls").Bool()};
-  if (reader.Has("copy_engines")) {
-    for (const JsonReader& axis : reader.At("copy_engines").Elements())
-      options.copy_engines.push_back(axis.String());
-  }
-  if (reader.Has("slowdown")) options.slowdown = SlowdownFields().Read(reader.At("slowdown"));
+SimulatorOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster) {
+  SimulatorOptions options;
+  SimulatorFields().ReadInto(reader, &options);
+  LowerOptions& lowering = options.lowering;
   if (reader.Has("perturbation")) {
-    options.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, options.fidelity);
+    lowering.perturbation = ReadPerturbation(reader.At("perturbation"), cluster, lowering.fidelity);
+  }
+  try {
+    CheckRouting(options.routing, FabricOf(cluster), cluster.structure() == nullptr);
+  } catch (const Error& error) {
+    const char* const key = reader.Has("routing") ? "routing" : "queue_pairs";
+    reader.At(key).Fail(error.what());
   }
   return options;
 }
@@ -48,21 +49,6 @@ std::optional<Slowdown> UsualSlowdown(const Cluster& cluster) {
   return costs ? std::optional<Slowdown>(costs->slowdown) : std::nullopt;
 }
 
-FabricRouting ReadRouting(const JsonReader& reader, const Cluster& cluster) {
-  FabricRouting routing;
-  if (reader.Has("routing"))
-    routing.choice = static_cast<RouteChoice>(reader.At("routing").Choice());
-  if (reader.Has("queue_pairs")) routing.queue_pairs = reader.At("queue_pairs").Whole<uint32_t>();
-  if (reader.Has("routing_seed")) routing.seed = reader.At("routing_seed").Whole<uint64_t>();
-  try {
-    CheckRouting(routing, FabricOf(cluster), cluster.structure() == nullptr);
-  } catch (const Error& error) {
-    const char* const key = reader.Has("routing") ? "routing" : "queue_pairs";
-    reader.At(key).Fail(error.what());
-  }
-  return routing;
-}
-
 }  // namespace
 
 Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
@@ -80,8 +66,9 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   ApplySoftware(&document, machine.nominal->DeviceOf(0).compute_capability);
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator").As(SimulatorShape());
-    scenario.lowering = ReadSimulator(simulator, *scenario.cluster);
-    scenario.routing = ReadRouting(simulator, *scenario.cluster);
+    SimulatorOptions options = ReadSimulator(simulator, *scenario.cluster);
+    scenario.lowering = std::move(options.lowering);
+    scenario.routing = options.routing;
     if (simulator.Has("perturbation"))
       scenario.perturbation_place = simulator.At("perturbation").place();
   }

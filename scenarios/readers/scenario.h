@@ -1,58 +1,6 @@
 // A scenario, as a JSON file describes it: one training step of one model with one strategy on one
-// cluster, or several jobs that share the cluster.
-//
-//   {
-//     "name": "...", "description": "...",          description is optional
-//     "cluster": "perlmutter:nodes=4",              preset, preset with changes, file, or graph
-//     "model": {"preset": "gpt-20b"},               or its numbers, or another kind:
-//                                                   scenarios/readers/model_reader.h
-//     "training": {"batch": 16, "sequence": 2048,   sequences a step and tokens a sequence
-//                  "micro_batches": 1,              optional, 1
-//                  "recomputation": "full",         none, selective (of unfused attention) or full
-//                  "attention": "fused",            optional: what the device's software usually
-//                                                   runs; or "flash-1", "flash-2", "flash-3",
-//                                                   "cudnn", "efficient" (xformers) as the device
-//                                                   can; "unfused" stores s² scores a head
-//                  "precision": "bf16",             optional; "fp32": arithmetic, parameters too
-//                  "gradients": "fp32",             optional; "bf16" to sum and to keep them so
-//                  "tuned_kernels": false,          optional; each product's fastest of NN, NT, TN
-//                  "kernels": "fused",              optional, and the rest; or "eager", "compiled"
-//                  "optimizer": "fused",            or "foreach", "loop"
-//                  "moments": "fp32",               Adam's; or "bf16"
-//                  "cross_entropy": "unfused",      or "fused"
-//                  "expert_kernels": "separate",    or "fused", "sequential"
-//                  "permutation": "unfused",        or "fused"
-//                  "accumulation": "separate",      or "fused"
-//                  "dropout": true, "metrics": 0, "host_launch": "0s"},
-//     "strategy": {"kind": "4d", "column": 2, "row": 2, "depth": 4, "data": 1,
-//                  "transpose_alternate_layers": true, "overlap_all_reduce": true,
-//                  "overlap_reduce_scatter": true, "overlap_all_gather": true,
-//                  "cached_layers": 28},            other kinds: workloads/README.md
-//     "pipeline": {"stages": 8, "schedule": "1f1b"}, optional; the strategy's mesh is that of one
-//                                                   rank: scenarios/readers/pipeline_reader.h
-//     "software": "fsdp-eager",                     optional; sets switches of training and
-//                                                   strategy: scenarios/readers/software.h
-//     "placement": "block",                         optional: scenarios/readers/placement.h;
-//                                                   without it as many ranks as devices
-//     "calibration": "mine.json",                   optional: topology/files/calibration.h
-//     "device_points": "mine.csv",                  optional: topology/files/device_points_file.h
-//     "edits": [{"links": "node3/nic*",             optional what-ifs: topology/files/edits.h
-//                "bandwidth": "0.5x"}],
-//     "simulator": {"fidelity": "fluid",            optional, every key of it as well
-//                   "channels": 0,
-//                   "algorithm": "auto",            how collectives run: as NCCL or RCCL chooses;
-//                   "protocol": "auto",             "none": rings on bare links
-//                   "nccl": "2.28", "nvls": true,   which release of NCCL chooses, from what
-//                   "copy_engines": ["tensor"],     axes that slow no kernel down
-//                   "collectives": [{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}],
-//                                                   scenarios/readers/collective_pins.h
-//                   "routing": "ecmp", "queue_pairs": 4, "routing_seed": 0,
-//                   "slowdown": {"gemm": 0, "attention": 0, "memory": 0, "communication": 0},
-//                   "perturbation": {...}}          jitter, stragglers, links that fail:
-//   }                                               scenarios/readers/perturbation.h
-//
-// Instead of model, training, strategy and placement: "jobs": [...]
-// (scenarios/readers/job_request.h).
+// cluster, or several jobs that share the cluster. `rehearse schema scenario` prints what it may
+// say, from the tables of scenarios/readers/scenario_shape.h.
 //
 // Sizes of a strategy must be given, and its switches too unless the software sets them: nothing is
 // silently defaulted (scenarios/readers/strategy_reader.h). `channels` 0 leaves their number to the

@@ -1,6 +1,5 @@
 #include "scenarios/readers/scenario_shape.h"
 
-#include "collectives/lowering/lower.h"
 #include "scenarios/readers/collective_pins.h"
 #include "scenarios/readers/job_request.h"
 #include "scenarios/readers/model_reader.h"
@@ -53,40 +52,58 @@ const ObjectShape& ScenarioShape() {
   return shape;
 }
 
-const ObjectShape& SimulatorShape() {
-  static const ObjectShape shape = {
-      "simulator",
-      "How the step is played on the cluster.",
-      {{"fidelity", OneOf({"formula", "fluid", "step"}), Default("\"fluid\""),
-        "formula: closed forms without contention; fluid: a flow for each channel; step: a flow "
-        "for each edge and step"},
-       {"channels", AWhole(0, kMostChannels), Default("0"),
-        "at most this many channels (rings or trees) at a time; 0 leaves it to the search", "4"},
+const Fields<SimulatorOptions>& SimulatorFields() {
+  using Options = SimulatorOptions;
+  const auto of_lowering = [](const Field<LowerOptions>& row) {
+    return row.Within(&Options::lowering);
+  };
+  const auto of_nccl = [&](const Field<NcclSettings>& row) {
+    return of_lowering(row.Within(&LowerOptions::nccl));
+  };
+  const auto of_routing = [](const Field<FabricRouting>& row) {
+    return row.Within(&Options::routing);
+  };
+  static const Fields<Options> fields(
+      "simulator", "How the step is played on the cluster.",
+      {of_lowering({"fidelity", &LowerOptions::fidelity, OneUpTo<Fidelity::kStep>(), Usual(),
+                    "formula: closed forms without contention; fluid: a flow for each channel; "
+                    "step: a flow for each edge and step"}),
+       of_lowering({"channels", &LowerOptions::channels, AWhole(0, kMostChannels), Usual(),
+                    "at most this many channels (rings or trees) at a time; 0 leaves it to the "
+                    "search",
+                    "4"}),
        PinnedAlgorithm(),
        PinnedProtocol(),
-       NcclRelease(),
-       {"nvls", TrueFalse(), Default("true"),
-        "whether NCCL may sum in NVLink switches, as NCCL_NVLS_ENABLE would set it"},
-       {"copy_engines", ListOf(AText()), Default("[]"),
-        "axes whose collectives are moved by copy engines: no kernel beside them is slowed down",
-        R"(["tensor"])"},
+       of_nccl({"nccl", &NcclSettings::version, OneNamedOf(kNcclVersions), Usual(),
+                "the release of NCCL whose model chooses where the algorithm or protocol is auto"}),
+       of_nccl({"nvls", &NcclSettings::nvls, TrueFalse(), Usual(),
+                "whether NCCL may sum in NVLink switches, as NCCL_NVLS_ENABLE would set it"}),
+       of_lowering({"copy_engines", &LowerOptions::copy_engines, ListOf(AText()), Usual(),
+                    "axes whose collectives are moved by copy engines: no kernel beside them is "
+                    "slowed down",
+                    R"(["tensor"])"}),
        {"collectives", PinsShape(), Default("[]"), "algorithm and protocol of some collectives",
         R"([{"kind": "all-reduce", "axis": "data", "algorithm": "tree"}])"},
-       {"slowdown", ObjectOf(ShapeIn<SlowdownFields>),
-        Optional("the devices' own, or their family's"),
-        "how much kernels slow down while their device communicates, and transfers while it "
-        "computes",
-        R"({"gemm": 0.1})"},
-       {"routing", OneOf({std::begin(kRouteChoiceNames), std::end(kRouteChoiceNames)}),
-        Optional("the fabric's own"), "how one of the fabric's equal paths is chosen", "\"ecmp\""},
-       {"queue_pairs", AWhole(1, kMostQueuePairs), Optional("the fabric's own"),
-        "queue pairs of a pair of ranks, each hashed separately (ecmp)", "4"},
-       {"routing_seed", AWhole(0, kMostRoutingSeed),
-        Optional("the median of 8 seeds where it matters"),
-        "seed of ecmp's hash and of valiant's detours", "1"},
+       of_lowering(
+           {"slowdown", &LowerOptions::slowdown, ObjectIn<SlowdownFields>(),
+            Optional("the devices' own, or their family's"),
+            "how much kernels slow down while their device communicates, and transfers while it "
+            "computes",
+            R"({"gemm": 0.1})"}),
+       of_routing({"routing", &FabricRouting::choice, OneUpTo<RouteChoice::kDimensionOrder>(),
+                   Optional("the fabric's own"), "how one of the fabric's equal paths is chosen",
+                   "\"ecmp\""}),
+       of_routing({"queue_pairs", &FabricRouting::queue_pairs, AWhole(1, kMostQueuePairs),
+                   Optional("the fabric's own"),
+                   "queue pairs of a pair of ranks, each hashed separately (ecmp)", "4"}),
+       of_routing({"routing_seed", &FabricRouting::seed, AWhole(0, kMostRoutingSeed),
+                   Optional("the median of 8 seeds where it matters"),
+                   "seed of ecmp's hash and of valiant's detours", "1"}),
        {"perturbation", ObjectOf(PerturbationShape), Optional("everything is steady"),
-        "jitter, stragglers, links that fail", R"({"seed": 7, "compute_jitter": 0.03})"}}};
-  return shape;
+        "jitter, stragglers, links that fail", R"({"seed": 7, "compute_jitter": 0.03})"}});
+  return fields;
 }
+
+const ObjectShape& SimulatorShape() { return SimulatorFields().shape(); }
 
 }  // namespace rehearse

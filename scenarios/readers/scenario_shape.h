@@ -2,11 +2,21 @@
 // mean).
 #pragma once
 
+#include "collectives/lowering/lower.h"
+#include "sim/base/json_fields.h"
 #include "sim/base/json_shape.h"
+#include "topology/fabrics/routing.h"
 
 namespace rehearse {
 
 const ObjectShape& ScenarioShape();
+// What "simulator" says, without what depends on the cluster or on a step: perturbation and
+// collectives.
+struct SimulatorOptions {
+  LowerOptions lowering;
+  FabricRouting routing;
+};
+const Fields<SimulatorOptions>& SimulatorFields();
 const ObjectShape& SimulatorShape();
 
 }  // namespace rehearse

@@ -88,8 +88,11 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
       continue;
     const size_t dot = one.path.find('.');
     const bool is_of_pipeline = one.path.substr(0, dot) == "pipeline";
-    const bool is_its_kind = one.kind == strategy || (is_of_pipeline && one.kind == schedule);
-    if (!one.kind.empty() && !is_its_kind) continue;
+    const auto is_of = [&](const std::string& kind) {
+      return std::find(one.kinds.begin(), one.kinds.end(), kind) != one.kinds.end();
+    };
+    const bool is_its_kind = is_of(strategy) || (is_of_pipeline && is_of(schedule));
+    if (!one.kinds.empty() && !is_its_kind) continue;
     if (is_of_pipeline && !PartOf(scenario, "pipeline").is_object()) continue;
     if (one.least_capability > capability) continue;
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};

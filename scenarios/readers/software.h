@@ -18,9 +18,9 @@
 namespace rehearse {
 
 struct SoftwareSwitch {
-  std::string path;   // "training.kernels"
-  std::string value;  // as JSON
-  std::string kind;   // of the strategy (or pipeline schedule) that has it; "": all
+  std::string path;                // "training.kernels"
+  std::string value;               // as JSON
+  std::vector<std::string> kinds;  // of strategies (or pipeline schedules) that have it; none: all
   std::string source;
   uint32_t least_capability =
       0;  // of the device (DeviceSpec::compute_capability); the last one counts

@@ -19,39 +19,28 @@ Switches Joined(Switches first, const Switches& second) {
 
 // From compute capability 9.0 on, `newer` if it is given.
 Switches Attention(const char* name, const std::string& source, const char* newer = nullptr) {
-  Switches switches = {{"training.attention", name, "", source}};
-  if (newer != nullptr) switches.push_back({"training.attention", newer, "", source, 90});
+  Switches switches = {{"training.attention", name, {}, source}};
+  if (newer != nullptr) switches.push_back({"training.attention", newer, {}, source, 90});
   return switches;
 }
 
 Switches Kernels(const char* kernels, const char* optimizer, const char* cross_entropy,
                  const char* accumulation, const std::string& source) {
-  return {{"training.kernels", kernels, "", source},
-          {"training.optimizer", optimizer, "", source},
-          {"training.cross_entropy", cross_entropy, "", source},
-          {"training.accumulation", accumulation, "", source}};
-}
-
-// Also the same switches of "combined".
-Switches AndCombined(Switches switches) {
-  const size_t own = switches.size();
-  for (size_t i = 0; i < own; ++i) {
-    SoftwareSwitch one = switches[i];
-    one.kind = "combined";
-    switches.push_back(std::move(one));
-  }
-  return switches;
+  return {{"training.kernels", kernels, {}, source},
+          {"training.optimizer", optimizer, {}, source},
+          {"training.cross_entropy", cross_entropy, {}, source},
+          {"training.accumulation", accumulation, {}, source}};
 }
 
 Switches Fsdp(const char* copies, const char* reduce, const std::string& source) {
-  return Joined(AndCombined({{"strategy.gather", "\"layer\"", "fsdp", source},
-                             {"strategy.prefetch", "1", "fsdp", source},
-                             {"strategy.reshard_after_forward", kTrue, "fsdp", source},
-                             {"strategy.overlap_reduce_scatter", kTrue, "fsdp", source},
-                             {"strategy.overlap_gradients", kTrue, "fsdp", source},
-                             {"strategy.copies", copies, "fsdp", source},
-                             {"strategy.reduce", reduce, "fsdp", source}}),
-                {{"strategy.zero", "3", "combined", source}});
+  return Joined(Switches{{"strategy.gather", "\"layer\"", {"fsdp", "combined"}, source},
+                         {"strategy.prefetch", "1", {"fsdp", "combined"}, source},
+                         {"strategy.reshard_after_forward", kTrue, {"fsdp", "combined"}, source},
+                         {"strategy.overlap_reduce_scatter", kTrue, {"fsdp", "combined"}, source},
+                         {"strategy.overlap_gradients", kTrue, {"fsdp", "combined"}, source},
+                         {"strategy.copies", copies, {"fsdp", "combined"}, source},
+                         {"strategy.reduce", reduce, {"fsdp", "combined"}, source}},
+                {{"strategy.zero", "3", {"combined"}, source}});
 }
 
 // PyTorch's own tensor parallelism.
@@ -59,60 +48,71 @@ Switches DTensor() {
   const std::string source =
       "pytorch.org/docs, distributed.tensor.parallel: SequenceParallel and PrepareModuleInput, "
       "autograd keeps what was gathered; pytorch/torchtitan, parallelize.py: the same";
-  return {{"strategy.sequence_parallel", kTrue, "combined", source},
-          {"strategy.keep_gathered", kTrue, "combined", source},
-          {"strategy.overlap_all_reduce", kFalse, "combined", source},
-          {"strategy.context_kind", "\"all-gather\"", "combined",
+  return {{"strategy.sequence_parallel", kTrue, {"combined"}, source},
+          {"strategy.keep_gathered", kTrue, {"combined"}, source},
+          {"strategy.overlap_all_reduce", kFalse, {"combined"}, source},
+          {"strategy.context_kind",
+           "\"all-gather\"",
+           {"combined"},
            "pytorch/torchtitan, config: context_parallel_rotate_method is allgather"}};
 }
 
 // NeMo's and Megatron-Bridge's recipes for products in 8 and 4 bits.
 Switches NarrowRecipes(const std::string& source) {
-  const Switches parameters = AndCombined({{"training.narrow_parameters",
-                                            kTrue,
-                                            "megatron",
-                                            source,
-                                            0,
-                                            {"fp8", "fp8-current", "fp8-blockwise"}}});
-  return Joined(parameters, {{"training.precise_layers", "1", "", source, 0, {"fp8-current"}}});
+  const Switches parameters = {{"training.narrow_parameters",
+                                kTrue,
+                                {"megatron", "combined"},
+                                source,
+                                0,
+                                {"fp8", "fp8-current", "fp8-blockwise"}}};
+  return Joined(parameters, {{"training.precise_layers", "1", {}, source, 0, {"fp8-current"}}});
 }
 
 // `gathers`: whether parameters are gathered during the forward pass.
 Switches MegatronBuckets(const char* gathers, const std::string& source) {
-  return AndCombined({{"strategy.bucket_elements", "40000000", "megatron", source},
-                      {"strategy.overlap_parameter_gathers", gathers, "megatron", source}});
+  return {{"strategy.bucket_elements", "40000000", {"megatron", "combined"}, source},
+          {"strategy.overlap_parameter_gathers", gathers, {"megatron", "combined"}, source}};
 }
 
 Switches Megatron(const char* overlap_all_reduce, const char* overlap_gradients,
                   const char* distributed_optimizer, const std::string& source) {
   return Joined(
-      AndCombined({{"strategy.sequence_parallel", kFalse, "megatron", source},
-                   {"strategy.overlap_all_reduce", overlap_all_reduce, "megatron", source},
-                   {"strategy.overlap_gradients", overlap_gradients, "megatron", source}}),
-      {{"strategy.distributed_optimizer", distributed_optimizer, "megatron", source},
-       {"strategy.zero", std::string(distributed_optimizer) == kTrue ? "1" : "0", "combined",
+      Switches{
+          {"strategy.sequence_parallel", kFalse, {"megatron", "combined"}, source},
+          {"strategy.overlap_all_reduce", overlap_all_reduce, {"megatron", "combined"}, source},
+          {"strategy.overlap_gradients", overlap_gradients, {"megatron", "combined"}, source}},
+      {{"strategy.distributed_optimizer", distributed_optimizer, {"megatron"}, source},
+       {"strategy.zero",
+        std::string(distributed_optimizer) == kTrue ? "1" : "0",
+        {"combined"},
         source},
-       {"strategy.context_kind", "\"ring\"", "combined",
+       {"strategy.context_kind",
+        "\"ring\"",
+        {"combined"},
         "NVIDIA/Megatron-LM, arguments.py: --cp-comm-type p2p"}});
 }
 
 // Tensor-parallel transfers by Transformer Engine's user buffers.
 Switches UserBuffers() {
-  return {{"simulator.copy_engines", "[\"tensor\"]", "",
+  return {{"simulator.copy_engines",
+           "[\"tensor\"]",
+           {},
            "NVIDIA/NeMo recipes: tp_comm_overlap; NVIDIA/TransformerEngine, module/base.py "
            "(initialize_ub): ring_exchange by copy engines (use_ce), else set_sm_margin"}};
 }
 
-Switches WithoutNvls(const std::string& source) { return {{"simulator.nvls", kFalse, "", source}}; }
+Switches WithoutNvls(const std::string& source) { return {{"simulator.nvls", kFalse, {}, source}}; }
 
 // Megatron-LM's 1F1B waits for its messages.
 Switches WaitsForMessages(const char* source) {
-  return {{"pipeline.overlap_messages", kFalse, "1f1b", source}};
+  return {{"pipeline.overlap_messages", kFalse, {"1f1b"}, source}};
 }
 
 // PyTorch's DistributedDataParallel sums gradients in buckets during the backward pass.
 Switches Ddp() {
-  return {{"strategy.overlap_gradients", kTrue, "data-parallel",
+  return {{"strategy.overlap_gradients",
+           kTrue,
+           {"data-parallel"},
            "pytorch.org/docs, DistributedDataParallel: buckets beside backward"}};
 }
 
@@ -194,35 +194,39 @@ std::vector<SoftwareStack> Stacks() {
       Joined(Kernels("\"fused\"", "\"fused\"", "\"fused\"", "\"fused\"", kNemo),
              Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
                     Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))));
-  const Switches gradients_16 = {{"training.gradients", "\"bf16\"", "", kMegatron2021}};
+  const Switches gradients_16 = {{"training.gradients", "\"bf16\"", {}, kMegatron2021}};
   return {
       {"axonn", "AxoNN with Megatron-LM's kernels (2023)",
        Joined(Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"separate\"", kMegatron2021),
-              {{"strategy.transpose_alternate_layers", kTrue, "4d", kAxonn},
-               {"strategy.overlap_all_reduce", kTrue, "4d", kAxonn},
-               {"strategy.overlap_reduce_scatter", kTrue, "4d", kAxonn},
-               {"strategy.overlap_all_gather", kTrue, "4d", kAxonn}})},
+              {{"strategy.transpose_alternate_layers", kTrue, {"4d"}, kAxonn},
+               {"strategy.overlap_all_reduce", kTrue, {"4d"}, kAxonn},
+               {"strategy.overlap_reduce_scatter", kTrue, {"4d"}, kAxonn},
+               {"strategy.overlap_all_gather", kTrue, {"4d"}, kAxonn}})},
       {"deepspeed-zero3", "DeepSpeed's ZeRO-3 under eager PyTorch (2023 on)",
-       Joined(
-           Joined(Attention("\"flash-2\"", kSdpa),
-                  Kernels("\"eager\"", "\"fused\"", "\"unfused\"", "\"separate\"",
-                          "deepspeedai/DeepSpeed docs: FusedAdam")),
-           Joined(AndCombined(
-                      {{"training.gradients", "\"bf16\"", "fsdp",
-                        "deepspeedai/DeepSpeed runtime/engine.py: grad_accum_dtype is the model's"},
-                       {"strategy.gather", "\"product\"", "fsdp", kDeepSpeed},
-                       {"strategy.prefetch", "1", "fsdp", kDeepSpeed},
-                       {"strategy.prefetch_elements", "50000000", "fsdp", kDeepSpeed},
-                       {"strategy.most_gathered", "1000000000", "fsdp", kDeepSpeed},
-                       {"strategy.reduce_elements", "500000000", "fsdp", kDeepSpeed},
-                       {"strategy.copies", "\"buckets\"", "fsdp", kDeepSpeed},
-                       {"strategy.reshard_after_forward", kTrue, "fsdp", kDeepSpeed},
-                       {"strategy.overlap_reduce_scatter", kTrue, "fsdp", kDeepSpeed},
-                       {"strategy.overlap_gradients", kTrue, "fsdp", kDeepSpeed}}),
-                  {{"strategy.zero", "3", "combined", kDeepSpeed},
-                   {"strategy.sequence_parallel", kFalse, "combined", kDeepSpeed},
-                   {"strategy.overlap_all_reduce", kFalse, "combined", kDeepSpeed},
-                   {"strategy.context_kind", "\"ulysses\"", "combined",
+       Joined(Joined(Attention("\"flash-2\"", kSdpa),
+                     Kernels("\"eager\"", "\"fused\"", "\"unfused\"", "\"separate\"",
+                             "deepspeedai/DeepSpeed docs: FusedAdam")),
+              Joined(
+                  Switches{
+                      {"training.gradients",
+                       "\"bf16\"",
+                       {"fsdp", "combined"},
+                       "deepspeedai/DeepSpeed runtime/engine.py: grad_accum_dtype is the model's"},
+                      {"strategy.gather", "\"product\"", {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.prefetch", "1", {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.prefetch_elements", "50000000", {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.most_gathered", "1000000000", {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.reduce_elements", "500000000", {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.copies", "\"buckets\"", {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.reshard_after_forward", kTrue, {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.overlap_reduce_scatter", kTrue, {"fsdp", "combined"}, kDeepSpeed},
+                      {"strategy.overlap_gradients", kTrue, {"fsdp", "combined"}, kDeepSpeed}},
+                  {{"strategy.zero", "3", {"combined"}, kDeepSpeed},
+                   {"strategy.sequence_parallel", kFalse, {"combined"}, kDeepSpeed},
+                   {"strategy.overlap_all_reduce", kFalse, {"combined"}, kDeepSpeed},
+                   {"strategy.context_kind",
+                    "\"ulysses\"",
+                    {"combined"},
                     "deepspeedai/DeepSpeed, sequence/layer.py: DistributedAttention"}}))},
       {"fsdp-compiled", "PyTorch's FSDP with flat parameters, layers by torch.compile (2023 on)",
        Joined(Joined(compiled, Fsdp("\"flat\"", "\"precision\"", kFsdp1)),
@@ -232,20 +236,22 @@ std::vector<SoftwareStack> Stacks() {
       {"llm-foundry", "MosaicML's llm-foundry and Composer (2023)",
        Joined(Joined(Attention("\"flash-1\"", kFoundry),
                      Kernels("\"eager\"", "\"loop\"", "\"fused\"", "\"separate\"", kFoundry)),
-              Joined({{"strategy.backward_prefetch", "\"post\"", "fsdp",
+              Joined({{"strategy.backward_prefetch",
+                       "\"post\"",
+                       {"fsdp", "combined"},
                        "mosaicml/composer, dist_strategy.py (2023): fsdp_config.get("
                        "'backward_prefetch', 'BACKWARD_POST')"},
-                      {"strategy.backward_prefetch", "\"post\"", "combined",
-                       "mosaicml/composer, dist_strategy.py (2023), as above"},
-                      {"training.dropout", kFalse, "", kFoundry},
-                      {"training.metrics", "2", "",
+                      {"training.dropout", kFalse, {}, kFoundry},
+                      {"training.metrics",
+                       "2",
+                       {},
                        "mosaicml/llm-foundry models/mpt/modeling_mpt.py: train_metrics are "
                        "LanguageCrossEntropy and LanguagePerplexity, of every micro-batch"}},
                      Fsdp("\"flat\"", "\"precision\"", kFoundry)))},
       {"maxtext", "MaxText: JAX and XLA (2024)",
        Joined(Joined(Attention("\"cudnn\"", kMaxText),
                      Kernels("\"compiled\"", "\"fused\"", "\"fused\"", "\"separate\"", kMaxText)),
-              Joined({{"training.dropout", kFalse, "", kMaxText}},
+              Joined({{"training.dropout", kFalse, {}, kMaxText}},
                      Fsdp("\"none\"", "\"precision\"", kMaxText)))},
       {"megatron-core", "Megatron-Core with Transformer Engine, its arguments' defaults (2024 on)",
        Joined(Joined(transformer_engine,
@@ -258,13 +264,13 @@ std::vector<SoftwareStack> Stacks() {
                   Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"separate\"", kMegatron2021)),
            Joined(Joined(gradients_16, Megatron(kFalse, kFalse, kFalse, kMegatron2021)),
                   Joined(WaitsForMessages(kPipeline2021),
-                         {{"pipeline.scatter", "[\"tensor\"]", "megatron", kPipeline2021}})))},
+                         {{"pipeline.scatter", "[\"tensor\"]", {"megatron"}, kPipeline2021}})))},
       {"nemo", "NeMo's recipes: Megatron-Core with its overlaps (autumn of 2024 on)",
        Joined(Joined(transformer_engine, nemo),
               Joined(Joined(UserBuffers(), WithoutNvls(kNemoNvls)),
-                     {{"training.gradients", "\"bf16\"", "", kNemoGradients},
-                      {"training.permutation", "\"fused\"", "", kPermutation},
-                      {"training.host_launch", "\"55us\"", "", kNemoHost}}))},
+                     {{"training.gradients", "\"bf16\"", {}, kNemoGradients},
+                      {"training.permutation", "\"fused\"", {}, kPermutation},
+                      {"training.host_launch", "\"55us\"", {}, kNemoHost}}))},
       {"nemo-launcher", "The same by NeMo's launcher, with FlashAttention-2 (to summer of 2024)",
        Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
               Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},

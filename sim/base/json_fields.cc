@@ -505,7 +505,12 @@ Codec WholeCodec(const FieldShape& shape, const WholeAccess& access) {
 }
 
 Codec NumberCodec(const FieldShape& shape, JsonType unit, const NumberAccess& access) {
-  CHECK(shape.shape.type == unit || shape.shape.type == JsonType::kNumber);
+  const JsonType type = shape.shape.type;
+  const bool is_text = type == JsonType::kBandwidth || type == JsonType::kDuration ||
+                       type == JsonType::kSize || type == JsonType::kFlopRate ||
+                       type == JsonType::kFlopCount;
+  // A plain double may be any quantity, in SI units.
+  CHECK(type == unit || type == JsonType::kNumber || (unit == JsonType::kNumber && is_text));
   return std::make_shared<const OfNumber>(shape, access);
 }
 
