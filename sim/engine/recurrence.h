@@ -106,7 +106,7 @@ class SpansWithCopies : public SpansByRank {
   void Append(size_t i, std::vector<Span>* spans) const;
 
  private:
-  const CopiedOps& OpsAt(size_t i) const { return of_rank_[RankAt(i)]; }
+  const CopiedOps& OpsAt(size_t i) const { return of_rank_[few_.spans[begin_[i]].rank]; }
 
   const Timeline& few_;
   const std::vector<CopiedOps> of_rank_;
