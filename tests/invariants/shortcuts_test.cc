@@ -68,9 +68,11 @@ TEST(ShortcutsTest, EachComesToTheSameAsPlayingEverything) {
       ASSERT_EQ(Told(*few), told);
     }
   }
-  // Or else nothing has been tried.
-  EXPECT_GE(20 * with_few_layers, cases.end - cases.first);
-  EXPECT_GE(20 * with_few_copies, cases.end - cases.first);
+  // Or else nothing has been tried. Of a few cases, none may be suitable.
+  const uint64_t count = cases.end - cases.first;
+  if (count < 40) return;
+  EXPECT_GE(20 * with_few_layers, count);
+  EXPECT_GE(20 * with_few_copies, count);
 }
 
 }  // namespace shortcuts_test
