@@ -3,8 +3,8 @@
 //
 // A mesh of the axes below, without those of one rank. Rows are split over shard, replicas and
 // data, inside these over context, and with sequence parallelism inside that over tensor; weights
-// over tensor as in Megatron-LM, in shares over shard and context as ZeRO's stage says. With k·n elements of a
-// weight, t tensor ranks, f ranks that share:
+// over tensor as in Megatron-LM, in shares over shard and context as ZeRO's stage says. With k·n
+// elements of a weight, t tensor ranks, f ranks that share:
 //
 //   | op                                  | axis                | elements                      |
 //   | around products: Megatron-LM's      | tensor              | of the rows of a tensor group |
