@@ -30,7 +30,7 @@ const std::vector<DocumentShape>& Documents() {
       {"cluster", "devices and links; a scenario's \"cluster\", and --cluster.", "",
        ClusterObjectShape()},
       {"study", "many scenarios, compared with what is published; sweep reads it.", "",
-       ObjectOf(StudyShape)},
+       ObjectOf(ShapeIn<StudyFields>)},
       {"schedule", "what every rank does in a step; plan writes it, run and others read it.",
        kScheduleSchema, ObjectOf(ScheduleShape)},
       {"calibration", "measured figures of a machine; calibrate and compare write it.",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/evaluating/changes.h"
+#include "scenarios/readers/search_options.h"
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 
@@ -38,20 +39,6 @@ SpaceAxis ReadListedAxis(const JsonReader& object, char between, const ChangeRea
 
 std::string LastPart(const std::string& path);  // "depth" of "strategy.depth"
 
-// A condition on the product of some numbers in the scenario.
-struct SpaceConstraint {
-  std::vector<std::string> product;  // paths
-  std::optional<uint64_t> equals = {};
-  std::optional<uint64_t> at_least = {};
-  std::optional<uint64_t> at_most = {};
-  std::optional<uint64_t> divides = {};
-
-  bool Allows(uint64_t value) const;
-  std::string Text() const;  // "strategy.column * strategy.row is at most 8"
-};
-
-// The elements of a "where".
-std::vector<SpaceConstraint> ReadConstraints(const JsonReader& list);
 // The first constraint that the scenario breaks; nothing if it meets all.
 std::optional<std::string> BrokenConstraint(const std::vector<SpaceConstraint>& constraints,
                                             const nlohmann::json& scenario);

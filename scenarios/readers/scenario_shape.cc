@@ -6,7 +6,7 @@
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
-#include "scenarios/readers/search_shapes.h"
+#include "scenarios/readers/search_options.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
 #include "scenarios/readers/training_reader.h"
@@ -47,7 +47,7 @@ const ObjectShape& ScenarioShape() {
         R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"},
        {"simulator", ObjectOf(SimulatorShape), Optional("its defaults"), "how the step is played",
         R"({"fidelity": "fluid"})"},
-       {"search", ObjectOf(SearchShape), Optional("grids and micro-batches, by time"),
+       {"search", ObjectOf(ShapeIn<SearchFields>), Optional("grids and micro-batches, by time"),
         "what `rehearse search` tries", R"({"objective": "tokens"})"}}};
   return shape;
 }

@@ -11,15 +11,6 @@
 namespace rehearse {
 namespace {
 
-// The text of an error without its place.
-std::string WithoutPlace(std::string text) {
-  for (;;) {
-    const size_t end = text.find(": ");
-    if (end == std::string::npos || text.substr(0, end).find(' ') != std::string::npos) return text;
-    text.erase(0, end + 2);
-  }
-}
-
 constexpr const char* kOutOfMemory = "out of memory";
 
 // Errors that differ only in numbers have the same reason.
@@ -48,6 +39,14 @@ std::string ReasonOf(const std::string& error) {
 }
 
 }  // namespace
+
+std::string WithoutPlace(std::string text) {
+  for (;;) {
+    const size_t end = text.find(": ");
+    if (end == std::string::npos || text.substr(0, end).find(' ') != std::string::npos) return text;
+    text.erase(0, end + 2);
+  }
+}
 
 PointEvaluator::PointEvaluator(const Search& search, const SearchRun& run)
     : search_(search),

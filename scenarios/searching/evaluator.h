@@ -20,6 +20,9 @@
 
 namespace rehearse {
 
+// The text of an error without its place.
+std::string WithoutPlace(std::string text);
+
 class PointEvaluator {
  public:
   // Both must outlive it.

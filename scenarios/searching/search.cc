@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/explaining/paper_models.h"
-#include "scenarios/readers/search_shapes.h"
+#include "scenarios/readers/search_options.h"
 #include "scenarios/searching/evaluator.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
@@ -16,9 +16,6 @@
 
 namespace rehearse {
 namespace {
-
-constexpr const char* kFormulaNames[] = {"axonn", "axonn-agnostic", "autoddl", "atp",
-                                         "closed-forms"};
 
 bool IsOfTime(const Objective& objective) {
   return objective.kind == ObjectiveKind::kTime || objective.kind == ObjectiveKind::kTokens ||
@@ -35,12 +32,8 @@ bool DiffersInStrategyOnly(const SearchSpace& space) {
   return true;
 }
 
-FormulaKind FormulaOf(const JsonReader& search, const Search& partial, const Scenario& scenario) {
-  constexpr FormulaKind kKinds[] = {FormulaKind::kAxonn, FormulaKind::kAxonnAgnostic,
-                                    FormulaKind::kAtp, FormulaKind::kAutoddl,
-                                    FormulaKind::kClosedForms};
-  const size_t choice = search.At("formula").Choice();
-  if (choice > 0) return kKinds[choice - 1];
+FormulaKind FormulaOf(const Search& partial, const Scenario& scenario) {
+  if (partial.formula != FormulaKind::kAuto) return partial.formula;
   if (partial.objectives.size() > 1 || !IsOfTime(partial.objectives.front()) ||
       !DiffersInStrategyOnly(partial.space))
     return FormulaKind::kClosedForms;
@@ -151,7 +144,7 @@ std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
   const std::vector<std::pair<double, SpacePoint>> order = evaluator->ByFormula();
   const auto share =
       static_cast<size_t>(std::ceil(search.keep * static_cast<double>(order.size())));
-  const size_t wanted = std::min(order.size(), std::max(share, search.keep_at_least));
+  const size_t wanted = std::min(order.size(), std::max<size_t>(share, search.keep_at_least));
   if (run.IsPart()) {
     std::vector<SpacePoint> own;
     const std::vector<bool> is_own = run.shard.Own(wanted);
@@ -185,12 +178,10 @@ void CheckPart(const Search& search, const SearchRun& run) {
       search.walk.method != WalkMethod::kRandom)
     throw Error(place, fmt::format("the method {} goes where simulations lead it, which cannot be "
                                    "shared; expected exhaustive or random, or \"decide\": \"both\"",
-                                   kWalkMethodNames[static_cast<size_t>(search.walk.method)]));
+                                   Name(search.walk.method)));
 }
 
 }  // namespace
-
-const char* Name(FormulaKind formula) { return kFormulaNames[static_cast<size_t>(formula)]; }
 
 Search ReadSearch(const JsonDocument& document) {
   Search search;
@@ -203,18 +194,10 @@ Search ReadSearch(const JsonDocument& document) {
 
   const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
   const JsonReader reader =
-      (root.Has("search") ? root.At("search") : nothing.Root()).As(SearchShape());
+      (root.Has("search") ? root.At("search") : nothing.Root()).As(SearchFields().shape());
   search.objectives = ReadObjectives(reader);
-  search.decide = static_cast<Decision>(reader.At("decide").Choice());
-  search.keep = reader.At("keep").Number();
-  search.keep_at_least = reader.At("keep_at_least").Whole<size_t>();
-  search.walk.method = static_cast<WalkMethod>(reader.At("method").Choice());
-  search.walk.evaluations = reader.At("evaluations").Whole<uint64_t>();
-  search.walk.starts = reader.At("starts").Whole<uint32_t>();
-  search.walk.temperature = reader.At("temperature").Number();
-  search.walk.seed = reader.At("seed").Whole<uint64_t>();
-  if (reader.Has("seconds")) search.seconds = reader.At("seconds").Number();
-  search.formula = FormulaOf(reader, search, scenario);
+  SearchFields().ReadInto(reader, &search);
+  search.formula = FormulaOf(search, scenario);
   if (search.decide == Decision::kFormula && search.objectives.size() > 1)
     reader.At("decide").Fail("a formula has one number; expected one objective");
   if (search.walk.method == WalkMethod::kExhaustive &&
@@ -250,12 +233,8 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
     evaluator.EndOne();
     return value;
   };
-  WalkOptions walk = search.walk;
-  if (!by_formula) {
-    walk.shard = run.shard;
-    walk.leases = run.leases;
-  }
-  Walk(search.space, walk, run.threads, cost, evaluator.is_over());
+  const WalkShare share = by_formula ? WalkShare() : WalkShare{run.leases, run.shard};
+  Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share);
   std::optional<double> worst_kept;
   if (search.decide == Decision::kBoth) worst_kept = SimulateBest(search, run, &evaluator);
 

@@ -19,6 +19,7 @@
 
 #include "scenarios/evaluating/engine.h"
 #include "scenarios/evaluating/shard.h"
+#include "scenarios/readers/search_options.h"
 #include "scenarios/searching/objective.h"
 #include "scenarios/searching/search_space.h"
 #include "scenarios/searching/walk.h"
@@ -27,21 +28,12 @@
 
 namespace rehearse {
 
-enum class Decision : uint8_t { kBoth, kSimulation, kFormula };
-enum class FormulaKind : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp, kClosedForms };
-const char* Name(FormulaKind formula);
-
-struct Search {
+// What the scenario says of it; the formula is the one that "auto" stands for.
+struct Search : SearchOptions {
   std::string name;  // the scenario's
   JsonDocument scenario;
   SearchSpace space;
   std::vector<Objective> objectives;  // one, or two with their Pareto front
-  Decision decide = Decision::kBoth;
-  FormulaKind formula = FormulaKind::kClosedForms;
-  double keep = 0.25;
-  size_t keep_at_least = 20;
-  WalkOptions walk;
-  std::optional<double> seconds;
 };
 
 // Throws Error (file, line, pointer, found, expected).

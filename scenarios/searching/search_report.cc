@@ -67,12 +67,10 @@ std::string Headline(const Search& search, const FoundPoints& found) {
   std::string text = fmt::format("Space: {}: {} points", axes, Counted(size));
   if (static_cast<double>(found.looked_at) < size) {
     const bool is_exhaustive = search.walk.method == WalkMethod::kExhaustive;
-    text += fmt::format(", {} of them looked at{}", Counted(static_cast<double>(found.looked_at)),
-                        is_exhaustive
-                            ? std::string()
-                            : fmt::format(" ({}, seed {})",
-                                          kWalkMethodNames[static_cast<size_t>(search.walk.method)],
-                                          search.walk.seed));
+    text += fmt::format(
+        ", {} of them looked at{}", Counted(static_cast<double>(found.looked_at)),
+        is_exhaustive ? std::string()
+                      : fmt::format(" ({}, seed {})", Name(search.walk.method), search.walk.seed));
   }
   text += fmt::format("; {} impossible", Counted(static_cast<double>(excluded)));
   if (search.decide != Decision::kFormula)
@@ -269,12 +267,9 @@ std::string ToText(const Search& search, const FoundPoints& found, const SearchW
 }
 
 ordered_json ToJson(const Search& search, const FoundPoints& found, const SearchWords& words) {
-  ordered_json json = {{"schema", "rehearse.search.v1"},
-                       {"space", search.space.Size()},
-                       {"looked_at", found.looked_at},
-                       {"simulated", found.simulated},
-                       {"method", kWalkMethodNames[static_cast<size_t>(search.walk.method)]},
-                       {"formula", Name(search.formula)}};
+  ordered_json json = {{"schema", "rehearse.search.v1"},     {"space", search.space.Size()},
+                       {"looked_at", found.looked_at},       {"simulated", found.simulated},
+                       {"method", Name(search.walk.method)}, {"formula", Name(search.formula)}};
   if (!found.shard.IsWhole())
     json["shard"] = fmt::format("{}/{}", found.shard.number, found.shard.of);
   ordered_json objectives = ordered_json::array();

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/readers/search_shapes.h"
+#include "scenarios/readers/search_options.h"
 #include "sim/base/error.h"
 #include "topology/files/cluster_file.h"
 
@@ -97,20 +97,20 @@ class SpaceReader {
 
   SearchSpace Read() {
     if (scenario_.Has("search")) {
-      const JsonReader search = scenario_.At("search").As(SearchShape());
-      if (search.Has("most_p0")) {
-        if (scenario_.At("strategy").At("kind").String() != "sbp")
-          search.At("most_p0").Fail("is for the strategy sbp by numbers");
-        most_p0_ = search.At("most_p0").Whole<uint32_t>();
-      }
+      const JsonReader search = scenario_.At("search").As(SearchFields().shape());
+      SearchOptions options;
+      SearchFields().ReadInto(search, &options);
+      if (options.most_p0 && scenario_.At("strategy").At("kind").String() != "sbp")
+        search.At("most_p0").Fail("is for the strategy sbp by numbers");
+      most_p0_ = options.most_p0.value_or(most_p0_);
       // Axes of the cluster come first: others depend on how many ranks there may be.
       for (const JsonReader& axis : search.At("axes").Elements())
         if (axis.Has("path") || axis.Has("choices")) Add(ReadAxis(axis));
       FindRanks();
       for (const JsonReader& axis : search.At("axes").Elements())
         if (!axis.Has("path") && !axis.Has("choices")) Add(ReadAxis(axis));
-      space_.constraints = ReadConstraints(search.At("where"));
-      if (!search.At("default_axes").Bool()) {
+      space_.constraints = options.where;
+      if (!options.default_axes) {
         if (space_.axes.empty())
           search.At("default_axes").Fail("there is nothing to choose from; expected \"axes\" too");
         return std::move(space_);

@@ -163,7 +163,8 @@ std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions
 }  // namespace
 
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
-          const CostOfPoint& cost, const std::function<bool()>& is_stopped) {
+          const CostOfPoint& cost, const std::function<bool()>& is_stopped,
+          const WalkShare& share) {
   const auto look = [&](const SpacePoint& point) {
     if (!is_stopped()) cost(point, 0);
   };
@@ -171,16 +172,16 @@ void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads
     case WalkMethod::kExhaustive: {
       CHECK(space.Size() <= kMostExhaustivePoints);
       const auto size = static_cast<size_t>(space.Size());
-      const std::vector<bool> is_own = options.shard.Own(size);
-      ForLeased(size, threads, options.leases, [&](size_t index) {
+      const std::vector<bool> is_own = share.shard.Own(size);
+      ForLeased(size, threads, share.leases, [&](size_t index) {
         if (is_own[index]) look(space.PointAt(index));
       });
       return;
     }
     case WalkMethod::kRandom: {
       const std::vector<SpacePoint> points = RandomPoints(space, options);
-      const std::vector<bool> is_own = options.shard.Own(points.size());
-      ForLeased(points.size(), threads, options.leases, [&](size_t index) {
+      const std::vector<bool> is_own = share.shard.Own(points.size());
+      ForLeased(points.size(), threads, share.leases, [&](size_t index) {
         if (is_own[index]) look(points[index]);
       });
       return;
@@ -188,13 +189,13 @@ void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads
     case WalkMethod::kDescent:
     case WalkMethod::kMetropolis:
     case WalkMethod::kAnnealing: {
-      CHECK(options.shard.IsWhole() && options.leases == nullptr);
+      CHECK(share.shard.IsWhole() && share.leases == nullptr);
       const auto starts =
           static_cast<uint32_t>(std::min<uint64_t>(options.starts, options.evaluations));
       InParallel(starts, threads, [&](size_t start) {
-        const uint64_t share =
+        const uint64_t evaluations =
             options.evaluations / starts + (start < options.evaluations % starts ? 1 : 0);
-        Walker(space, options, static_cast<uint32_t>(start), share, cost, is_stopped).Go();
+        Walker(space, options, static_cast<uint32_t>(start), evaluations, cost, is_stopped).Go();
       });
       return;
     }

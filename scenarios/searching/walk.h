@@ -18,23 +18,15 @@
 #include <optional>
 
 #include "scenarios/evaluating/shard.h"
+#include "scenarios/readers/search_options.h"
 #include "scenarios/searching/search_space.h"
 
 namespace rehearse {
 
-enum class WalkMethod : uint8_t { kExhaustive, kRandom, kDescent, kMetropolis, kAnnealing };
-inline constexpr const char* kWalkMethodNames[] = {"exhaustive", "random", "descent", "metropolis",
-                                                   "annealing"};
-
-struct WalkOptions {
-  WalkMethod method = WalkMethod::kExhaustive;
-  uint64_t evaluations = 2000;
-  uint32_t starts = 8;
-  double temperature = 0.05;
-  uint64_t seed = 1;
-  Leases* leases = nullptr;  // ... and of these only those that it gets
-  Shard shard =
-      {};  // only these points; for exhaustive and random, whose points are known in advance
+// Which of the points of exhaustive and random walks, which are known in advance, are looked at.
+struct WalkShare {
+  Leases* leases = nullptr;  // of the shard, only those that it gets
+  Shard shard = {};
 };
 
 inline constexpr double kMostExhaustivePoints = 2'000'000;
@@ -46,6 +38,7 @@ using CostOfPoint = std::function<std::optional<double>(const SpacePoint& point,
 // CHECKs that the method can have a shard, and that an exhaustive walk has at most
 // kMostExhaustivePoints. `is_stopped` ends it.
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
-          const CostOfPoint& cost, const std::function<bool()>& is_stopped);
+          const CostOfPoint& cost, const std::function<bool()>& is_stopped,
+          const WalkShare& share = {});
 
 }  // namespace rehearse

@@ -12,7 +12,6 @@
 #include "sim/base/error.h"
 #include "sim/base/file_kind.h"
 #include "sim/base/known_names.h"
-#include "sim/report/result.h"
 #include "topology/files/cluster_file.h"
 
 namespace rehearse {
@@ -37,21 +36,13 @@ class StudyReader {
 
   Study Read() {
     const bool grouped = root_.Has("groups");
-    study_.name = root_.At("name").String();
-    if (root_.Has("description")) study_.description = root_.At("description").String();
-    if (root_.Has("source")) study_.source = root_.At("source").String();
+    StudyFields().ReadInto(root_, &study_, grouped ? kWithGroups : kWithout);
     study_.base = ReadBase(root_.At("base"));
-    study_.metric = ReadMetric(root_.At("metric"), MetricShape());
     if (root_.At("metric").IsObject() && root_.At("metric").Has("minus")) {
       const JsonReader minus = root_.At("metric").At("minus");
       study_.metric.minus = ReadChanges(minus);
       if (study_.metric.minus.empty()) minus.Expected("changes such as {\"model.layers\": 2}");
     }
-    for (const JsonReader& column : root_.At("columns").Elements())
-      study_.columns.push_back(ReadMetric(column, ColumnShape()));
-    study_.tolerance = root_.At("tolerance").Number();
-    study_.constraints = ReadConstraints(root_.At("where"));
-
     const Changes common = root_.Has("set") ? ReadChanges(root_.At("set")) : Changes();
     study_.common_changes = common.size();
     if (!grouped) {
@@ -59,9 +50,8 @@ class StudyReader {
     } else {
       std::set<std::string> names;
       for (const JsonReader& element : root_.At("groups").Elements()) {
-        const JsonReader group = element.As(GroupShape());
-        const std::string name = group.At("name").String();
-        if (name.empty()) group.At("name").Expected("a name");
+        const JsonReader group = element.As(GroupFields().shape());
+        const std::string name = GroupFields().Read(element).name;
         if (!names.insert(name).second)
           group.At("name").Fail(fmt::format("there are two groups \"{}\"", name));
         Changes changes = common;
@@ -85,7 +75,8 @@ class StudyReader {
   static JsonReader RootOf(const JsonDocument& document) {
     const JsonReader root = document.Root();
     RefuseOtherKinds(root, FileKind::kStudy);
-    return root.As(StudyShape(), root.IsObject() && root.Has("groups") ? kWithGroups : kWithout);
+    return root.As(StudyFields().shape(),
+                   root.IsObject() && root.Has("groups") ? kWithGroups : kWithout);
   }
 
   JsonDocument ReadBase(const JsonReader& reader) const {
@@ -93,39 +84,6 @@ class StudyReader {
       return JsonDocument::FromText(reader.value().dump(), reader.place().file);
     if (!reader.IsString()) reader.Expected("a scenario or its path");
     return reader.Open(reader.String());
-  }
-
-  static StudyMetric ReadMetric(const JsonReader& reader, const ObjectShape& shape) {
-    StudyMetric metric;
-    if (reader.IsString()) {
-      metric.value = reader.String();
-    } else {
-      const JsonReader object = reader.As(shape);
-      metric.value = object.At("value").String();
-      metric.times = object.At("times").Number();
-      metric.unit = object.At("unit").String();
-    }
-    const JsonReader value = reader.IsString() ? reader : reader.At("value");
-    if (metric.value.empty()) value.Expected("a number of the result such as \"step_seconds\"");
-    metric.place = value.place();
-    CheckNumber(metric.value, value);
-    return metric;
-  }
-
-  // Only PlayStudy() knows which axes there are.
-  static void CheckNumber(const std::string& number, const JsonReader& reader) {
-    std::vector<std::string> known = NumbersOfResults();
-    const size_t first = number.find('.');
-    const size_t last = number.rfind('.');
-    if (first != last) {
-      const std::string axis = number.substr(first + 1, last - first - 1);
-      for (std::string& name : known)
-        if (const size_t star = name.find('*'); star != std::string::npos)
-          name.replace(star, 1, axis);
-    }
-    if (std::find(known.begin(), known.end(), number) != known.end()) return;
-    reader.Fail(fmt::format("found {}, which is not a number of the result{}", QuotedJson(number),
-                            KnownNames(number, known)));
   }
 
   Changes ReadChanges(const JsonReader& reader) const {
@@ -172,15 +130,10 @@ class StudyReader {
   // Its point is one of those from `first` on, and its name begins with the prefix.
   StudyCalibration ReadCalibration(const JsonReader& object, const std::string& prefix,
                                    size_t first) {
-    const JsonReader reader = object.As(StudyCalibrationShape());
+    const JsonReader reader = object.As(StudyCalibrationFields().shape());
     StudyCalibration calibration;
-    calibration.place = reader.place();
+    StudyCalibrationFields().ReadInto(reader, &calibration);
     calibration.changes = ReadChanges(reader.At("set"));
-    calibration.from = reader.At("from").Number();
-    calibration.to = reader.At("to").Number();
-    if (!(calibration.from < calibration.to)) reader.At("to").Expected("a number above \"from\"");
-    if (reader.At("set").value().dump().find(kStudyValue) == std::string::npos)
-      reader.At("set").Fail("nothing here contains {value}, the number to find");
     const JsonReader point = reader.At("point");
     const std::string wanted = prefix + point.String();
     const auto found = positions_.find(wanted);
@@ -194,24 +147,20 @@ class StudyReader {
   }
 
   StudyPoint ReadPoint(const JsonReader& object, StudyPoint point, const std::string& prefix) {
-    const JsonReader reader = object.As(PointShape());
-    if (reader.At("name").String().empty()) reader.At("name").Expected("a name");
-    point.place = reader.place();
+    const JsonReader reader = object.As(PointFields().shape());
+    const bool is_of_grid = point.may_fail;
+    PointFields().ReadInto(reader, &point);
+    point.may_fail |= is_of_grid;
     if (reader.Has("set")) Append(point.changes, ReadChanges(reader.At("set")));
-    if (reader.Has("published")) {
-      if (point.may_fail)
-        reader.At("published")
-            .Fail("a point that a grid multiplies cannot have a published figure");
-      point.published = reader.At("published").Number();
-    }
+    if (point.published && is_of_grid)
+      reader.At("published").Fail("a point that a grid multiplies cannot have a published figure");
     if (reader.Has("relative_to")) {
-      if (point.may_fail)
+      if (is_of_grid)
         reader.At("relative_to")
             .Fail("a point that a grid multiplies cannot be relative to another");
       const JsonReader other = reader.At("relative_to");
       relatives_[study_.points.size()] = {prefix + other.String(), other.place()};
     }
-    point.may_fail |= reader.At("allow_failure").Bool();
     return point;
   }
 
@@ -293,16 +242,9 @@ class StudyReader {
   }
 
   StudyPanel ReadPanel(const JsonReader& object) const {
-    const JsonReader reader = object.As(PanelShape());
+    const JsonReader reader = object.As(PanelFields().shape());
     StudyPanel panel;
-    panel.title = reader.At("title").String();
-    panel.kind = static_cast<PanelKind>(reader.At("kind").Choice());
-    for (const JsonReader& label : reader.At("x").Elements()) panel.x.push_back(label.String());
-    if (panel.x.empty()) reader.At("x").Expected("at least one label");
-    panel.x_title = reader.At("x_title").String();
-    if (reader.Has("y_title")) panel.y_title = reader.At("y_title").String();
-    panel.log_y = reader.At("log_y").Bool();
-    panel.ratios = reader.At("ratios").Bool();
+    PanelFields().ReadInto(reader, &panel);
     for (const JsonReader& element : reader.At("series").Elements())
       panel.series.push_back(ReadSeries(element, panel));
     if (panel.series.empty()) reader.At("series").Expected("at least one series");
@@ -310,9 +252,9 @@ class StudyReader {
   }
 
   PanelSeries ReadSeries(const JsonReader& object, const StudyPanel& panel) const {
-    const JsonReader reader = object.As(SeriesShape());
+    const JsonReader reader = object.As(SeriesFields().shape());
     PanelSeries series;
-    series.name = reader.At("name").String();
+    SeriesFields().ReadInto(reader, &series);
     for (const JsonReader& name : reader.At("points").Elements())
       series.points.push_back(Find({name.String(), name.place()}));
     if (series.points.size() != panel.x.size())

@@ -1,7 +1,8 @@
 // The tables of a study (scenarios/sweeping/study.h says what they mean).
 #pragma once
 
-#include "sim/base/json_shape.h"
+#include "scenarios/sweeping/study.h"
+#include "sim/base/json_fields.h"
 
 namespace rehearse {
 
@@ -9,13 +10,13 @@ namespace rehearse {
 inline constexpr const char* kWithGroups = "where there are \"groups\"";
 inline constexpr const char* kWithout = "where there are no \"groups\"";
 
-const ObjectShape& StudyShape();
-const ObjectShape& MetricShape();
-const ObjectShape& ColumnShape();
-const ObjectShape& GroupShape();
-const ObjectShape& StudyCalibrationShape();
-const ObjectShape& PointShape();
-const ObjectShape& PanelShape();
-const ObjectShape& SeriesShape();
+// Changes and names of points are read by hand: changes with paths from the study's folder, names
+// when all points are known.
+const Fields<Study>& StudyFields();
+const Fields<StudyGroup>& GroupFields();
+const Fields<StudyCalibration>& StudyCalibrationFields();
+const Fields<StudyPoint>& PointFields();
+const Fields<StudyPanel>& PanelFields();
+const Fields<PanelSeries>& SeriesFields();
 
 }  // namespace rehearse

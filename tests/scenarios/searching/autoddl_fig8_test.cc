@@ -126,8 +126,7 @@ TEST(AutoddlFig8Test, DescentFindsTheBestInAFewThousandOfMillions) {
            {WalkMethod::kRandom, WalkMethod::kMetropolis, WalkMethod::kDescent}) {
         mean[method] = MeanOverOptimum(mlp, optimum, method, some);
         fmt::print("{} nodes, {:.0f} points, {} looked at by {}: {:.3f} of the optimum\n", nodes,
-                   mlp.space().Size(), some, kWalkMethodNames[static_cast<size_t>(method)],
-                   mean[method]);
+                   mlp.space().Size(), some, Name(method), mean[method]);
       }
     }
     EXPECT_GE(mlp.space().Size() / most, 100);

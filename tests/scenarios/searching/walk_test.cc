@@ -56,8 +56,8 @@ TEST(WalkTest, OthersSeeNoMoreThanTheyMay) {
                                   WalkMethod::kMetropolis, WalkMethod::kAnnealing}) {
     const Seen seen =
         WalkThrough(Cube(4, 10), {.method = method, .evaluations = 300, .starts = 4}, 2, Bowl);
-    EXPECT_LE(seen.points.size(), 300u) << kWalkMethodNames[static_cast<size_t>(method)];
-    EXPECT_GT(seen.points.size(), 100u) << kWalkMethodNames[static_cast<size_t>(method)];
+    EXPECT_LE(seen.points.size(), 300u) << Name(method);
+    EXPECT_GT(seen.points.size(), 100u) << Name(method);
   }
 }
 
