@@ -9,7 +9,6 @@
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
-#include "sim/base/large_documents.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -61,8 +60,7 @@ const Place kVersusOption = {"--versus", 0, ""};
 const Place kPointsOption = {"--device-points", 0, ""};
 
 JsonDocument ReadLargeDocument(const std::string& path) {
-  const LargeDocuments larger;
-  return JsonDocument::FromFile(path);
+  return JsonDocument::FromFile(path, {.size = InputSize::kLarge});
 }
 
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }

@@ -2,11 +2,12 @@
 // well.
 //
 // Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, keys of 1,000
-// bytes; how large a text may be says sim/base/large_documents.h. Documents are immutable after
+// bytes; how large a text may be says sim/base/read_options.h. Documents are immutable after
 // FromFile, FromText and Set; then several threads may read them, by sim/base/json_reader.h.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 
 #include "sim/base/json_change.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/read_options.h"
 
 namespace rehearse {
 
@@ -28,12 +30,14 @@ class JsonDocument {
  public:
   // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is not JSON, is
   // truncated, too deep or too large.
-  static JsonDocument FromFile(const std::string& path);
+  static JsonDocument FromFile(const std::string& path, const ReadOptions& options = {});
   // `name` stands for the file in messages.
-  static JsonDocument FromText(std::string_view text, const std::string& name);
+  static JsonDocument FromText(std::string_view text, const std::string& name,
+                               const ReadOptions& options = {});
 
   // What stands at `place` in another document, written in full.
-  static JsonDocument FromValue(nlohmann::json value, const Place& place);
+  static JsonDocument FromValue(nlohmann::json value, const Place& place,
+                                const ReadOptions& options = {});
 
   // Sets one value, as `--set cluster.nodes=8` does: a dotted path (numbers index arrays, missing
   // objects on the way are made) and a value, read as JSON if it parses as JSON, else as a string.
@@ -69,6 +73,7 @@ class JsonDocument {
   int LineFor(const Place& by);
 
   std::string name_;
+  std::shared_ptr<const GivenFiles> given_;  // in place of files that it names
   std::string path_;  // "cluster." of what stands at /cluster in another document
   nlohmann::json value_;
   JsonLines lines_;  // at or below kJsonSetLine: an entry of origins_, not a line of the text

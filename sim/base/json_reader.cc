@@ -150,10 +150,23 @@ void JsonReader::RefuseChanges() const {
                               ShortenedJson(*value_), QuotedJson(key), QuotedJson(assignment)));
 }
 
-JsonDocument JsonReader::Open(const std::string& path) const {
-  const std::string there = (std::filesystem::path(place().file).parent_path() / path).string();
-  if (!InputExists(there)) Fail(fmt::format("there is no file \"{}\"", there));
-  return JsonDocument::FromFile(there);
+ReadOptions JsonReader::FilesOfDocument() const { return {.given = document_->given_}; }
+
+std::string JsonReader::PathTo(const std::string& path) const {
+  std::string there = (std::filesystem::path(place().file).parent_path() / path).string();
+  if (!InputExists(there, FilesOfDocument())) Fail(fmt::format("there is no file \"{}\"", there));
+  return there;
+}
+
+JsonDocument JsonReader::Open(const std::string& path, InputSize size) const {
+  return JsonDocument::FromFile(PathTo(path), {.size = size, .given = document_->given_});
+}
+
+NamedText JsonReader::OpenText(const std::string& kind) const {
+  const std::string there = PathTo(String());
+  NamedText file = {there, ReadInputFile(there, kind, FilesOfDocument())};
+  NoteInput(there, file.text);
+  return file;
 }
 
 void JsonReader::Change(JsonDocument* named, const std::vector<std::string>& changes) const {
