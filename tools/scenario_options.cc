@@ -74,8 +74,8 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   if (Has(values, "calibration"))
     calibration = ReadCalibrationFile(values["calibration"].as<std::string>());
   const auto cluster = values["cluster"].as<std::string>();
-  const InputRecord inputs;
-  std::unique_ptr<Cluster> machine = ReadClusterArgument(cluster);
+  const auto inputs = std::make_shared<InputRecord>();
+  std::unique_ptr<Cluster> machine = ReadClusterArgument(cluster, {.record = inputs});
   if (Has(values, "device-points")) {
     const auto path = values["device-points"].as<std::string>();
     machine = ApplyDevicePoints(*machine, ReadDevicePoints(ReadCsvFile(path)));
@@ -84,7 +84,8 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   scenario.given = std::make_shared<const nlohmann::json>(
       nlohmann::json{{"schedule", scenario.name}, {"cluster", cluster}});
   scenario.changes = document.changes();
-  scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());
+  scenario.changes.insert(scenario.changes.end(), inputs->changes.begin(), inputs->changes.end());
+  scenario.files = inputs->files;
   if (Has(values, "fidelity")) {
     scenario.lowering.fidelity = ParseFidelity("--fidelity", values["fidelity"].as<std::string>());
   }

@@ -54,7 +54,7 @@ JsonDocument JsonDocument::FromText(std::string_view text, const std::string& na
                                     const ReadOptions& options) {
   ParsedJson parsed = ParseJson(text, name, JsonComments::kAllowed, options.size);
   JsonDocument document;
-  document.given_ = options.given;
+  document.files_ = {.given = options.given, .record = options.record};
   document.name_ = name;
   document.value_ = std::move(parsed.value);
   document.lines_ = std::move(parsed.lines);
@@ -63,7 +63,7 @@ JsonDocument JsonDocument::FromText(std::string_view text, const std::string& na
 
 JsonDocument JsonDocument::FromValue(json value, const Place& place, const ReadOptions& options) {
   JsonDocument document;
-  document.given_ = options.given;
+  document.files_ = {.given = options.given, .record = options.record};
   document.name_ = place.file;
   document.value_ = std::move(value);
   document.lines_[""] = document.LineFor(place);

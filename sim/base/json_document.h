@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -47,6 +48,9 @@ class JsonDocument {
   // where the value comes from.
   void Set(std::string_view assignment, const Place& by = {kJsonSetFile, 0, ""});
 
+  // From now on the record notes the files that are read because the document names them.
+  void NoteIn(std::shared_ptr<InputRecord> record) { files_.record = std::move(record); }
+
   JsonReader Root() const;
   const nlohmann::json& value() const { return value_; }
   const std::string& name() const { return name_; }
@@ -73,8 +77,8 @@ class JsonDocument {
   int LineFor(const Place& by);
 
   std::string name_;
-  std::shared_ptr<const GivenFiles> given_;  // in place of files that it names
-  std::string path_;  // "cluster." of what stands at /cluster in another document
+  ReadOptions files_;  // how those are read that it names, which are of the usual size
+  std::string path_;   // "cluster." of what stands at /cluster in another document
   nlohmann::json value_;
   JsonLines lines_;  // at or below kJsonSetLine: an entry of origins_, not a line of the text
   std::vector<Place> origins_;  // of lines kJsonSetLine, kJsonSetLine - 1, ...

@@ -349,7 +349,7 @@ std::string ReadJsonText(const std::string& path, const ReadOptions& options) {
       throw Error({InputName(path), 0, ""}, error.what());
     }
   }
-  NoteInput(path, text);
+  if (options.record != nullptr) options.record->NoteFile(path, text);
   return text;
 }
 

@@ -87,7 +87,7 @@ class JsonReader {
   // The file that this string names likewise; `kind` as in ReadInputFile() (sim/base/input_file.h).
   NamedText OpenText(const std::string& kind) const;
   // How this document's files are read; for documents that are made of parts of it.
-  ReadOptions FilesOfDocument() const;
+  const ReadOptions& FilesOfDocument() const;
   // Makes these changes ("nodes=32", written here) in the document that this string names, then
   // those of Set(), and notes them (sim/base/input_record.h).
   void Change(JsonDocument* named, const std::vector<std::string>& changes = {}) const;

@@ -25,9 +25,12 @@ inline constexpr size_t LargestInput(InputSize size) {
 // files.
 using GivenFiles = std::map<std::string, std::string>;
 
+struct InputRecord;
+
 struct ReadOptions {
   InputSize size = InputSize::kUsual;
   std::shared_ptr<const GivenFiles> given = nullptr;
+  std::shared_ptr<InputRecord> record = nullptr;  // notes what is read (sim/base/input_record.h)
 };
 
 }  // namespace rehearse

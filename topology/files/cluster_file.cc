@@ -122,7 +122,10 @@ JsonDocument ChangedFile(const std::string& text, const ReadOptions& options = {
   const ChangedText file = SplitChanges(text, Place());
   JsonDocument document = JsonDocument::FromFile(file.name, options);
   for (const std::string& assignment : Assignments(file)) document.Set(assignment, {text, 0, ""});
-  for (const JsonChange& change : document.changes()) NoteChange(change);
+  if (options.record != nullptr) {
+    std::vector<JsonChange>& changes = options.record->changes;
+    changes.insert(changes.end(), document.changes().begin(), document.changes().end());
+  }
   return document;
 }
 
