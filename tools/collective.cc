@@ -240,8 +240,8 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
       kind == CollectiveKind::kBarrier ? std::vector<Bytes>{Bytes(0)} : Sizes(values);
   std::optional<std::string> calibration;
   if (values.count("calibration") > 0) calibration = text("calibration");
-  const InputRecord inputs;
-  const auto cluster = ReadTrialCluster(values, calibration, syntax.usage);
+  const auto inputs = std::make_shared<InputRecord>();
+  const auto cluster = ReadTrialCluster(values, calibration, syntax.usage, {.record = inputs});
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
 
   Router router(*cluster, trial.routing);
@@ -261,8 +261,8 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   const std::string library = tuner.LibraryOf(trial.groups.front());
   const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
                              : format == OutputFormat::kJson
-                                 ? JsonOf(rows, trial, library, inputs.changes(), router)
-                                 : TextOf(rows, trial, *cluster, library, inputs.changes(), router);
+                                 ? JsonOf(rows, trial, library, inputs->changes, router)
+                                 : TextOf(rows, trial, *cluster, library, inputs->changes, router);
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -264,9 +264,9 @@ std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
   if (values.count("kind") > 0) kind = ParseCollectiveKind("--kind: ", text("kind"));
   std::optional<std::string> using_file;
   if (values.count("using") > 0) using_file = text("using");
-  const InputRecord inputs;
-  auto cluster = ReadTrialCluster(values, using_file, usage);
-  for (const JsonChange& change : inputs.changes()) Say(ToText(change));
+  const auto inputs = std::make_shared<InputRecord>();
+  auto cluster = ReadTrialCluster(values, using_file, usage, {.record = inputs});
+  for (const JsonChange& change : inputs->changes) Say(ToText(change));
   // --ranks says how many there are, whatever the log says.
   const bool ranks_are_given = values.count("ranks") > 0 || values["groups"].as<uint32_t>() != 1;
   std::optional<uint32_t> ranks;

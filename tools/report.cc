@@ -293,10 +293,9 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     switch (input.kind) {
       case InputKind::kScenario: {
         // Both are read before the first is played, so that a mistake costs no time.
-        const InputRecord read;
         const Scenario scenario = ReadScenarioWith(input.document, values);
         if (values.count("live") > 0) {
-          const LiveStep step = LiveStepOf(input, values, read.files());
+          const LiveStep step = LiveStepOf(input, values, scenario.files);
           const nlohmann::ordered_json told = {{"step", ToJson(step)},
                                                {"controls", LiveControls(scenario)}};
           // Comments in the text may hold any bytes.

@@ -9,7 +9,6 @@
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
-#include "sim/base/large_documents.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -61,8 +60,7 @@ const Place kVersusOption = {"--versus", 0, ""};
 const Place kPointsOption = {"--device-points", 0, ""};
 
 JsonDocument ReadLargeDocument(const std::string& path) {
-  const LargeDocuments larger;
-  return JsonDocument::FromFile(path);
+  return JsonDocument::FromFile(path, {.size = InputSize::kLarge});
 }
 
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
@@ -76,8 +74,8 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   if (Has(values, "calibration"))
     calibration = ReadCalibrationFile(values["calibration"].as<std::string>());
   const auto cluster = values["cluster"].as<std::string>();
-  const InputRecord inputs;
-  std::unique_ptr<Cluster> machine = ReadClusterArgument(cluster);
+  const auto inputs = std::make_shared<InputRecord>();
+  std::unique_ptr<Cluster> machine = ReadClusterArgument(cluster, {.record = inputs});
   if (Has(values, "device-points")) {
     const auto path = values["device-points"].as<std::string>();
     machine = ApplyDevicePoints(*machine, ReadDevicePoints(ReadCsvFile(path)));
@@ -86,7 +84,8 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   scenario.given = std::make_shared<const nlohmann::json>(
       nlohmann::json{{"schedule", scenario.name}, {"cluster", cluster}});
   scenario.changes = document.changes();
-  scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());
+  scenario.changes.insert(scenario.changes.end(), inputs->changes.begin(), inputs->changes.end());
+  scenario.files = inputs->files;
   if (Has(values, "fidelity")) {
     scenario.lowering.fidelity = ParseFidelity("--fidelity", values["fidelity"].as<std::string>());
   }

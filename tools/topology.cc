@@ -152,7 +152,8 @@ struct Source {
   std::string preset;  // "" where it is none
 };
 
-Source ReadSource(const po::variables_map& values, const std::string& usage) {
+Source ReadSource(const po::variables_map& values, const std::string& usage,
+                  const ReadOptions& options) {
   constexpr const char* kSources[] = {"cluster", "import-nccl", "import-smi"};
   std::vector<std::string> given;
   for (const char* source : kSources)
@@ -167,7 +168,7 @@ Source ReadSource(const po::variables_map& values, const std::string& usage) {
     if (values.count("device") > 0)
       throw Error(
           "--device goes with an import; a preset's device is changed as in dgx-a100:device=...");
-    return {ReadClusterArgument(text), false, IsClusterFile(text) ? "" : text};
+    return {ReadClusterArgument(text, options), false, IsClusterFile(text) ? "" : text};
   }
   const std::string device =
       values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
@@ -212,9 +213,9 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
 
   const std::string output =
       values.count("output") > 0 ? values["output"].as<std::string>() : std::string();
-  const InputRecord inputs;
-  const Source source = ReadSource(values, syntax.usage);
-  for (const JsonChange& change : inputs.changes()) Say(ToText(change));
+  const auto inputs = std::make_shared<InputRecord>();
+  const Source source = ReadSource(values, syntax.usage, {.record = inputs});
+  for (const JsonChange& change : inputs->changes) Say(ToText(change));
   const Cluster& cluster = *source.cluster;
   const FabricRouting routing = ReadRoutingOptions(values, cluster);
   for (const char* name : {"routing", "queue-pairs", "routing-seed"})

@@ -154,9 +154,9 @@ CollectiveKind ParseCollectiveKind(const std::string& option, const std::string&
 
 std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
                                           const std::optional<std::string>& calibration,
-                                          const std::string& usage) {
+                                          const std::string& usage, const ReadOptions& options) {
   if (values.count("cluster") == 0) throw Error("--cluster is needed; usage: " + usage);
-  std::unique_ptr<Cluster> cluster = ReadClusterArgument(TextOf(values, "cluster"));
+  std::unique_ptr<Cluster> cluster = ReadClusterArgument(TextOf(values, "cluster"), options);
   if (calibration) cluster = ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
   return cluster;
 }

@@ -11,6 +11,7 @@
 
 #include "collectives/lowering/trial.h"
 #include "sim/base/error.h"
+#include "sim/base/read_options.h"
 #include "tools/command.h"
 #include "topology/cluster/cluster.h"
 
@@ -33,7 +34,8 @@ CollectiveKind ParseCollectiveKind(const std::string& option, const std::string&
 // Error without --cluster.
 std::unique_ptr<Cluster> ReadTrialCluster(const boost::program_options::variables_map& values,
                                           const std::optional<std::string>& calibration,
-                                          const std::string& usage);
+                                          const std::string& usage,
+                                          const ReadOptions& options = {});
 
 // `members` is how many ranks take part if --ranks does not say, as the file says at `place`; all
 // if it is nothing. Throws Error for ranks, groups, roots, algorithms and protocols that do not

@@ -8,7 +8,6 @@
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
-#include "sim/base/input_record.h"
 #include "sim/base/interruption.h"
 #include "sim/base/progress.h"
 #include "sim/base/version.h"
@@ -92,16 +91,14 @@ Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonD
                                const std::function<void(double)>& tell) {
   Evaluation evaluation;
   try {
-    const InputRecord inputs;
     std::vector<Scenario> scenarios;
     scenarios.reserve(documents.size());
     for (const JsonDocument& document : documents) scenarios.push_back(Read(document));
     evaluation.device = scenarios.front().cluster->DeviceOf(0).name;
-    if (options_.hash) evaluation.hash = HashOf(documents, inputs);
+    if (options_.hash) evaluation.hash = HashOf(documents, scenarios);
     if (key != nullptr && options_.hash && !options_.again && Find(*key, &evaluation))
       return evaluation;
 
-    const InputRecord later;
     const auto plays = static_cast<double>(scenarios.size());
     for (const Scenario& scenario : scenarios) {
       const auto ended = static_cast<double>(evaluation.results.size());
@@ -109,7 +106,6 @@ Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonD
       if (tell) tell_all = [&](double share) { tell((ended + share) / plays); };
       evaluation.results.push_back(Play(scenario, tell_all));
     }
-    CHECK(later.files().empty());  // they would be missing in the hash
   } catch (const Error& error) {
     evaluation.results.clear();
     evaluation.error = error.what();
@@ -118,7 +114,7 @@ Evaluation Engine::ReadAndPlay(const EvaluationKey* key, const std::vector<JsonD
 }
 
 std::string Engine::HashOf(const std::vector<JsonDocument>& documents,
-                           const InputRecord& inputs) const {
+                           const std::vector<Scenario>& scenarios) const {
   Fnv1a hash;
   const auto add = [&](const std::string& text) {
     hash.Add(uint64_t{text.size()});
@@ -135,7 +131,8 @@ std::string Engine::HashOf(const std::vector<JsonDocument>& documents,
     add(value.dump());
   }
   if (options_.allow_out_of_memory) add("--allow-oom");
-  for (const InputFile& file : inputs.files()) hash.Add(file.hash);
+  for (const Scenario& scenario : scenarios)
+    for (const InputFile& file : scenario.files) hash.Add(file.hash);
   return fmt::format("{:016x}", hash.hash());
 }
 

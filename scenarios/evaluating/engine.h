@@ -21,7 +21,6 @@
 #include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
-#include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "sim/report/result.h"
 
@@ -94,7 +93,8 @@ class Engine {
  private:
   Evaluation ReadAndPlay(const EvaluationKey* key, const std::vector<JsonDocument>& documents,
                          const std::function<void(double)>& tell);
-  std::string HashOf(const std::vector<JsonDocument>& documents, const InputRecord& inputs) const;
+  std::string HashOf(const std::vector<JsonDocument>& documents,
+                     const std::vector<Scenario>& scenarios) const;
   bool Find(const EvaluationKey& key, Evaluation* evaluation) const;
 
   const EngineOptions options_;

@@ -6,7 +6,6 @@
 #include "scenarios/library/state.h"
 #include "scenarios/playing/prepare.h"
 #include "sim/base/json_reader.h"
-#include "sim/base/large_documents.h"
 #include "sim/base/version.h"
 #include "sim/schedule/schedule_json.h"
 #include "topology/files/cluster_file.h"
@@ -51,8 +50,7 @@ std::shared_ptr<const Scenario::State> StateOf(JsonDocument document, const std:
 
 Scenario Scenario::FromFile(const std::string& path) {
   return Guarded([&] {
-    const LargeDocuments larger;
-    return Scenario(StateOf(JsonDocument::FromFile(path), ""));
+    return Scenario(StateOf(JsonDocument::FromFile(path, {.size = InputSize::kLarge}), ""));
   });
 }
 
@@ -64,8 +62,8 @@ Scenario Scenario::FromSchedule(std::string_view json, const std::string& cluste
                                 const std::string& name) {
   return Guarded([&] {
     if (cluster.empty()) throw ::rehearse::Error("a schedule needs a cluster; found \"\"");
-    const LargeDocuments larger;
-    return Scenario(StateOf(JsonDocument::FromText(json, name), cluster));
+    const ReadOptions options = {.size = InputSize::kLarge};
+    return Scenario(StateOf(JsonDocument::FromText(json, name, options), cluster));
   });
 }
 

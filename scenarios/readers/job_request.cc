@@ -17,7 +17,6 @@
 #include "scenarios/readers/strategy_reader.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
-#include "sim/base/large_documents.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule_json.h"
@@ -155,9 +154,10 @@ JobRequest ReadScheduleOfJob(const JsonReader& document) {
 JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& cluster) {
   const bool has_software = reader.IsObject() && reader.value().contains("software");
   if (!reader.IsString() && !has_software) return ReadScenarioOfJob(reader, cluster);
-  JsonDocument document = reader.IsString()
-                              ? reader.Open(reader.Text())
-                              : JsonDocument::FromValue(reader.value(), reader.place());
+  JsonDocument document =
+      reader.IsString()
+          ? reader.Open(reader.Text())
+          : JsonDocument::FromValue(reader.value(), reader.place(), reader.FilesOfDocument());
   if (reader.IsString()) reader.Change(&document);
   ApplySoftware(&document, CapabilityOf(cluster));
   return ReadScenarioOfJob(document.Root(), cluster);
@@ -165,10 +165,7 @@ JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& clus
 
 JobRequest ReadScheduleHereOrThere(const JsonReader& reader) {
   if (!reader.IsString()) return ReadScheduleOfJob(reader);
-  JsonDocument document = [&] {
-    const LargeDocuments larger;
-    return reader.Open(reader.Text());
-  }();
+  JsonDocument document = reader.Open(reader.Text(), InputSize::kLarge);
   reader.Change(&document);
   return ReadScheduleOfJob(document.Root());
 }

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
-#include "sim/base/input_file.h"
 #include "sim/base/json_fields.h"
 #include "sim/base/json_parse.h"
 #include "workloads/planner/stage_sizes.h"
@@ -74,11 +72,8 @@ PipelineOrder ReadOrder(const JsonReader& reader) {
     }
     return ParsePipelineOrder(rows, reader.place());
   }
-  const std::string path = reader.String();
-  const std::string there =
-      (std::filesystem::path(reader.place().file).parent_path() / path).string();
-  if (!InputExists(there)) reader.Fail(fmt::format("there is no file \"{}\"", there));
-  return ParsePipelineOrder(RowsOf(ReadInputFile(there)), {there, 0, ""});
+  const auto [name, text] = reader.OpenText("file");
+  return ParsePipelineOrder(RowsOf(text), {name, 0, ""});
 }
 
 StageTimes ReadTimes(const JsonReader& object, double kept_for_weights) {

@@ -1,5 +1,7 @@
 #include "scenarios/readers/reader_cache.h"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "topology/files/calibration.h"
@@ -13,6 +15,11 @@ namespace {
 // Each may be as large as a machine of many thousands of devices.
 constexpr size_t kMostKeptClusters = 256;
 constexpr size_t kMostKeptModels = 64;
+
+template <typename Item>
+void Append(const std::vector<Item>& items, std::vector<Item>* to) {
+  to->insert(to->end(), items.begin(), items.end());
+}
 
 }  // namespace
 
@@ -37,15 +44,17 @@ ReadyCluster ReaderCache::ClusterOf(const JsonReader& scenario, const nlohmann::
   const std::lock_guard lock(mutex_);
   const std::string name = key.dump();
   const auto known = kept_.find(name);
+  InputRecord& record = *scenario.FilesOfDocument().record;
   if (known != kept_.end()) {
-    for (const InputFile& file : known->second.files) NoteInput(file);
-    for (const JsonChange& change : known->second.changes) NoteChange(change);
+    Append(known->second.inputs.files, &record.files);
+    Append(known->second.inputs.changes, &record.changes);
     return known->second.cluster;
   }
-  const InputRecord inputs;
-  Kept made = {.cluster = ReadReadyCluster(scenario)};
-  made.files = inputs.files();
-  made.changes = inputs.changes();
+  const InputRecord before = std::exchange(record, {});
+  Kept made = {.cluster = ReadReadyCluster(scenario), .inputs = record};
+  record = before;
+  Append(made.inputs.files, &record.files);
+  Append(made.inputs.changes, &record.changes);
   if (kept_.size() >= kMostKeptClusters) kept_.clear();
   return kept_.emplace(name, std::move(made)).first->second.cluster;
 }

@@ -23,11 +23,12 @@ struct ReadyCluster {
 ReadyCluster ReadReadyCluster(const JsonReader& scenario);
 
 // Keeps some hundreds of the machines that it has read, and some of the networks. May be used from
-// several threads. Files that scenarios name are read once: later changes to them are not seen. An
-// InputRecord (sim/base/input_record.h) notes them each time.
+// several threads. Files that scenarios name are read once: later changes to them are not seen. The
+// record of a scenario (sim/base/input_record.h) notes them each time.
 class ReaderCache {
  public:
-  // `scenario` is the root of a document whose value is `given` (JsonDocument::Given()).
+  // `scenario` is the root of a document whose value is `given` (JsonDocument::Given()), and which
+  // has a record.
   ReadyCluster ClusterOf(const JsonReader& scenario, const nlohmann::json& given);
   // As ReadModelAndTraining(). Models from files are read each time.
   ModelAndTraining ModelOf(const JsonReader& model, const JsonReader& training);
@@ -35,8 +36,7 @@ class ReaderCache {
  private:
   struct Kept {
     ReadyCluster cluster;
-    std::vector<InputFile> files = {};  // that it was read from
-    std::vector<JsonChange> changes = {};
+    InputRecord inputs = {};  // that it was read from
   };
 
   std::mutex mutex_;

@@ -53,10 +53,11 @@ std::optional<Slowdown> UsualSlowdown(const Cluster& cluster) {
 
 Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   JsonDocument document = written;
+  const auto inputs = std::make_shared<InputRecord>();
+  document.NoteIn(inputs);
   const JsonReader object = document.Root();
   RefuseOtherKinds(object, FileKind::kScenario);
   const JsonReader root = object.As(ScenarioShape());
-  const InputRecord inputs;
   Scenario scenario;
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
@@ -77,7 +78,8 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
   scenario.changes = written.changes();
-  scenario.changes.insert(scenario.changes.end(), inputs.changes().begin(), inputs.changes().end());
+  scenario.changes.insert(scenario.changes.end(), inputs->changes.begin(), inputs->changes.end());
+  scenario.files = inputs->files;
   return scenario;
 }
 

@@ -20,6 +20,7 @@
 
 #include "collectives/lowering/lower.h"
 #include "scenarios/readers/job_request.h"
+#include "sim/base/input_record.h"
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/fabric.h"
@@ -37,9 +38,10 @@ struct Scenario {
   bool lists_jobs = false;       // under "jobs": results are reported job by job, even for one
   LowerOptions lowering;
   FabricRouting routing;
-  Place perturbation_place;          // for links that fail and leave no path
-  std::vector<JsonChange> changes;   // to this file and those that it names, by --set and the like
-  bool allow_out_of_memory = false;  // play a plan even if it does not fit the device
+  Place perturbation_place;           // for links that fail and leave no path
+  std::vector<JsonChange> changes;    // to this file and those that it names, by --set and the like
+  std::vector<InputFile> files = {};  // that were read because this file names them
+  bool allow_out_of_memory = false;   // play a plan even if it does not fit the device
   // What was read, including changes by --set: results and timelines keep it under "given", so that
   // two of them can be compared. Of a schedule, only its name and cluster.
   std::shared_ptr<const nlohmann::json> given;

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
-#include "sim/base/input_file.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "sim/schedule/schedule_json.h"
@@ -34,8 +33,9 @@ bool FlagAt(const Json& request, const char* key) {
 }
 
 Scenario ReadLive(const Json& request, const std::string& text,
-                  const std::vector<std::string>& changes, ReaderCache* cache) {
-  JsonDocument document = JsonDocument::FromText(text, TextAt(request, "name"));
+                  const std::vector<std::string>& changes, const ReadOptions& options,
+                  ReaderCache* cache) {
+  JsonDocument document = JsonDocument::FromText(text, TextAt(request, "name"), options);
   for (const std::string& change : TextsAt(request, "set")) document.Set(change);
   for (const std::string& change : changes) document.Set(change, kPagePlace);
   const std::string fidelity = TextAt(request, "fidelity");
@@ -44,8 +44,8 @@ Scenario ReadLive(const Json& request, const std::string& text,
       if (!fidelity.empty()) document.Set("simulator.fidelity=" + fidelity, {"--fidelity", 0, ""});
       return ReadScenario(document, cache);
     }
-    Scenario scenario =
-        ScenarioOf(document, ReadClusterArgument(TextAt(request, "cluster")), std::nullopt);
+    Scenario scenario = ScenarioOf(
+        document, ReadClusterArgument(TextAt(request, "cluster"), options), std::nullopt);
     for (const Fidelity one : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep})
       if (fidelity == Name(one)) scenario.lowering.fidelity = one;
     return scenario;
@@ -79,9 +79,9 @@ ReportedRun LiveSession::Played(const Scenario& scenario, std::string source) {
 std::string LiveSession::PlayOrThrow(std::string_view text) {
   Json request = Json::parse(text);
   CHECK_EQ(TextAt(request, "schema"), kLiveSchema);
-  std::map<std::string, std::string> texts;
-  if (request.contains("files")) texts = request["files"].get<std::map<std::string, std::string>>();
-  const GivenFiles files(std::move(texts));
+  ReadOptions files;
+  if (request.contains("files"))
+    files.given = std::make_shared<const GivenFiles>(request["files"].get<GivenFiles>());
   const std::vector<std::string> changes = TextsAt(request, "changes");
   const std::string edited = TextAt(request, "edited");
   request.erase("changes");
@@ -100,13 +100,13 @@ std::string LiveSession::PlayOrThrow(std::string_view text) {
   if (first != first_) {
     first_.clear();
     report_.runs.clear();
-    report_.runs.push_back(Played(ReadLive(request, written, {}, &*cache_), name));
+    report_.runs.push_back(Played(ReadLive(request, written, {}, files, &*cache_), name));
     first_ = first;
   }
   report_.runs.erase(report_.runs.begin() + 1, report_.runs.end());
   if (!changes.empty() || !edited.empty()) {
     const Scenario scenario =
-        ReadLive(request, edited.empty() ? written : edited, changes, &*cache_);
+        ReadLive(request, edited.empty() ? written : edited, changes, files, &*cache_);
     std::string source = name;
     for (const std::string& change : changes) source += " " + change;
     report_.runs.push_back(Played(scenario, std::move(source)));

@@ -8,7 +8,6 @@
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
-#include "sim/base/input_record.h"
 
 namespace rehearse {
 namespace {
@@ -181,9 +180,7 @@ CsvFile ParseCsvFile(std::string_view text, const std::string& name) {
 }
 
 CsvFile ReadCsvFile(const std::string& path) {
-  const std::string text = ReadInputFile(path, "CSV file");
-  NoteInput(path, text);
-  return ParseCsvFile(text, InputName(path));
+  return ParseCsvFile(ReadInputFile(path, "CSV file"), InputName(path));
 }
 
 }  // namespace rehearse

@@ -7,12 +7,10 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
-#include "sim/base/large_documents.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -39,32 +37,29 @@ FILE* OpenStandardInput() {
   return stdin;
 }
 
-thread_local const std::map<std::string, std::string>* given_files = nullptr;
+// The text that is given in place of the file; null if there is none.
+const std::string* GivenText(const std::string& path, const ReadOptions& options) {
+  if (options.given == nullptr) return nullptr;
+  const auto given = options.given->find(path);
+  return given == options.given->end() ? nullptr : &given->second;
+}
 
 }  // namespace
 
-GivenFiles::GivenFiles(std::map<std::string, std::string> texts) : texts_(std::move(texts)) {
-  CHECK(given_files == nullptr);
-  given_files = &texts_;
-}
-GivenFiles::~GivenFiles() { given_files = nullptr; }
-
-bool InputExists(const std::string& path) {
-  if (given_files != nullptr && given_files->count(path) > 0) return true;
+bool InputExists(const std::string& path, const ReadOptions& options) {
+  if (GivenText(path, options) != nullptr) return true;
   std::error_code fault;
   return std::filesystem::exists(path, fault);
 }
 
-std::string ReadInputFile(const std::string& path, const std::string& kind) {
-  if (given_files != nullptr) {
-    const auto given = given_files->find(path);
-    if (given != given_files->end()) return given->second;
-  }
+std::string ReadInputFile(const std::string& path, const std::string& kind,
+                          const ReadOptions& options) {
+  if (const std::string* const given = GivenText(path, options)) return *given;
   const Place place{InputName(path), 0, ""};
   const auto fail = [&](int reason) {
     throw Error(place, "cannot be read: " + std::generic_category().message(reason));
   };
-  const size_t largest = LargestInput();
+  const size_t largest = LargestInput(options.size);
   const auto refuse_larger = [&](uintmax_t size) {
     if (size <= largest) return;
     throw Error(place, fmt::format("found more than {}, the largest {} that is read",

@@ -3,30 +3,11 @@
 #include "sim/base/fnv.h"
 
 namespace rehearse {
-namespace {
 
-thread_local InputRecord* innermost_record = nullptr;
-
-}  // namespace
-
-InputRecord::InputRecord() : outer_(innermost_record) { innermost_record = this; }
-InputRecord::~InputRecord() { innermost_record = outer_; }
-
-void NoteInput(const std::string& path, std::string_view content) {
-  if (innermost_record == nullptr) return;
+void InputRecord::NoteFile(const std::string& path, std::string_view content) {
   Fnv1a hash;
   hash.Add(content);
-  NoteInput({path, hash.hash()});
-}
-
-void NoteInput(const InputFile& file) {
-  for (InputRecord* record = innermost_record; record != nullptr; record = record->outer_)
-    record->files_.push_back(file);
-}
-
-void NoteChange(const JsonChange& change) {
-  for (InputRecord* record = innermost_record; record != nullptr; record = record->outer_)
-    record->changes_.push_back(change);
+  files.push_back({path, hash.hash()});
 }
 
 }  // namespace rehearse

@@ -46,21 +46,24 @@ bool IsUtf8(std::string_view text) {
 
 }  // namespace
 
-JsonDocument JsonDocument::FromFile(const std::string& path) {
-  return FromText(ReadJsonText(path), InputName(path));
+JsonDocument JsonDocument::FromFile(const std::string& path, const ReadOptions& options) {
+  return FromText(ReadJsonText(path, options), InputName(path), options);
 }
 
-JsonDocument JsonDocument::FromText(std::string_view text, const std::string& name) {
-  ParsedJson parsed = ParseJson(text, name, JsonComments::kAllowed);
+JsonDocument JsonDocument::FromText(std::string_view text, const std::string& name,
+                                    const ReadOptions& options) {
+  ParsedJson parsed = ParseJson(text, name, JsonComments::kAllowed, options.size);
   JsonDocument document;
+  document.files_ = {.given = options.given, .record = options.record};
   document.name_ = name;
   document.value_ = std::move(parsed.value);
   document.lines_ = std::move(parsed.lines);
   return document;
 }
 
-JsonDocument JsonDocument::FromValue(json value, const Place& place) {
+JsonDocument JsonDocument::FromValue(json value, const Place& place, const ReadOptions& options) {
   JsonDocument document;
+  document.files_ = {.given = options.given, .record = options.record};
   document.name_ = place.file;
   document.value_ = std::move(value);
   document.lines_[""] = document.LineFor(place);

@@ -2,19 +2,22 @@
 // well.
 //
 // Comments // and /* */ are allowed, duplicate keys refused, nesting at most 64 deep, keys of 1,000
-// bytes; how large a text may be says sim/base/large_documents.h. Documents are immutable after
+// bytes; how large a text may be says sim/base/read_options.h. Documents are immutable after
 // FromFile, FromText and Set; then several threads may read them, by sim/base/json_reader.h.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "sim/base/json_change.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/read_options.h"
 
 namespace rehearse {
 
@@ -28,12 +31,14 @@ class JsonDocument {
  public:
   // Reads the file, or standard input ("-"). Throws Error when it cannot be read, is not JSON, is
   // truncated, too deep or too large.
-  static JsonDocument FromFile(const std::string& path);
+  static JsonDocument FromFile(const std::string& path, const ReadOptions& options = {});
   // `name` stands for the file in messages.
-  static JsonDocument FromText(std::string_view text, const std::string& name);
+  static JsonDocument FromText(std::string_view text, const std::string& name,
+                               const ReadOptions& options = {});
 
   // What stands at `place` in another document, written in full.
-  static JsonDocument FromValue(nlohmann::json value, const Place& place);
+  static JsonDocument FromValue(nlohmann::json value, const Place& place,
+                                const ReadOptions& options = {});
 
   // Sets one value, as `--set cluster.nodes=8` does: a dotted path (numbers index arrays, missing
   // objects on the way are made) and a value, read as JSON if it parses as JSON, else as a string.
@@ -42,6 +47,9 @@ class JsonDocument {
   // the path goes through something else that is not an object or array. `by` says in messages
   // where the value comes from.
   void Set(std::string_view assignment, const Place& by = {kJsonSetFile, 0, ""});
+
+  // From now on the record notes the files that are read because the document names them.
+  void NoteIn(std::shared_ptr<InputRecord> record) { files_.record = std::move(record); }
 
   JsonReader Root() const;
   const nlohmann::json& value() const { return value_; }
@@ -69,7 +77,8 @@ class JsonDocument {
   int LineFor(const Place& by);
 
   std::string name_;
-  std::string path_;  // "cluster." of what stands at /cluster in another document
+  ReadOptions files_;  // how those are read that it names, which are of the usual size
+  std::string path_;   // "cluster." of what stands at /cluster in another document
   nlohmann::json value_;
   JsonLines lines_;  // at or below kJsonSetLine: an entry of origins_, not a line of the text
   std::vector<Place> origins_;  // of lines kJsonSetLine, kJsonSetLine - 1, ...

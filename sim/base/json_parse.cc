@@ -9,7 +9,6 @@
 #include "sim/base/gzip.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
-#include "sim/base/large_documents.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -90,10 +89,15 @@ class CountingIterator {
   Progress* progress_;
 };
 
+constexpr size_t kMostValues = 4'000'000;  // of a document of the usual size
+
 // Builds the value and the lines from nlohmann's events, and turns its complaints into ours.
 class Builder {
  public:
-  Builder(std::string_view text, const std::string& name) : text_(text), name_(name) {
+  Builder(std::string_view text, const std::string& name, InputSize size)
+      : text_(text),
+        name_(name),
+        most_values_(kMostValues * (LargestInput(size) / LargestInput(InputSize::kUsual))) {
     progress_.at = text.data();
   }
 
@@ -213,7 +217,7 @@ class Builder {
   JsonLines lines_;
   std::string pointer_;  // of the latest value or key
   std::vector<Frame> frames_;
-  const size_t most_values_ = MostJsonValues();
+  const size_t most_values_;
   size_t count_ = 0;
   size_t pointer_bytes_ = 0;  // in lines_
   bool has_begun_ = false;    // an object or array: it is JSON, perhaps with a mistake
@@ -321,8 +325,8 @@ bool Builder::parse_error(size_t /*position*/, const std::string& token,
   return false;
 }
 
-void RefuseTooLarge(uintmax_t size, const std::string& name) {
-  const size_t largest = LargestInput();
+void RefuseTooLarge(uintmax_t size, const std::string& name, InputSize input) {
+  const size_t largest = LargestInput(input);
   if (size > largest)
     throw Error({name, 0, ""}, fmt::format("found more than {}, the largest JSON text that is read",
                                            Print(Bytes(static_cast<double>(largest)))));
@@ -330,22 +334,22 @@ void RefuseTooLarge(uintmax_t size, const std::string& name) {
 
 }  // namespace
 
-ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments) {
-  RefuseTooLarge(text.size(), name);
-  return Builder(text, name).Parse(comments);
+ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments,
+                     InputSize size) {
+  RefuseTooLarge(text.size(), name, size);
+  return Builder(text, name, size).Parse(comments);
 }
 
-std::string ReadJsonText(const std::string& path) {
-  static_assert(kLargestInput == kLargestJson);
-  std::string text = ReadInputFile(path, "JSON file");
+std::string ReadJsonText(const std::string& path, const ReadOptions& options) {
+  std::string text = ReadInputFile(path, "JSON file", options);
   if (IsGzip(text)) {
     try {
-      text = Gunzip(text, LargestInput());
+      text = Gunzip(text, LargestInput(options.size));
     } catch (const Error& error) {
       throw Error({InputName(path), 0, ""}, error.what());
     }
   }
-  NoteInput(path, text);
+  if (options.record != nullptr) options.record->NoteFile(path, text);
   return text;
 }
 

@@ -12,11 +12,12 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/read_options.h"
 
 namespace rehearse {
 
-inline constexpr size_t kDeepestJson = 64;                // levels of nesting
-inline constexpr size_t kLargestJson = size_t{64} << 20;  // bytes of a text, as a rule
+inline constexpr size_t kDeepestJson = 64;             // levels of nesting
+inline constexpr size_t kLargestJson = kLargestInput;  // bytes of a text, as a rule
 
 // JSON pointer -> line; a value that is not listed is on the line of the value that contains it.
 using JsonLines = std::map<std::string, int, std::less<>>;
@@ -34,11 +35,12 @@ class JsonSyntaxError : public Error {
 
 enum class JsonComments : uint8_t { kRefused, kAllowed };
 // Throws Error at its place in `name`.
-ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments);
+ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments,
+                     InputSize size = InputSize::kUsual);
 
 // The text of a file that is to be parsed, which may be gzipped. Throws Error when it cannot be
 // read or is too large.
-std::string ReadJsonText(const std::string& path);
+std::string ReadJsonText(const std::string& path, const ReadOptions& options = {});
 
 // Appends one step to a JSON pointer (RFC 6901: "~" is written "~0" and "/" is written "~1").
 void AppendToPointer(std::string& pointer, std::string_view key);

@@ -150,21 +150,39 @@ void JsonReader::RefuseChanges() const {
                               ShortenedJson(*value_), QuotedJson(key), QuotedJson(assignment)));
 }
 
-JsonDocument JsonReader::Open(const std::string& path) const {
-  const std::string there = (std::filesystem::path(place().file).parent_path() / path).string();
-  if (!InputExists(there)) Fail(fmt::format("there is no file \"{}\"", there));
-  return JsonDocument::FromFile(there);
+const ReadOptions& JsonReader::FilesOfDocument() const { return document_->files_; }
+
+std::string JsonReader::PathTo(const std::string& path) const {
+  std::string there = (std::filesystem::path(place().file).parent_path() / path).string();
+  if (!InputExists(there, FilesOfDocument())) Fail(fmt::format("there is no file \"{}\"", there));
+  return there;
+}
+
+JsonDocument JsonReader::Open(const std::string& path, InputSize size) const {
+  ReadOptions options = FilesOfDocument();
+  options.size = size;
+  return JsonDocument::FromFile(PathTo(path), options);
+}
+
+NamedText JsonReader::OpenText(const std::string& kind) const {
+  const std::string there = PathTo(String());
+  NamedText file = {there, ReadInputFile(there, kind, FilesOfDocument())};
+  if (FilesOfDocument().record != nullptr) FilesOfDocument().record->NoteFile(there, file.text);
+  return file;
 }
 
 void JsonReader::Change(JsonDocument* named, const std::vector<std::string>& changes) const {
+  InputRecord* const record = FilesOfDocument().record.get();
   for (const std::string& change : changes) named->Set(change, place());
   const auto found = document_->deferred_.find(pointer_);
   if (found != document_->deferred_.end())
     for (const auto& [assignment, rest, by] : found->second) {
       named->Set(std::string_view(assignment).substr(rest), by);
-      NoteInput(by.file, assignment);  // the value in this document does not show it
+      // The value in this document does not show it.
+      if (record != nullptr) record->NoteFile(by.file, assignment);
     }
-  for (const JsonChange& change : named->changes()) NoteChange(change);
+  if (record == nullptr) return;
+  record->changes.insert(record->changes.end(), named->changes().begin(), named->changes().end());
 }
 
 bool JsonReader::Bool() const {

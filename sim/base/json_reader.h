@@ -16,10 +16,16 @@
 #include "sim/base/error.h"
 #include "sim/base/json_shape.h"
 #include "sim/base/quantity.h"
+#include "sim/base/read_options.h"
 
 namespace rehearse {
 
 class JsonDocument;
+
+struct NamedText {
+  std::string name;  // of the file, in messages
+  std::string text;
+};
 
 class JsonReader {
  public:
@@ -77,7 +83,11 @@ class JsonReader {
   // String() and Choice() refuse such changes; Text() does not, for code that opens what it names.
   const std::string& Text() const;
   // The document in a file, whose path is relative to this document's. Error when there is none.
-  JsonDocument Open(const std::string& path) const;
+  JsonDocument Open(const std::string& path, InputSize size = InputSize::kUsual) const;
+  // The file that this string names likewise; `kind` as in ReadInputFile() (sim/base/input_file.h).
+  NamedText OpenText(const std::string& kind) const;
+  // How this document's files are read; for documents that are made of parts of it.
+  const ReadOptions& FilesOfDocument() const;
   // Makes these changes ("nodes=32", written here) in the document that this string names, then
   // those of Set(), and notes them (sim/base/input_record.h).
   void Change(JsonDocument* named, const std::vector<std::string>& changes = {}) const;
@@ -85,6 +95,7 @@ class JsonReader {
 
  private:
   void RefuseChanges() const;
+  std::string PathTo(const std::string& path) const;
 
   friend class JsonDocument;
   const JsonDocument* document_ = nullptr;

@@ -95,7 +95,8 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
 }
 
 // The same preset as an object, in which other values can be set.
-JsonDocument PresetDocument(const std::string& text, const Place& place) {
+JsonDocument PresetDocument(const std::string& text, const Place& place,
+                            const ReadOptions& options = {}) {
   const ChangedText preset = SplitChanges(text, place);
   nlohmann::json json = {{"preset", preset.name}};
   for (const auto& [key, value] : preset.changes) {
@@ -104,7 +105,7 @@ JsonDocument PresetDocument(const std::string& text, const Place& place) {
     else
       json[key] = ParseParameter(key, value, place);
   }
-  return JsonDocument::FromValue(std::move(json), place);
+  return JsonDocument::FromValue(std::move(json), place, options);
 }
 
 // As JsonDocument::Set() takes them.
@@ -117,11 +118,14 @@ std::vector<std::string> Assignments(const ChangedText& file) {
 }
 
 // A file with its changes: "my.json:nodes=32".
-JsonDocument ChangedFile(const std::string& text) {
+JsonDocument ChangedFile(const std::string& text, const ReadOptions& options = {}) {
   const ChangedText file = SplitChanges(text, Place());
-  JsonDocument document = JsonDocument::FromFile(file.name);
+  JsonDocument document = JsonDocument::FromFile(file.name, options);
   for (const std::string& assignment : Assignments(file)) document.Set(assignment, {text, 0, ""});
-  for (const JsonChange& change : document.changes()) NoteChange(change);
+  if (options.record != nullptr) {
+    std::vector<JsonChange>& changes = options.record->changes;
+    changes.insert(changes.end(), document.changes().begin(), document.changes().end());
+  }
   return document;
 }
 
@@ -237,7 +241,7 @@ std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
   const std::string& text = reader.Text();
   if (!IsClusterFile(text) && !reader.HasChanges()) return ReadPresetText(text, reader.place());
   if (!IsClusterFile(text)) {
-    JsonDocument document = PresetDocument(text, reader.place());
+    JsonDocument document = PresetDocument(text, reader.place(), reader.FilesOfDocument());
     reader.Change(&document);
     return ReadClusterObject(document.Root());
   }
@@ -247,9 +251,9 @@ std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader) {
   return ReadClusterObject(document.Root());
 }
 
-std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text) {
+std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text, const ReadOptions& options) {
   if (!IsClusterFile(text)) return ReadPresetText(text, Place());
-  const JsonDocument document = ChangedFile(text);
+  const JsonDocument document = ChangedFile(text, options);
   return ReadClusterObject(document.Root());
 }
 

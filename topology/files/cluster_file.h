@@ -68,7 +68,8 @@ std::unique_ptr<Cluster> ReadCluster(const JsonReader& reader);
 
 // The same for the command line's --cluster: "dgx-a100:nodes=4" or a path of a file, from the
 // current folder; "-" is standard input.
-std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text);
+std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text,
+                                             const ReadOptions& options = {});
 // What the text names as an object of a cluster file, with changes made, to which keys can be
 // added.
 nlohmann::json ClusterObjectOf(const std::string& text);

@@ -4,12 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "sim/base/input_file.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
@@ -190,10 +188,8 @@ void CheckTime(const DeviceSpec& device, const PointKey& key, Seconds time, cons
 DevicePointsFile ReadDevicePoints(const CsvFile& file) { return PointsReader(file).Read(); }
 
 DevicePointsFile ReadDevicePoints(const JsonReader& path) {
-  const std::string there =
-      (std::filesystem::path(path.place().file).parent_path() / path.String()).string();
-  if (!InputExists(there)) path.Fail(fmt::format("there is no file \"{}\"", there));
-  return ReadDevicePoints(ReadCsvFile(there));
+  const auto [name, text] = path.OpenText("CSV file");
+  return ReadDevicePoints(ParseCsvFile(text, name));
 }
 
 std::unique_ptr<Cluster> ApplyDevicePoints(const Cluster& cluster, const DevicePointsFile& file) {

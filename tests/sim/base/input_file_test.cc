@@ -9,7 +9,6 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
-#include "sim/base/large_documents.h"
 
 namespace rehearse {
 namespace input_file_test {
@@ -48,7 +47,7 @@ TEST(InputFileTest, WhatIsNoFileIsRefused) {
   EXPECT_THAT(ErrorOfReading("/no/such/file"), HasSubstr("cannot be read: No such file"));
 }
 
-// What the user names as the thing to play may be larger, as long as it is being read.
+// What the user names as the thing to play may be larger.
 TEST(InputFileTest, ALargeDocumentIsReadWhereOneIsAskedFor) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("rehearse-large-document-" + std::to_string(getpid()));
@@ -56,12 +55,9 @@ TEST(InputFileTest, ALargeDocumentIsReadWhereOneIsAskedFor) {
   std::string ones = "[1";
   for (int i = 0; i < 4'000'000; ++i) ones += ",1";
   ones += "]";
-  {
-    const LargeDocuments larger;
-    const LargeDocuments in_another;
-    EXPECT_EQ(JsonDocument::FromFile(path.string()).value()[0], 7);
-    EXPECT_EQ(JsonDocument::FromText(ones, "ones").value().size(), 4'000'001u);
-  }
+  const ReadOptions large = {.size = InputSize::kLarge};
+  EXPECT_EQ(JsonDocument::FromFile(path.string(), large).value()[0], 7);
+  EXPECT_EQ(JsonDocument::FromText(ones, "ones", large).value().size(), 4'000'001u);
   EXPECT_THROW(JsonDocument::FromFile(path.string()), Error);
   EXPECT_THROW(JsonDocument::FromText(ones, "ones"), Error);
   std::filesystem::remove(path);

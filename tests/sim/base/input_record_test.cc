@@ -2,12 +2,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
 
 namespace rehearse {
 namespace input_record_test {
@@ -23,32 +23,31 @@ class InputRecordTest : public testing::Test {
   std::string path_;
 };
 
-TEST_F(InputRecordTest, WhatIsReadDuringItsLifeIsNoted) {
+TEST_F(InputRecordTest, NotesWhatIsReadForIt) {
+  const auto record = std::make_shared<InputRecord>();
   JsonDocument::FromFile(path_);
-  const InputRecord outer;
-  JsonDocument::FromFile(path_);
-  {
-    const InputRecord inner;
-    JsonDocument::FromFile(path_);
-    EXPECT_EQ(inner.files().size(), 1u);
-  }
-  ASSERT_EQ(outer.files().size(), 2u);
-  EXPECT_EQ(outer.files()[0].path, path_);
-  EXPECT_EQ(outer.files()[0].hash, outer.files()[1].hash);
+  EXPECT_TRUE(record->files.empty());
+  JsonDocument::FromFile(path_, {.record = record});
+  JsonDocument::FromFile(path_, {.record = record});
+  ASSERT_EQ(record->files.size(), 2u);
+  EXPECT_EQ(record->files[0].path, path_);
+  EXPECT_EQ(record->files[0].hash, record->files[1].hash);
+}
+
+TEST_F(InputRecordTest, NotesWhatADocumentNames) {
+  JsonDocument document = JsonDocument::FromText("{}", "a.json");
+  const auto record = std::make_shared<InputRecord>();
+  document.NoteIn(record);
+  document.Root().Open(path_);
+  EXPECT_EQ(record->files.size(), 1u);
 }
 
 TEST_F(InputRecordTest, AnotherContentIsAnotherHash) {
-  const InputRecord record;
-  JsonDocument::FromFile(path_);
+  const auto record = std::make_shared<InputRecord>();
+  JsonDocument::FromFile(path_, {.record = record});
   std::ofstream(path_) << "{ }";
-  JsonDocument::FromFile(path_);
-  EXPECT_NE(record.files()[0].hash, record.files()[1].hash);
-}
-
-TEST_F(InputRecordTest, OtherThreadsReadForThemselves) {
-  const InputRecord record;
-  std::thread([&] { JsonDocument::FromFile(path_); }).join();
-  EXPECT_TRUE(record.files().empty());
+  JsonDocument::FromFile(path_, {.record = record});
+  EXPECT_NE(record->files[0].hash, record->files[1].hash);
 }
 
 }  // namespace input_record_test

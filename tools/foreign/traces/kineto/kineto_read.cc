@@ -10,7 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
-#include "sim/base/large_documents.h"
+#include "sim/base/read_options.h"
 #include "sim/base/threads.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
