@@ -6,8 +6,8 @@
 // so are the links' bytes. If not, nothing has been lost but the time.
 //
 // Only where micro-batches may stand for each other (scenarios/playing/alike_parts.h), in one step
-// of one job, with one repeat a role of as many micro-batches each. And only where most ops are left
-// out.
+// of one job, with one repeat a role of as many micro-batches each. And only where most ops are
+// left out.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,8 @@ class RecurrenceSearch {
   std::optional<Recurrence> found_;
 };
 
-// What a rank does in the whole step: so many ops, then `count` copies of `size` ops, then some more.
+// What a rank does in the whole step: so many ops, then `count` copies of `size` ops, then some
+// more.
 struct CopiedOps {
   uint32_t before = 0;
   uint32_t size = 0;

@@ -26,8 +26,8 @@ constexpr uint32_t kFewFlows = 8;
 
 }  // namespace
 
-// Updates the rates of the flows in instant_.begun that are in no component, and of those that instant_.left and
-// pending_.links concern.
+// Updates the rates of the flows in instant_.begun that are in no component, and of those that
+// instant_.left and pending_.links concern.
 void TransferNetwork::UpdateRates() {
   if (instant_.begun.empty() && instant_.left.empty() && pending_.links.empty()) return;
   replay_.count = 0;

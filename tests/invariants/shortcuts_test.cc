@@ -1,5 +1,5 @@
-// What is not played comes to the same as if it were: with every shortcut, without each of them, and
-// without any, to the bit.
+// What is not played comes to the same as if it were: with every shortcut, without each of them,
+// and without any, to the bit.
 #include <gtest/gtest.h>
 
 #include "scenarios/playing/few_layers.h"
