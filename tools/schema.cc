@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/playing/jobs_fields.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "sim/base/shape_print.h"
-#include "sim/report/result_shape.h"
+#include "sim/report/result_fields.h"
 #include "sim/report/timeline_record.h"
 #include "sim/report/timeline_shapes.h"
 #include "sim/schedule/schedule_format.h"
@@ -43,7 +44,8 @@ const std::vector<DocumentShape>& Documents() {
       {"timeline", "when each op ran; run and execute --out write it, compare reads it.",
        kTimelineSchema, ObjectOf(TimelineShape)},
       {"result", "how long a step takes and why; run --format json and --out write it.",
-       kResultSchema, ResultFileShape()},
+       kResultSchema,
+       Either({ObjectOf(ShapeIn<ResultFields>), ObjectOf(ShapeIn<JobsResultFields>)})},
   };
   return documents;
 }
