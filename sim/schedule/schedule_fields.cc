@@ -15,7 +15,7 @@ namespace rehearse {
 namespace {
 
 JsonShape Count(int64_t least = 0) { return AWhole(least, kMost32); }
-JsonShape Elements() { return AWhole(0, kMost64); }
+JsonShape Elements(int64_t least = 0) { return AWhole(least, kMost64); }
 
 // A reference to one of a list: its name, or its place.
 JsonShape Reference(const char* what) { return Either({AText(what), Count()}); }
@@ -297,10 +297,11 @@ const Fields<SequenceOrder>& SequenceOrderFields() {
   static const Fields<SequenceOrder> fields(
       "order of rows",
       "The order of rows on ranks that share sequences: rank by rank in each block.",
-      {{"sequence", &SequenceOrder::sequence, Elements(), Required(), "tokens of a sequence",
+      {{"sequence", &SequenceOrder::sequence, Elements(1), Required(), "tokens of a sequence",
         "8192"},
-       {"parts", &SequenceOrder::parts, Elements(), Required(), "ranks that share a sequence", "4"},
-       {"block", &SequenceOrder::block, Elements(), Required(),
+       {"parts", &SequenceOrder::parts, Elements(1), Required(), "ranks that share a sequence",
+        "4"},
+       {"block", &SequenceOrder::block, Elements(1), Required(),
         "rows that these ranks hold together", "8192"},
        {"balanced", &SequenceOrder::balanced, TrueFalse(), Usual(),
         "a rank has two pieces of each sequence, one as far from the beginning as the other is "
