@@ -1,6 +1,5 @@
 // Results as they are kept, and back.
 #include <algorithm>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,6 @@
 // A role of a schedule file: streams, regions, buffers, ops and repeats.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
