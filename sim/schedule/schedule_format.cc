@@ -1,28 +1,6 @@
 #include "sim/schedule/schedule_format.h"
 
 namespace rehearse {
-namespace {
-
-template <typename Enum>
-std::vector<std::string> NamesUpTo(Enum last) {
-  std::vector<std::string> names;
-  for (int value = 0; value <= static_cast<int>(last); ++value)
-    names.emplace_back(Name(static_cast<Enum>(value)));
-  return names;
-}
-
-}  // namespace
-
-const std::vector<std::string>& AttentionKernelNames() {
-  static const std::vector<std::string> names = NamesUpTo(AttentionKernel::kEfficient);
-  return names;
-}
-
-const std::vector<std::string>& KernelNames() {
-  static const std::vector<std::string> names = NamesUpTo(Kernel::kGroupedGemm);
-  return names;
-}
-
 std::string UsualStream(const Work& work, const std::vector<Communicator>& communicators) {
   const CommunicatorId id = CommunicatorOf(work);
   return id.IsSet() ? communicators[id.index()].name() : "compute";

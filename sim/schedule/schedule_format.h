@@ -24,10 +24,6 @@ inline constexpr ValueName<BufferKind> kBufferKindNames[] = {
     {"activation", BufferKind::kActivation},
     {"buffer", BufferKind::kBuffer}};
 
-// Names of an enum's values, in their order.
-const std::vector<std::string>& AttentionKernelNames();
-const std::vector<std::string>& KernelNames();
-
 // What holds where a file says nothing.
 std::string UsualStream(const Work& work, const std::vector<Communicator>& communicators);
 StreamKind UsualStreamKind(const Work& work);
