@@ -4,17 +4,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/playing/jobs_fields.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "sim/base/shape_print.h"
-#include "sim/report/result_shape.h"
+#include "sim/report/result_fields.h"
+#include "sim/report/timeline_fields.h"
 #include "sim/report/timeline_record.h"
-#include "sim/report/timeline_shapes.h"
+#include "sim/schedule/schedule_fields.h"
 #include "sim/schedule/schedule_format.h"
-#include "sim/schedule/schedule_shapes.h"
 #include "tools/command.h"
 #include "tools/documents.h"
 #include "topology/files/calibration.h"
@@ -32,7 +33,7 @@ const std::vector<DocumentShape>& Documents() {
       {"study", "many scenarios, compared with what is published; sweep reads it.", "",
        ObjectOf(ShapeIn<StudyFields>)},
       {"schedule", "what every rank does in a step; plan writes it, run and others read it.",
-       kScheduleSchema, ObjectOf(ScheduleShape)},
+       kScheduleSchema, ObjectOf(ShapeIn<ScheduleFields>)},
       {"calibration", "measured figures of a machine; calibrate and compare write it.",
        kCalibrationSchema, ObjectOf(CalibrationShape)},
       {"edits", "changes to links and devices; \"edits\" of a scenario or cluster.", "",
@@ -41,9 +42,10 @@ const std::vector<DocumentShape>& Documents() {
        "jitter, slow devices, failing links; \"perturbation\" of a scenario's \"simulator\".", "",
        ObjectOf(PerturbationShape)},
       {"timeline", "when each op ran; run and execute --out write it, compare reads it.",
-       kTimelineSchema, ObjectOf(TimelineShape)},
+       kTimelineSchema, ObjectOf(ShapeIn<TimelineFields>)},
       {"result", "how long a step takes and why; run --format json and --out write it.",
-       kResultSchema, ResultFileShape()},
+       kResultSchema,
+       Either({ObjectOf(ShapeIn<ResultFields>), ObjectOf(ShapeIn<JobsResultFields>)})},
   };
   return documents;
 }

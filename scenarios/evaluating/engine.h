@@ -46,7 +46,7 @@ struct Evaluation {
 
 // The rehearse.result.v1 object of an evaluation; that of a second scenario is under "minus".
 nlohmann::ordered_json ResultJson(const std::vector<Result>& results);
-// ... and back: numbers, the busiest link and the timeline's hash.
+// ... and back: what the JSON has; none if it is not what that writes.
 std::vector<Result> ResultsOf(const nlohmann::ordered_json& json);
 
 // Keeps finished points. May be called from several threads.

@@ -111,7 +111,11 @@ std::optional<Evaluation> PointFolder::Find(const EvaluationKey& key, const std:
   }
   if (text("scenario_hash") != hash || !kept.contains("result")) return std::nullopt;
   Evaluation evaluation;
-  evaluation.results = ResultsOf(nlohmann::ordered_json::parse(kept["result"].dump()));
+  evaluation.results = ResultsOf(kept["result"]);
+  if (evaluation.results.empty()) {
+    SimulateAgain(file + ": the result does not read");
+    return std::nullopt;
+  }
   return evaluation;
 }
 

@@ -1,5 +1,6 @@
 #include "scenarios/evaluating/results_file.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -56,33 +57,25 @@ void CheckHeader(const std::string& path) {
         fmt::format("is from a newer Rehearse: found version {}, expected {}", version, kVersion));
 }
 
-// Of lists, only the busiest link is kept.
+// Numbers alone: of lists, only the busiest link is kept.
 Json KeptNumbers(const std::vector<Result>& results) {
   std::vector<Result> slim;
   for (const Result& result : results) {
-    Result& one = slim.emplace_back();
-    one.scenario = result.scenario;
-    one.fidelity = result.fidelity;
-    one.ranks = result.ranks;
-    one.step = result.step;
-    one.breakdown = result.breakdown;
-    one.communication = result.communication;
-    one.overlap_fraction = result.overlap_fraction;
-    one.axes = result.axes;
-    one.model_flops_utilization = result.model_flops_utilization;
-    one.hardware_flops_utilization = result.hardware_flops_utilization;
-    one.tokens_per_second = result.tokens_per_second;
-    one.memory = result.memory;
-    one.memory_capacity = result.memory_capacity;
-    one.memory_reserve = result.memory_reserve;
-    one.memory_rank = result.memory_rank;
-    one.simulator = result.simulator;
-    one.timeline_hash = result.timeline_hash;
-    for (const LinkSummary& link : result.links) {
-      if (link.kind == "memory") continue;
-      one.links.push_back(link);
-      break;
-    }
+    Result& one = slim.emplace_back(result);
+    const auto busiest = std::find_if(one.links.begin(), one.links.end(),
+                                      [](const auto& link) { return link.kind != "memory"; });
+    one.links.erase(one.links.begin(), busiest);
+    one.links.resize(std::min<size_t>(one.links.size(), 1));
+    one.left_out.clear();
+    one.roles.clear();
+    one.chosen.clear();
+    one.routes.reset();
+    one.experts.reset();
+    one.typical.reset();
+    one.trust.reset();
+    one.changes.clear();
+    one.software = {};
+    one.notes.clear();
   }
   return ResultJson(slim);
 }
@@ -250,18 +243,18 @@ std::optional<Evaluation> ResultsFile::Find(const EvaluationKey& key, const std:
   const std::lock_guard lock(mutex_);
   const std::optional<Database::Found> found = database_->FindRow(key, hash);
   if (!found) return std::nullopt;
-  const Json json = found->is_impossible ? Json() : Json::parse(found->result, nullptr, false);
-  if (found->checksum != RowChecksum(hash, found->reason, found->result) || json.is_discarded()) {
+  Evaluation evaluation;
+  if (found->is_impossible)
+    evaluation.error = found->reason;
+  else
+    evaluation.results = ResultsOf(Json::parse(found->result, nullptr, false));
+  if (found->checksum != RowChecksum(hash, found->reason, found->result) ||
+      (!found->is_impossible && evaluation.results.empty())) {
     if (warn_)
       warn_(fmt::format("{}: the checksum of point \"{}\" does not match; it is simulated again",
                         database_->path(), found->point));
     return std::nullopt;
   }
-  Evaluation evaluation;
-  if (found->is_impossible)
-    evaluation.error = found->reason;
-  else
-    evaluation.results = ResultsOf(json);
   if (!database_->is_frozen() && (found->study != key.study || found->point != key.point)) {
     // From now on it is also a point of this study.
     KeptPoint row = {.study = key.study,

@@ -1,12 +1,14 @@
 #include "scenarios/playing/jobs_result.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/playing/jobs_fields.h"
 #include "sim/base/units.h"
-#include "sim/report/result_shape.h"
+#include "sim/report/result_fields.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -52,37 +54,70 @@ void WriteJobs(Page& page, const JobsResult& result) {
 
 }  // namespace
 
+namespace {
+
+constexpr double kMost = std::numeric_limits<double>::max();
+constexpr int64_t kMostDevices = std::numeric_limits<uint32_t>::max();
+
+void WritePlacement(const std::vector<uint32_t>& placement, Json* to) { *to = RunsOf(placement); }
+void WriteCount(const std::vector<Seconds>& steps, Json* to) { *to = steps.size(); }
+void WriteSlowDown(const JobResult& job, Json* to) { *to = job.SlowDown(); }
+void WriteOwnResult(const Result& result, Json* to) {
+  *to = ToJson(result);
+  to->erase("links");
+  to->erase("simulator");
+}
+
+const Fields<JobResult>& JobResultFields() {
+  static const Fields<JobResult> fields(
+      "job's result", "How long one job takes beside the others, and alone.",
+      {Within(&JobResult::result, FieldList<Result>{{"name", &Result::scenario, AText(), Required(),
+                                                     "name of the job", "\"data\""}}),
+       {"placement", &JobResult::placement,
+        WrittenBy(ListOf(Tuple({AWhole(0, kMostDevices), AWhole(0, kMostDevices)})),
+                  WritePlacement),
+        Required(), "first and last of each run of devices", "[[0, 7]]"},
+       {"start_seconds", &JobResult::start, ANumber(0, kMost, "s"), Required(), "when it may begin",
+        "0.7"},
+       {"repeat", &JobResult::steps, WrittenBy(AWhole(0, kMostDevices), WriteCount), Required(),
+        "how many steps", "16"},
+       {"steps_seconds", &JobResult::steps, ListOf(ANumber(0, kMost, "s")), Required(),
+        "how long each step takes", "[0.7]"},
+       {"alone_step_seconds", &JobResult::alone, ANumber(0, kMost, "s"), Required(),
+        "how long a step takes alone on the cluster", "0.7"},
+       {"slow_down", kItself, WrittenBy(ANumber(0, kMost), WriteSlowDown), Required(),
+        "its mean step divided by that", "0.42"},
+       {"result", &JobResult::result, WrittenBy(Anything("a result"), WriteOwnResult), Required(),
+        "a result as of one step, without links and simulator", "{}"}});
+  return fields;
+}
+
+}  // namespace
+
+const Fields<JobsResult>& JobsResultFields() {
+  static const Fields<JobsResult> fields(
+      "result of jobs", "How long jobs that share a cluster take.",
+      {SchemaVersion(kJobsSchema),
+       Within(&JobsResult::all,
+              FieldList<Result>{ResultFields().Rows({"scenario", "fidelity"}),
+                                {"left_out", &Result::left_out, AText(), Required(),
+                                 "what the fidelity ignores", "\"packets\""},
+                                {"devices", &Result::ranks, AWhole(0, kMostDevices), Required(),
+                                 "how many devices the cluster has", "16"},
+                                {"seconds", &Result::step, ANumber(0, kMost, "s"), Required(),
+                                 "how long until all jobs have ended", "0.7"}}),
+       {"jobs", &JobsResult::jobs, ListOf(ObjectIn<JobResultFields>()), Required(),
+        "the jobs, one by one"},
+       ResultFields()
+           .Rows({"links", "routes", "experts", "simulator", "timeline_hash", "changes"})
+           .Within(&JobsResult::all),
+       GivenRow()});
+  return fields;
+}
+
 nlohmann::ordered_json ToJson(const JobsResult& result) {
-  const Json all = ToJson(result.all);
-  Json json;
-  json["schema"] = kJobsSchema;
-  json["scenario"] = result.all.scenario;
-  json["fidelity"] = result.all.fidelity;
-  json["left_out"] = result.all.left_out;
-  json["devices"] = result.all.ranks;
-  json["seconds"] = result.all.step.value();
-  json["jobs"] = Json::array();
-  for (const JobResult& job : result.jobs) {
-    Json entry;
-    entry["name"] = job.result.scenario;
-    entry["placement"] = RunsOf(job.placement);
-    entry["start_seconds"] = job.start.value();
-    entry["repeat"] = job.steps.size();
-    entry["steps_seconds"] = Json::array();
-    for (const Seconds step : job.steps) entry["steps_seconds"].push_back(step.value());
-    entry["alone_step_seconds"] = job.alone.value();
-    entry["slow_down"] = job.SlowDown();
-    entry["result"] = ToJson(job.result);
-    entry["result"].erase("links");
-    entry["result"].erase("simulator");
-    json["jobs"].push_back(std::move(entry));
-  }
-  json["links"] = all.at("links");
-  if (all.contains("routes")) json["routes"] = all.at("routes");
-  if (all.contains("experts")) json["experts"] = all.at("experts");
-  json["simulator"] = all.at("simulator");
-  json["timeline_hash"] = all.at("timeline_hash");
-  if (all.contains("changes")) json["changes"] = all.at("changes");
+  Json json = {{"schema", kJobsSchema}};
+  JobsResultFields().Write(result, &json);
   return json;
 }
 

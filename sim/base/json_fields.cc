@@ -151,7 +151,11 @@ void FieldTable::WriteRows(const void* object, std::string_view variant, Json* t
     if (row.codec == nullptr || !IsFor(row, variant)) continue;
     const bool may_be_left_out = !IsNeeded(row) && !row.presence.is_always_written;
     const void* const member = MemberOf(object, row);
-    if (may_be_left_out && row.codec->IsSame(member, MemberOf(usual_, row))) continue;
+    if (row.presence.is_written != nullptr) {
+      if (!row.presence.is_written(static_cast<const char*>(object) + row.owner)) continue;
+    } else if (may_be_left_out && row.codec->IsSame(member, MemberOf(usual_, row))) {
+      continue;
+    }
     Json value;
     row.codec->Write(member, &value);
     if (!value.is_null()) (*to)[row.key.name] = std::move(value);
@@ -171,6 +175,13 @@ bool FieldTable::IsSame(const void* a, const void* b) const {
   return std::all_of(rows_.begin(), rows_.end(), [&](const FieldRow& row) {
     return row.codec == nullptr || row.codec->IsSame(MemberOf(a, row), MemberOf(b, row));
   });
+}
+
+const FieldRow& FieldTable::RowOf(std::string_view name) const {
+  const auto found = std::find_if(rows_.begin(), rows_.end(),
+                                  [&](const FieldRow& row) { return row.key.name == name; });
+  CHECK(found != rows_.end());
+  return *found;
 }
 
 // An object by its table.
@@ -274,6 +285,7 @@ class OfNumber final : public FieldCodec {
     if (text_ != nullptr) {
       *to = text_(number);
     } else if (unit_ == JsonType::kNumber) {
+      CHECK(std::isfinite(number));  // JSON knows neither infinity nor NaN
       *to = number;
     } else {
       *to = TextOf(unit_, number);

@@ -22,7 +22,7 @@
 //   | an enum, or such an integer       | OneOf() of a list of names (sim/base/value_names.h)|
 //   | double, Seconds, Bytes, ...       | ANumber(); ADuration(), ASize(), ...               |
 //   | std::string                       | AText(), or OneOf() of texts                       |
-//   | a struct                          | ObjectIn<ItsFields>(); flags: names of its bools      |
+//   | a struct, or the struct itself    | ObjectIn<ItsFields>(); flags: names of its bools      |
 //   | std::vector, std::map of strings  | ListOf(), Named() of what an element takes         |
 //   | std::optional                     | what it holds; not there where the key is missing  |
 //   | std::shared_ptr<const ...>        | likewise: null where the key is missing            |
@@ -93,6 +93,8 @@ struct FieldPresence {
   bool is_always_written = false;  // even if it equals that
   bool is_needed = false;          // by who reads, though a file need not say it
   bool names_usual = false;        // its words end with what a new struct has
+  // Of the struct that has the member: whether the key is written; nothing: not if it is as usual.
+  bool (*is_written)(const void* object) = nullptr;
 };
 // What a new struct has, which need not be written either.
 FieldPresence Usual();
@@ -104,6 +106,26 @@ FieldPresence AndWritten(Presence said);
 FieldPresence OrUsual(std::string words);
 // What something fills in before the object is read, where a file does not say it.
 FieldPresence FilledIn(std::string words);
+
+namespace internal {
+template <auto kHolds, typename T>
+bool HoldsOf(const void* object) {
+  return kHolds(*static_cast<const T*>(object));
+}
+template <auto kHolds, typename T>
+constexpr auto HoldsFor(bool (* /*holds*/)(const T& object)) {
+  return &HoldsOf<kHolds, T>;
+}
+}  // namespace internal
+
+// Written where the function says so of the struct, whatever the member has: what counts only
+// beside another key.
+template <auto kHolds>
+FieldPresence WrittenIf(std::string without) {
+  FieldPresence presence = Optional(std::move(without));
+  presence.is_written = internal::HoldsFor<kHolds>(kHolds);
+  return presence;
+}
 
 // ---- Shapes that bind ---------------------------------------------------------------------------
 
@@ -212,6 +234,7 @@ struct FieldRow {
   FieldPresence presence = Required();
   ptrdiff_t offset = 0;
   std::shared_ptr<const FieldCodec> codec = nullptr;  // nothing: read by hand
+  ptrdiff_t owner = 0;                                // where the struct that has the member is
 };
 
 class FieldTable {
@@ -237,7 +260,7 @@ class FieldTable {
   std::vector<std::string> Differing(const void* a, const void* b) const;
   bool IsSame(const void* a, const void* b) const;
 
-  const std::vector<FieldRow>& rows() const { return rows_; }
+  const FieldRow& RowOf(std::string_view name) const;
 
  private:
   ObjectShape shape_;
@@ -278,18 +301,23 @@ class Field {
   Field<Outer> Within(T Outer::*member) const {
     Field<Outer> outer;
     outer.rows_ = rows_;
-    for (FieldRow& row : outer.rows_) row.offset += internal::OffsetOf<Outer>(member);
+    for (FieldRow& row : outer.rows_) {
+      row.offset += internal::OffsetOf<Outer>(member);
+      row.owner += internal::OffsetOf<Outer>(member);
+    }
     return outer;
   }
 
  private:
   template <typename>
   friend class Field;
+  template <typename>
+  friend class Fields;
   Field() = default;
 
   void Add(JsonKey key, FieldPresence presence, ptrdiff_t offset,
            std::shared_ptr<const FieldCodec> codec) {
-    rows_.push_back({std::move(key), std::move(presence), offset, std::move(codec)});
+    rows_.push_back({std::move(key), std::move(presence), offset, std::move(codec), 0});
   }
 
   std::vector<FieldRow> rows_;
@@ -337,6 +365,13 @@ class Fields : public FieldTable {
     return FieldTable::Differing(&a, &b);
   }
   bool IsSame(const T& a, const T& b) const { return FieldTable::IsSame(&a, &b); }
+
+  // These rows, for another table that has them as well.
+  Field<T> Rows(std::initializer_list<std::string_view> names) const {
+    Field<T> some;
+    for (const std::string_view name : names) some.rows_.push_back(RowOf(name));
+    return some;
+  }
 
  private:
   static Finish AnyFinish(FinishFunction finish) {
@@ -601,6 +636,13 @@ FieldShape ReadBy(JsonShape described, void (*read)(const JsonReader& reader, Me
   shape.type = &internal::kTypeTag<Member>;
   return shape;
 }
+// What follows from other keys: it is not read.
+template <typename Member>
+FieldShape WrittenBy(JsonShape described,
+                     void (*write)(const Member& member, nlohmann::ordered_json* to)) {
+  return ReadBy<Member>(
+      std::move(described), [](const JsonReader&, Member*) {}, write);
+}
 
 template <typename T>
 template <typename Member>
@@ -615,8 +657,7 @@ Field<T>::Field(std::string name, Member T::*member, FieldShape shape, FieldPres
 template <typename T>
 Field<T>::Field(std::string name, Itself /*itself*/, FieldShape shape, FieldPresence presence,
                 std::string about, std::string example, std::string only) {
-  internal::CheckType(shape, &internal::kTypeTag<T>);
-  auto codec = shape.own;
+  auto codec = internal::MakeCodec<T>(shape);
   Add({std::move(name), std::move(shape.shape), presence.presence, std::move(about),
        std::move(example), std::move(only)},
       presence, 0, std::move(codec));

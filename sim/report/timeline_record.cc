@@ -8,7 +8,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/schema_version.h"
-#include "sim/report/timeline_shapes.h"
+#include "sim/report/timeline_fields.h"
 #include "sim/schedule/done_ops.h"
 
 namespace rehearse {
@@ -16,32 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostRanks = 1 << 24;
-constexpr int64_t kMostCopies = int64_t{1} << 31;
 constexpr int64_t kLatest = Time::kBeyond - 1;
-
-Json RunsOf(const std::vector<uint32_t>& roles) {
-  Json runs = Json::array();
-  for (size_t first = 0; first < roles.size();) {
-    size_t last = first;
-    while (last < roles.size() && roles[last] == roles[first]) ++last;
-    runs.push_back({roles[first], last - first});
-    first = last;
-  }
-  return runs;
-}
-
-// Runs of consecutive ranks, as (first, how many).
-Json RunsOfRanks(const std::vector<uint32_t>& ranks) {
-  Json runs = Json::array();
-  for (size_t first = 0; first < ranks.size();) {
-    size_t last = first;
-    while (last < ranks.size() && ranks[last] - ranks[first] == last - first) ++last;
-    runs.push_back({ranks[first], last - first});
-    first = last;
-  }
-  return runs;
-}
 
 void AppendStep(const RecordedStep& step, std::string* text) {
   fmt::format_to(std::back_inserter(*text), R"({{"warm_up":{},"step_picoseconds":{},"spans":[)",
@@ -53,68 +28,6 @@ void AppendStep(const RecordedStep& step, std::string* text) {
     separator = ",";
   }
   *text += "]}";
-}
-
-RecordedOp ReadOp(const JsonReader& object) {
-  const JsonReader reader = object.As(RecordedOpShape());
-  RecordedOp op;
-  op.name = reader.At("name").String();
-  op.kind = reader.At("kind").String();
-  op.axis = reader.At("axis").String();
-  op.phase = kRecordedPhases[reader.At("phase").Choice()];
-  op.layer = reader.At("layer").Whole<int32_t>();
-  op.micro_batch = reader.At("micro_batch").Whole<int32_t>();
-  if (!reader.Has("algorithm")) return op;
-  op.algorithm = reader.At("algorithm").String();
-  op.protocol = reader.At("protocol").String();
-  op.channels = reader.At("channels").Whole<uint32_t>();
-  return op;
-}
-
-std::vector<Repeat> ReadRepeats(const JsonReader& reader, size_t ops) {
-  std::vector<Repeat> repeats;
-  int64_t begin = 0;
-  int64_t all = static_cast<int64_t>(ops);
-  for (const JsonReader& entry : reader.Elements()) {
-    const std::vector<JsonReader> numbers = entry.Elements();
-    if (numbers.size() != 4) entry.Expected("[begin, end, times, micro_batches]");
-    Repeat repeat;
-    repeat.begin = static_cast<uint32_t>(numbers[0].Integer(begin, kMostRecordedOps));
-    repeat.end = static_cast<uint32_t>(
-        numbers[1].Integer(int64_t{repeat.begin} + 1, static_cast<int64_t>(ops)));
-    repeat.times =
-        static_cast<uint32_t>(numbers[2].Integer(0, (kMostCopies - all) / repeat.size()));
-    repeat.micro_batches =
-        static_cast<int32_t>(numbers[3].Integer(0, kMostRecordedOps / std::max(repeat.times, 1u)));
-    begin = repeat.end;
-    all += int64_t{repeat.times} * repeat.size();
-    repeats.push_back(repeat);
-  }
-  return repeats;
-}
-
-RecordedRole ReadRole(const JsonReader& object) {
-  const JsonReader reader = object.As(RecordedRoleShape());
-  RecordedRole role;
-  role.name = reader.At("name").String();
-  for (const JsonReader& op : reader.At("ops").Elements()) role.ops.push_back(ReadOp(op));
-  role.repeats = ReadRepeats(reader.At("repeats"), role.ops.size());
-  return role;
-}
-
-std::vector<uint32_t> ReadRoleOfRank(const JsonReader& reader, size_t roles) {
-  std::vector<uint32_t> role_of_rank;
-  for (const JsonReader& run : reader.Elements()) {
-    const std::vector<JsonReader> pair = run.Elements();
-    if (pair.size() != 2) run.Expected("[role, ranks]");
-    const int64_t role = pair[0].Integer(0, static_cast<int64_t>(roles) - 1);
-    const int64_t ranks =
-        pair[1].Integer(1, kMostRanks - static_cast<int64_t>(role_of_rank.size()));
-    role_of_rank.insert(role_of_rank.end(), static_cast<size_t>(ranks),
-                        static_cast<uint32_t>(role));
-  }
-  if (role_of_rank.empty()) reader.Expected("at least one rank");
-  return role_of_rank;
 }
 
 Time ReadTime(const JsonReader& reader, Time earliest) {
@@ -259,38 +172,8 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
 }
 
 std::string ToJsonText(const TimelineRecord& record) {
-  Json json;
-  json["schema"] = kTimelineSchema;
-  json["title"] = record.title;
-  json["provenance"] = record.provenance == Provenance::kMeasured ? "measured" : "simulated";
-  json["ranks"] = record.ranks();
-  if (!record.environment.is_null()) json["environment"] = record.environment;
-  if (!record.given.is_null()) json["given"] = record.given;
-  json["roles"] = Json::array();
-  for (const RecordedRole& role : record.roles) {
-    Json ops = Json::array();
-    for (const RecordedOp& op : role.ops) {
-      ops.push_back({{"name", op.name},
-                     {"kind", op.kind},
-                     {"axis", op.axis},
-                     {"phase", Name(op.phase)},
-                     {"layer", op.layer},
-                     {"micro_batch", op.micro_batch}});
-      if (op.algorithm.empty()) continue;
-      ops.back()["algorithm"] = op.algorithm;
-      ops.back()["protocol"] = op.protocol;
-      ops.back()["channels"] = op.channels;
-    }
-    json["roles"].push_back({{"name", role.name}, {"ops", std::move(ops)}});
-    for (const Repeat& repeat : role.repeats) {
-      json["roles"].back()["repeats"].push_back(
-          {repeat.begin, repeat.end, repeat.times, repeat.micro_batches});
-    }
-  }
-  json["role_of_rank"] = RunsOf(record.role_of_rank);
-  const std::vector<uint32_t>& representative = record.steps.front().timeline.representative;
-  if (!representative.empty()) json["representative"] = representative;
-  if (!record.left_out.empty()) json["left_out"] = RunsOfRanks(record.left_out);
+  Json json = {{"schema", kTimelineSchema}};
+  TimelineFields().Write(record, &json);
   std::string text = json.dump();
   text.pop_back();  // the brace
   text += ",\"steps\":[";
@@ -304,18 +187,9 @@ std::string ToJsonText(const TimelineRecord& record) {
 
 TimelineRecord ReadTimelineRecord(const JsonReader& object, std::optional<StepSpans> spans) {
   CheckVersion(object.At("schema"), kTimelineSchema);
-  const JsonReader reader = object.As(TimelineShape());
+  const JsonReader reader = object.As(TimelineFields().shape());
   TimelineRecord record;
-  record.title = reader.At("title").String();
-  record.provenance =
-      reader.At("provenance").Choice() == 0 ? Provenance::kSimulated : Provenance::kMeasured;
-  if (reader.Has("environment")) record.environment = reader.At("environment").value();
-  if (reader.Has("given")) record.given = reader.At("given").value();
-  for (const JsonReader& role : reader.At("roles").Elements()) {
-    record.roles.push_back(ReadRole(role));
-  }
-  if (record.roles.empty()) reader.At("roles").Expected("at least one role");
-  record.role_of_rank = ReadRoleOfRank(reader.At("role_of_rank"), record.roles.size());
+  TimelineFields().ReadInto(reader, &record);
   reader.At("ranks").Integer(record.ranks(), record.ranks());
   std::vector<uint32_t> representative;
   if (reader.Has("representative")) {

@@ -1,64 +1,6 @@
 #include "sim/schedule/schedule_format.h"
 
 namespace rehearse {
-namespace {
-
-template <typename Enum>
-std::vector<std::string> NamesUpTo(Enum last) {
-  std::vector<std::string> names;
-  for (int value = 0; value <= static_cast<int>(last); ++value)
-    names.emplace_back(Name(static_cast<Enum>(value)));
-  return names;
-}
-
-}  // namespace
-
-const std::vector<std::string>& DTypeNames() {
-  static const std::vector<std::string> names = NamesUpTo(DType::kFp4);
-  return names;
-}
-
-const std::vector<std::string>& GemmModeNames() {
-  static const std::vector<std::string> names = NamesUpTo(GemmMode::kTN);
-  return names;
-}
-
-const std::vector<std::string>& AttentionKernelNames() {
-  static const std::vector<std::string> names = NamesUpTo(AttentionKernel::kEfficient);
-  return names;
-}
-
-const std::vector<std::string>& CollectiveNames() {
-  static const std::vector<std::string> names = NamesUpTo(CollectiveKind::kFromHost);
-  return names;
-}
-
-const std::vector<std::string>& PhaseNames() {
-  static const std::vector<std::string> names = NamesUpTo(Phase::kUpdate);
-  return names;
-}
-
-const std::vector<std::string>& KernelNames() {
-  static const std::vector<std::string> names = NamesUpTo(Kernel::kGroupedGemm);
-  return names;
-}
-
-const std::vector<std::string>& ReductionNames() {
-  static const std::vector<std::string> names = {"sum", "maximum"};
-  return names;
-}
-
-const std::vector<std::string>& StreamKindNames() {
-  static const std::vector<std::string> names = {"compute", "communication"};
-  return names;
-}
-
-const std::vector<std::string>& BufferKindNames() {
-  static const std::vector<std::string> names = {"parameter", "gradient", "optimizer", "activation",
-                                                 "buffer"};
-  return names;
-}
-
 std::string UsualStream(const Work& work, const std::vector<Communicator>& communicators) {
   const CommunicatorId id = CommunicatorOf(work);
   return id.IsSet() ? communicators[id.index()].name() : "compute";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/value_names.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -12,16 +13,16 @@ namespace rehearse {
 inline constexpr const char* kScheduleSchema = "rehearse.schedule.v1";
 inline constexpr const char* kScheduleSchemas = "rehearse.schedule.";
 
-// Names of an enum's values, in their order.
-const std::vector<std::string>& DTypeNames();
-const std::vector<std::string>& GemmModeNames();
-const std::vector<std::string>& AttentionKernelNames();
-const std::vector<std::string>& CollectiveNames();
-const std::vector<std::string>& PhaseNames();
-const std::vector<std::string>& KernelNames();
-const std::vector<std::string>& ReductionNames();
-const std::vector<std::string>& StreamKindNames();
-const std::vector<std::string>& BufferKindNames();
+inline constexpr ValueName<Reduction> kReductionNames[] = {{"sum", Reduction::kSum},
+                                                           {"maximum", Reduction::kMaximum}};
+inline constexpr ValueName<StreamKind> kStreamKindNames[] = {
+    {"compute", StreamKind::kCompute}, {"communication", StreamKind::kCommunication}};
+inline constexpr ValueName<BufferKind> kBufferKindNames[] = {
+    {"parameter", BufferKind::kParameter},
+    {"gradient", BufferKind::kGradient},
+    {"optimizer", BufferKind::kOptimizer},
+    {"activation", BufferKind::kActivation},
+    {"buffer", BufferKind::kBuffer}};
 
 // What holds where a file says nothing.
 std::string UsualStream(const Work& work, const std::vector<Communicator>& communicators);

@@ -7,22 +7,13 @@
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/op_error.h"
 #include "sim/schedule/schedule_check.h"
+#include "sim/schedule/schedule_fields.h"
 #include "sim/schedule/schedule_format.h"
 #include "sim/schedule/schedule_json.h"
 #include "sim/schedule/schedule_read_parts.h"
-#include "sim/schedule/schedule_shapes.h"
 
 namespace rehearse {
 namespace {
-
-void ReadFacts(const JsonReader& object, Schedule* schedule) {
-  const JsonReader reader = object.As(FactsShape());
-  if (reader.Has("model_flops")) schedule->model_flops = reader.At("model_flops").FlopCount();
-  if (reader.Has("hardware_flops"))
-    schedule->hardware_flops = reader.At("hardware_flops").FlopCount();
-  if (reader.Has("tokens")) schedule->tokens = reader.At("tokens").Number();
-  if (reader.Has("token_name")) schedule->token_name = reader.At("token_name").String();
-}
 
 // Runs [role, ranks] that are repeated until each rank has one.
 std::vector<uint32_t> ReadRuns(const JsonReader& reader, const ListedNames& roles, uint32_t ranks) {
@@ -59,11 +50,10 @@ void ReadRoles(const JsonReader& document, const ListedNames& communicators, Sch
     }
     const JsonReader list = document.At("roles");
     for (const JsonReader& element : list.Elements()) {
-      const JsonReader reader = element.As(RoleShape());
-      const std::string name = reader.At("name").String();
+      const JsonReader reader = element.As(RoleFields().shape());
       schedule->roles.push_back(ReadRole(reader, *schedule, communicators));
-      schedule->roles.back().name = name;
-      roles.Add(name);
+      RoleFields().ReadInto(reader, &schedule->roles.back());
+      roles.Add(schedule->roles.back().name);
     }
     if (schedule->roles.empty()) list.Expected("at least one role");
   }
@@ -102,10 +92,11 @@ bool IsSchedule(const nlohmann::json& document) {
 
 Schedule ReadSchedule(const JsonReader& object) {
   CheckVersion(object.At("schema"), kScheduleSchema);
-  const JsonReader document = object.As(ScheduleShape());
+  const JsonReader document = object.As(ScheduleFields().shape());
   Schedule schedule;
   const uint32_t ranks = CountAt(document.At("ranks"), 1, kMostRanks);
-  if (document.Has("facts")) ReadFacts(document.At("facts"), &schedule);
+  if (document.Has("facts"))
+    FactsFields().ReadInto(document.At("facts").As(FactsFields().shape()), &schedule);
   ListedNames communicators("communicator");
   if (document.Has("communicators")) {
     for (const JsonReader& reader : document.At("communicators").Elements()) {
@@ -120,8 +111,7 @@ Schedule ReadSchedule(const JsonReader& object) {
 
 ScheduleTitle ReadScheduleTitle(const JsonReader& document) {
   ScheduleTitle title;
-  if (document.Has("name")) title.name = document.At("name").String();
-  if (document.Has("description")) title.description = document.At("description").String();
+  ScheduleFields().ReadInto(document, &title);
   return title;
 }
 

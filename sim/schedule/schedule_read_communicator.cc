@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/schedule/schedule_fields.h"
 #include "sim/schedule/schedule_read_parts.h"
-#include "sim/schedule/schedule_shapes.h"
 
 namespace rehearse {
 namespace {

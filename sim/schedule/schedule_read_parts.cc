@@ -13,6 +13,10 @@ uint32_t CountAt(const JsonReader& reader, int64_t least, int64_t most) {
   return static_cast<uint32_t>(reader.Integer(least, most));
 }
 
+Bytes SizeOrNone(const JsonReader& reader) {
+  return reader.IsString() && reader.String() == "0B" ? Bytes(0) : reader.Size();
+}
+
 std::vector<JsonReader> OneOrMore(const JsonReader& reader) {
   return reader.IsArray() ? reader.Elements() : std::vector<JsonReader>{reader};
 }

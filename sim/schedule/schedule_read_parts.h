@@ -17,6 +17,8 @@ inline constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 inline constexpr int64_t kMost64 = std::numeric_limits<int64_t>::max();
 
 uint32_t CountAt(const JsonReader& reader, int64_t least, int64_t most = kMost32);
+// Bytes may be zero where ops communicate or compute.
+Bytes SizeOrNone(const JsonReader& reader);
 // Reads one thing, or a list of them.
 std::vector<JsonReader> OneOrMore(const JsonReader& reader);
 

@@ -1,8 +1,6 @@
 // A role of a schedule file: streams, regions, buffers, ops and repeats.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,22 +9,12 @@
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/units.h"
+#include "sim/schedule/schedule_fields.h"
 #include "sim/schedule/schedule_format.h"
 #include "sim/schedule/schedule_read_parts.h"
-#include "sim/schedule/schedule_shapes.h"
 
 namespace rehearse {
 namespace {
-
-// Bytes may be zero where ops communicate or compute.
-Bytes SizeOrNone(const JsonReader& reader) {
-  return reader.IsString() && reader.String() == "0B" ? Bytes(0) : reader.Size();
-}
-
-template <typename Enum>
-Enum ChoiceOf(const JsonReader& reader) {
-  return static_cast<Enum>(reader.Choice());
-}
 
 class RoleReader {
  public:
@@ -56,9 +44,8 @@ class RoleReader {
  private:
   void ReadStreams(const JsonReader& reader) {
     for (const JsonReader& element : reader.Elements()) {
-      const JsonReader stream = element.As(StreamShape());
-      const std::string name = stream.At("name").String();
-      AddStream(name, ChoiceOf<StreamKind>(stream.At("kind")));
+      const Stream stream = StreamFields().Read(element);
+      AddStream(stream.name, stream.kind);
     }
   }
 
@@ -75,17 +62,7 @@ class RoleReader {
     return cuts;
   }
 
-  static uint64_t ReadElements(const JsonReader& reader) {
-    return static_cast<uint64_t>(reader.Integer(0, kMost64));  // also of elements of a shape
-  }
-
-  static SequenceOrder ReadOrder(const JsonReader& object, uint64_t rows) {
-    const JsonReader reader = object.As(SequenceOrderShape());
-    SequenceOrder order;
-    order.sequence = ReadElements(reader.At("sequence"));
-    order.parts = ReadElements(reader.At("parts"));
-    order.block = ReadElements(reader.At("block"));
-    order.balanced = reader.At("balanced").Bool();
+  static void CheckOrder(const JsonReader& reader, const SequenceOrder& order, uint64_t rows) {
     const uint64_t runs = order.parts * (order.balanced ? 2 : 1);
     if (order.sequence % runs != 0)
       reader.Fail(
@@ -96,23 +73,23 @@ class RoleReader {
                       "fill {} rows",
                       order.block, order.sequence, rows));
     }
-    return order;
   }
 
   Region ReadRegion(const JsonReader& object) const {
-    const JsonReader reader = object.As(RegionShape());
+    const JsonReader reader = object.As(RegionFields().shape());
     Region region;
-    region.rows = {ReadElements(reader.At("rows")), ReadCuts(reader, "rows_cut_by")};
-    region.columns = {ReadElements(reader.At("columns")), ReadCuts(reader, "columns_cut_by")};
+    RegionFields().ReadInto(reader, &region);
+    region.rows.cut_by = ReadCuts(reader, "rows_cut_by");
+    region.columns.cut_by = ReadCuts(reader, "columns_cut_by");
     region.flat_by = ReadCuts(reader, "flat_by");
-    if (reader.Has("order")) region.order = ReadOrder(reader.At("order"), region.rows.size);
+    if (reader.Has("order")) CheckOrder(reader.At("order"), region.order, region.rows.size);
     return region;
   }
 
   void ReadBuffers(const JsonReader& reader) {
     std::vector<JsonReader> readers;
     for (const JsonReader& element : reader.Elements())
-      readers.push_back(element.As(BufferShape()));
+      readers.push_back(element.As(BufferFields().shape()));
     // A view may be of a later buffer.
     for (const JsonReader& buffer : readers) buffers_.Add(buffer.At("name").String());
     for (const JsonReader& buffer : readers) role_.buffers.push_back(ReadBuffer(buffer));
@@ -120,54 +97,42 @@ class RoleReader {
 
   Buffer ReadBuffer(const JsonReader& reader) const {
     Buffer buffer;
-    buffer.name = reader.At("name").String();
-    buffer.kind = ChoiceOf<BufferKind>(reader.At("kind"));
-    if (reader.Has("dtype")) buffer.dtype = ChoiceOf<DType>(reader.At("dtype"));
-    if (reader.Has("shape")) {
-      const std::vector<JsonReader> sizes = reader.At("shape").Elements();
-      if (sizes.size() != 2) reader.At("shape").Expected("a shape as [rows, columns]");
-      buffer.rows = ReadElements(sizes[0]);
-      buffer.columns = ReadElements(sizes[1]);
-    }
+    BufferFields().ReadInto(reader, &buffer);
     if (reader.Has("view")) buffer.view = ReadView(reader.At("view"));
-    buffer.bytes = UsualBytes(buffer);
-    if (reader.Has("bytes"))
-      buffer.bytes = SizeOrNone(reader.At("bytes"));
-    else if (!buffer.view && !reader.Has("shape"))
-      reader.Fail("missing key \"bytes\", or \"shape\"");
+    if (!reader.Has("bytes")) {
+      buffer.bytes = UsualBytes(buffer);
+      if (!buffer.view && !reader.Has("shape")) reader.Fail("missing key \"bytes\", or \"shape\"");
+    }
     if (reader.Has("region")) {
       if (role_.regions.empty()) reader.At("region").Fail("the role has no regions");
       buffer.region = CountAt(reader.At("region"), 0, int64_t(role_.regions.size()) - 1);
     }
-    if (reader.Has("host")) buffer.on_host = reader.At("host").Bool();
     return buffer;
   }
 
   View ReadView(const JsonReader& object) const {
-    const JsonReader reader = object.As(ViewShape());
+    const JsonReader reader = object.As(ViewFields().shape());
     View view;
+    ViewFields().ReadInto(reader, &view);
     view.of = BufferId(buffers_.Find(reader.At("of")));
-    view.row = ReadElements(reader.At("row"));
-    view.column = ReadElements(reader.At("column"));
     view.rows_cut_by = ReadCuts(reader, "rows_cut_by");
     view.columns_cut_by = ReadCuts(reader, "columns_cut_by");
     return view;
   }
 
   Repeat ReadRepeat(const JsonReader& object) const {
-    const JsonReader reader = object.As(RepeatShape());
+    const JsonReader reader = object.As(RepeatFields().shape());
     Repeat repeat;
+    RepeatFields().ReadInto(reader, &repeat);
     const Repeat earlier = role_.repeats.empty() ? Repeat{} : role_.repeats.back();
     repeat.begin = CountAt(reader.At("begin"), earlier.end, int64_t(role_.ops.size()));
     repeat.end = CountAt(reader.At("end"), int64_t{repeat.begin} + 1, int64_t(role_.ops.size()));
-    repeat.times = CountAt(reader.At("times"), 0);
     const auto buffers = int64_t(role_.buffers.size());
     repeat.first_buffer = repeat.end_buffer = earlier.end_buffer;
     if (reader.Has("first_buffer") || reader.Has("end_buffer")) {
       repeat.first_buffer = CountAt(reader.At("first_buffer"), earlier.end_buffer, buffers);
       repeat.end_buffer = CountAt(reader.At("end_buffer"), repeat.first_buffer, buffers);
     }
-    repeat.micro_batches = reader.At("micro_batches").Whole<int32_t>();
     repeat.back = CountAt(reader.At("back"), 1, 1 + int64_t{repeat.begin / repeat.size()});
     return repeat;
   }
@@ -203,11 +168,10 @@ class RoleReader {
     }();
     object.AllowKeys(known);
     const OpTable& table = WorkOf(object);
-    const std::string& work = table.work;
     const JsonReader reader = object.As(table.table());
     Op op;
-    op.name = reader.At("name").String();
-    op.work = ReadWork(reader, work);
+    OpFields().ReadInto(reader, &op);
+    op.work = ReadWork(reader, table);
     op.stream = ReadStream(reader, op.work);
     if (reader.Has("after")) {
       for (const JsonReader& before : OneOrMore(reader.At("after")))
@@ -220,9 +184,6 @@ class RoleReader {
     };
     read_buffers("reads", &op.reads);
     read_buffers("writes", &op.writes);
-    op.tag.phase = ChoiceOf<Phase>(reader.At("phase"));
-    op.tag.layer = reader.At("layer").Whole<int32_t>();
-    op.tag.micro_batch = reader.At("micro_batch").Whole<int32_t>();
     return op;
   }
 
@@ -238,95 +199,61 @@ class RoleReader {
                         : streams_.FindNamed(UsualStream(work, schedule_.communicators), reader));
   }
 
-  Work ReadWork(const JsonReader& reader, const std::string& key) const {
-    if (key == "collective") return ReadCollective(reader);
-    if (key == "send_to") return ReadMessage<Send>(reader, "send_to");
-    if (key == "receive_from") return ReadMessage<Receive>(reader, "receive_from");
-    return ReadCompute(reader, key);
-  }
-
-  static Compute ReadCompute(const JsonReader& reader, const std::string& key) {
-    Compute compute;
-    if (reader.Has("dtype")) compute.dtype = ChoiceOf<DType>(reader.At("dtype"));
-    if (key == "duration") {
-      compute.kind = ComputeKind::kFixed;
-      compute.duration = reader.At("duration").Duration();
-    } else if (key == "gemm") {
-      compute.kind = ComputeKind::kGemm;
-      const JsonReader gemm = reader.At("gemm").As(GemmShape());
-      compute.gemm = ReadGemm(gemm);
-      if (gemm.Has("tuned")) compute.tuned = ChoiceOf<GemmMode>(gemm.At("tuned"));
+  Work ReadWork(const JsonReader& reader, const OpTable& table) const {
+    Work work;
+    table.read(reader, &work);
+    if (auto* const compute = std::get_if<Compute>(&work)) {
+      FinishCompute(reader, table.work, compute);
+      return work;
+    }
+    const CommunicatorId id(communicators_.Find(reader.At("communicator")));
+    if (auto* const collective = std::get_if<Collective>(&work)) {
+      collective->communicator = id;
+      FinishCollective(reader, collective);
+    } else if (auto* const send = std::get_if<Send>(&work)) {
+      send->communicator = id;
     } else {
-      const bool is_attention = reader.At("compute").Choice() == 0;
-      compute.kind = is_attention ? ComputeKind::kAttention : ComputeKind::kMemory;
-      reader.At(is_attention ? "flops" : "bytes");  // what its time is made of
-      if (reader.Has("attention")) {
-        if (!is_attention) reader.At("attention").Fail("only where \"compute\" is \"attention\"");
-        compute.attention = ChoiceOf<AttentionKernel>(reader.At("attention"));
-      }
+      std::get<Receive>(work).communicator = id;
     }
-    if (reader.Has("kernel")) compute.kernel = ChoiceOf<Kernel>(reader.At("kernel"));
-    compute.flops = reader.Has("flops") ? reader.At("flops").FlopCount() : UsualFlops(compute);
-    compute.bytes = reader.Has("bytes") ? SizeOrNone(reader.At("bytes")) : UsualBytes(compute);
-    if (reader.Has("kernels")) compute.kernels = CountAt(reader.At("kernels"), 0);
-    ReadStrided(reader, &compute);
-    if (reader.Has("attributes")) {
-      constexpr double kMost = std::numeric_limits<double>::max();
-      for (const JsonReader& attribute : reader.At("attributes").Elements())
-        compute.attributes.push_back(attribute.Number(-kMost, kMost));
-    }
-    return compute;
+    return work;
   }
 
-  static void ReadStrided(const JsonReader& reader, Compute* compute) {
+  static void FinishCompute(const JsonReader& reader, const std::string& key, Compute* compute) {
+    if (key == "duration") {
+      compute->kind = ComputeKind::kFixed;
+    } else if (key == "gemm") {
+      compute->kind = ComputeKind::kGemm;
+    } else {
+      const bool is_attention = compute->kind == ComputeKind::kAttention;
+      MustHave(reader, {is_attention ? "flops" : "bytes"});  // what its time is made of
+      if (reader.Has("attention") && !is_attention)
+        reader.At("attention").Fail("only where \"compute\" is \"attention\"");
+    }
+    if (!reader.Has("flops")) compute->flops = UsualFlops(*compute);
+    if (!reader.Has("bytes")) compute->bytes = UsualBytes(*compute);
+    CheckStrided(reader, *compute);
+  }
+
+  static void CheckStrided(const JsonReader& reader, const Compute& compute) {
     if (!reader.Has("strided")) {
       if (reader.Has("strided_bytes"))
         reader.At("strided_bytes").Fail("only beside \"strided\", whose bytes they are");
       return;
     }
-    if (compute->kind != ComputeKind::kMemory)
+    if (compute.kind != ComputeKind::kMemory)
       reader.At("strided").Fail("only where \"compute\" is \"memory\"");
-    compute->strided = reader.At("strided").Number(0, 1e30);
-    if (!reader.Has("strided_bytes")) return;
-    compute->strided_bytes = SizeOrNone(reader.At("strided_bytes"));
-    if (compute->strided_bytes > compute->bytes) {
+    if (compute.strided_bytes > compute.bytes) {
       reader.At("strided_bytes")
-          .Expected(fmt::format("at most the kernel's bytes, {}", PrintExactly(compute->bytes)));
+          .Expected(fmt::format("at most the kernel's bytes, {}", PrintExactly(compute.bytes)));
     }
   }
 
-  static Gemm ReadGemm(const JsonReader& reader) {
-    Gemm gemm;
-    gemm.m = ReadElements(reader.At("m"));
-    gemm.n = ReadElements(reader.At("n"));
-    gemm.k = ReadElements(reader.At("k"));
-    if (reader.Has("mode")) gemm.mode = ChoiceOf<GemmMode>(reader.At("mode"));
-    if (reader.Has("batch")) gemm.batch = CountAt(reader.At("batch"), 1);
-    return gemm;
-  }
-
-  CommunicatorId ReadCommunicatorOf(const JsonReader& reader) const {
-    return CommunicatorId(communicators_.Find(reader.At("communicator")));
-  }
-
-  Collective ReadCollective(const JsonReader& reader) const {
-    Collective collective;
-    collective.kind = ChoiceOf<CollectiveKind>(reader.At("collective"));
-    collective.communicator = ReadCommunicatorOf(reader);
-    if (collective.kind != CollectiveKind::kBarrier || reader.Has("bytes"))
-      collective.bytes = SizeOrNone(reader.At("bytes"));
-    if (reader.Has("dtype")) collective.dtype = ChoiceOf<DType>(reader.At("dtype"));
-    if (reader.Has("reduction")) collective.reduction = ChoiceOf<Reduction>(reader.At("reduction"));
-    collective.algorithm =
-        reader.Has("algorithm") ? reader.At("algorithm").String() : UsualAlgorithm(collective.kind);
-    if (reader.Has("protocol")) collective.protocol = reader.At("protocol").String();
-    if (reader.Has("root")) collective.root = CountAt(reader.At("root"), 0);
-    if (reader.Has("pair_bytes"))
-      collective.pair_bytes = ReadPairs(
-          reader.At("pair_bytes"), schedule_.communicators[collective.communicator.index()].size());
-    if (reader.Has("rank_share")) collective.rank_share = reader.At("rank_share").Number();
-    if (reader.Has("machine_share")) collective.machine_share = reader.At("machine_share").Number();
-    return collective;
+  void FinishCollective(const JsonReader& reader, Collective* collective) const {
+    if (collective->kind != CollectiveKind::kBarrier) MustHave(reader, {"bytes"});
+    if (!reader.Has("algorithm")) collective->algorithm = UsualAlgorithm(collective->kind);
+    if (!reader.Has("pair_bytes")) return;
+    collective->pair_bytes = ReadPairs(
+        reader.At("pair_bytes"), schedule_.communicators[collective->communicator.index()].size());
   }
 
   // What each member sends to each, one row per member.
@@ -344,15 +271,6 @@ class RoleReader {
       for (const JsonReader& bytes : sizes) pairs.push_back(SizeOrNone(bytes));
     }
     return pairs;
-  }
-
-  template <typename Message>  // Send or Receive
-  Message ReadMessage(const JsonReader& reader, const char* key) const {
-    Message message;
-    message.communicator = ReadCommunicatorOf(reader);
-    message.peer = CountAt(reader.At(key), 0);
-    message.bytes = SizeOrNone(reader.At("bytes"));
-    return message;
   }
 
   const Schedule& schedule_;

@@ -224,7 +224,7 @@ class RoleWriter {
       add("streams", role_.streams, [](const Stream& stream) {
         ObjectText text;
         text.AddText("name", stream.name);
-        text.AddText("kind", StreamKindNames()[static_cast<size_t>(stream.kind)]);
+        text.AddText("kind", NameIn(kStreamKindNames, stream.kind));
         return text.OnOneLine();
       });
     }
@@ -285,7 +285,7 @@ class RoleWriter {
   std::string TextOf(const Buffer& buffer) const {
     ObjectText object;
     object.AddText("name", buffer.name);
-    object.AddText("kind", BufferKindNames()[static_cast<size_t>(buffer.kind)]);
+    object.AddText("kind", NameIn(kBufferKindNames, buffer.kind));
     const Buffer usual;
     if (buffer.dtype != usual.dtype) object.AddText("dtype", Name(buffer.dtype));
     if (buffer.rows != 0 || buffer.columns != 0)
@@ -363,7 +363,7 @@ class RoleWriter {
     const Collective usual;
     if (collective.dtype != usual.dtype) object->AddText("dtype", Name(collective.dtype));
     if (collective.reduction != usual.reduction)
-      object->AddText("reduction", ReductionNames()[static_cast<size_t>(collective.reduction)]);
+      object->AddText("reduction", NameIn(kReductionNames, collective.reduction));
     if (collective.algorithm != UsualAlgorithm(collective.kind))
       object->AddText("algorithm", collective.algorithm);
     if (collective.protocol != usual.protocol) object->AddText("protocol", collective.protocol);

@@ -2,6 +2,7 @@
 #include "sim/base/json_fields.h"
 
 #include <functional>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -261,6 +262,52 @@ TEST(JsonFieldsTest, PointersHoldAnObjectAndKeysMayBeWrittenLast) {
                   R"("from": "x", "to": "y"})"),
             R"({"spare":{"power":3.0,"start":"0.5s"},"area":[1,2],"from":"x","to":"y",)"
             R"("log":{"a":2,"b":1}})");
+}
+
+struct Parcel {
+  Wheel wheel;
+  double weight = 0;
+  uint32_t stamps = 0;
+};
+
+bool IsHeavy(const Parcel& parcel) { return parcel.weight > 10; }
+void WriteSum(const Parcel& parcel, Json* to) { *to = parcel.wheel.spokes + parcel.stamps; }
+
+const Fields<Parcel>& ContentFields() {
+  static const Fields<Parcel> fields(
+      "content", "What is in it.",
+      {WheelFields().Rows({"spokes"}).Within(&Parcel::wheel),
+       {"weight", &Parcel::weight, ANumber(0, 100), Required(), "of all"},
+       {"stamps", &Parcel::stamps, AWhole(0, 9), WrittenIf<IsHeavy>("it is light"), "on it"}});
+  return fields;
+}
+
+const Fields<Parcel>& ParcelFields() {
+  static const Fields<Parcel> fields(
+      "parcel", "A wheel on its way.",
+      {{"content", kItself, ObjectIn<ContentFields>(), Required(), "an object of its own"},
+       {"sum", kItself, WrittenBy(AWhole(0, 99), WriteSum), Optional("nobody asks"), "for fun"}});
+  return fields;
+}
+
+TEST(JsonFieldsTest, AnObjectMayHoldMembersOfTheStructAround) {
+  const auto again = [](const std::string& text) {
+    const JsonDocument document = JsonDocument::FromText(text, "t.json");
+    Json json;
+    ParcelFields().Write(ParcelFields().Read(document.Root()), &json);
+    return json.dump();
+  };
+  EXPECT_EQ(again(R"({"content": {"spokes": 8, "weight": 11}, "sum": 77})"),
+            R"({"content":{"spokes":8,"weight":11.0,"stamps":0},"sum":8})");
+  EXPECT_EQ(again(R"({"content": {"weight": 1, "stamps": 2}})"),
+            R"({"content":{"weight":1.0},"sum":14})");
+}
+
+TEST(JsonFieldsTest, ANumberThatJsonDoesNotKnowIsAFaultOfOurs) {
+  Parcel parcel;
+  parcel.weight = std::numeric_limits<double>::infinity();
+  Json json;
+  EXPECT_THROW(ParcelFields().Write(parcel, &json), InternalError);
 }
 
 TEST(JsonFieldsTest, AListOfNamesHasThemBothWays) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <rapidcheck/gtest.h>
 
 #include "sim/base/error.h"
@@ -425,6 +426,20 @@ TEST(ScheduleJsonMistakeTest, OfStridedOperands) {
                 "s.json:7: /ops/0/strided_bytes: found \"5KiB\", expected at most the kernel's "
                 "bytes, 4KiB");
   EXPECT_NO_THROW(Read(op(R"("strided": 8, "strided_bytes": "4KiB")")));
+}
+
+TEST(ScheduleJsonMistakeTest, OfAnOrderOfNothing) {
+  for (const char* key : {"sequence", "parts", "block"}) {
+    nlohmann::json schedule = {{"schema", "rehearse.schedule.v1"}, {"ranks", 2}};
+    schedule["ops"] = {{{"name", "a"}, {"duration", "4ms"}}};
+    nlohmann::json& region = schedule["regions"].emplace_back();
+    region = {{"rows", 8}, {"columns", 8}};
+    region["order"] = {{"sequence", 8}, {"parts", 2}, {"block", 8}};
+    EXPECT_NO_THROW(Read(schedule.dump()));
+    region["order"][key] = 0;
+    EXPECT_THAT([&] { Read(schedule.dump()); },
+                ThrowsMessage<Error>(HasSubstr(fmt::format("/regions/0/order/{}: found 0", key))));
+  }
 }
 
 TEST(ScheduleJsonMistakeTest, OfKeys) {

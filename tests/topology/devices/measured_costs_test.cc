@@ -4,7 +4,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
-#include "sim/schedule/schedule_format.h"
+#include "sim/schedule/kernel.h"
 #include "topology/devices/measured_costs_json.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
@@ -158,7 +158,7 @@ TEST(MeasuredCostsTest, ACalibrationIsReadAsItWasWritten) {
 TEST(MeasuredCostsTest, EveryKernelIsReadAsItWasWritten) {
   Calibration calibration = SampleCalibration();
   calibration.kernels.emplace();
-  for (size_t i = 1; i < KernelNames().size(); ++i) {
+  for (int i = 1; i <= static_cast<int>(Kernel::kGroupedGemm); ++i) {
     KernelCosts costs;
     costs.kernel = static_cast<Kernel>(i);
     costs.coefficients.resize(costs.kernel == Kernel::kGemm ? 5 : 3);

@@ -12,7 +12,7 @@
 #include "sim/base/error.h"
 #include "sim/base/text_stream.h"
 #include "sim/base/visible_text.h"
-#include "sim/report/timeline_shapes.h"
+#include "sim/report/timeline_fields.h"
 
 namespace rehearse {
 namespace {

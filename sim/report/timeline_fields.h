@@ -3,21 +3,18 @@
 
 #include <cstdint>
 
-#include "sim/base/json_shape.h"
+#include "sim/base/json_fields.h"
+#include "sim/report/timeline_record.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
 
-// In the order of the table's choices.
 inline constexpr Phase kRecordedPhases[] = {Phase::kForward, Phase::kRecompute, Phase::kBackward,
                                             Phase::kSynchronize, Phase::kUpdate};
 
-inline constexpr int64_t kMostRecordedOps = 1 << 24;
-inline constexpr int64_t kMostRecordedChannels = 1 << 16;
-
-const ObjectShape& TimelineShape();
-const ObjectShape& RecordedRoleShape();
-const ObjectShape& RecordedOpShape();
+// All but the steps: their spans, of which there may be millions, are written as text and read from
+// it (sim/report/timeline_file.h), because values of JSON would take gigabytes.
+const Fields<TimelineRecord>& TimelineFields();
 const ObjectShape& RecordedStepShape();
 
 }  // namespace rehearse
