@@ -23,6 +23,7 @@
 #include "tools/ranks.h"
 #include "tools/routing_options.h"
 #include "tools/terminal.h"
+#include "tools/wire_bound_view.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
 #include "topology/view/cluster_dot.h"
@@ -47,13 +48,14 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology dgx-a100:nodes=2\n"
       "  rehearse topology dgx-a100:nodes=2 --path 0,node1/gpu3\n"
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
+      "  rehearse topology dgx-h100:nodes=8 --bound\n"
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
       "  rehearse topology dgx-a100:nodes=2 --infragraph -o infra.json\n"
       "  rehearse topology --import-nccl topo.xml -o box.json        (or rehearse import nccl)\n"
       "CLUSTER is a preset or a cluster file, with or without changes (my.json:nodes=4). An\n"
       "imported machine, and any cluster whose output is named .json, is written as a cluster\n"
-      "file, which every command reads, unless a view (--path, --matrix, --dot, --svg,\n"
+      "file, which every command reads, unless a view (--path, --matrix, --bound, --dot, --svg,\n"
       "--infragraph) or --format is given.\n";
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
@@ -66,7 +68,10 @@ CommandSyntax TopologySyntax() {
       "bandwidth and latency of every pair of devices, ATP's hierarchical communication matrix, "
       "and the bisection")("ranks", po::value<std::string>()->value_name("A,B-C"),
                            "ranks that --matrix shows; the first 16 if not given")(
-      "dot", "print the graph in Graphviz's language")("svg", "print an SVG picture")(
+      "bound",
+      "the least time that the wires allow for each kind of collective, on a node, on two and on "
+      "all, and the cut that says so")("dot", "print the graph in Graphviz's language")(
+      "svg", "print an SVG picture")(
       "infragraph",
       "print an infrastructure of Keysight's InfraGraph, which rehearse import reads")(
       "import-nccl", po::value<std::string>()->value_name("FILE"),
@@ -78,9 +83,10 @@ CommandSyntax TopologySyntax() {
       "output,o", po::value<std::string>()->value_name("FILE"),
       "where to write it; - is standard output");
   AddRoutingOptions(&syntax);
-  AddFormatOption(syntax.options, kTableFormats,
-                  "a row for each kind of links that are alike, with --path a row for each hop, "
-                  "with --matrix a row for each pair of devices");
+  AddFormatOption(
+      syntax.options, kTableFormats,
+      "a row for each kind of links that are alike, with --path a row for each hop, "
+      "with --matrix a row for each pair of devices, with --bound a row for each bound");
   return syntax;
 }
 
@@ -200,7 +206,7 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   std::vector<std::string> views;
-  for (const char* view : {"path", "matrix", "dot", "svg", "infragraph"})
+  for (const char* view : {"path", "matrix", "bound", "dot", "svg", "infragraph"})
     if (values.count(view) > 0) views.push_back(std::string("--") + view);
   if (views.size() > 1)
     throw Error(fmt::format("{} cannot be shown together", fmt::join(views, " and ")));
@@ -226,6 +232,10 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     text = PathView(cluster, values["path"].as<std::string>(), routing, format);
   } else if (view == "--matrix") {
     text = MatrixOf(cluster, values, format);
+  } else if (view == "--bound") {
+    text = IsTable(format)                 ? Print(WireBoundTable(cluster), format)
+           : format == OutputFormat::kJson ? ToJson(WireBoundTable(cluster)).dump(2) + "\n"
+                                           : WireBoundText(cluster);
   } else if (view == "--dot") {
     text = ClusterDot(cluster);
   } else if (view == "--svg") {

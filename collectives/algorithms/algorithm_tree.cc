@@ -16,6 +16,7 @@
 
 #include "collectives/algorithms/algorithm_rows.h"
 #include "collectives/algorithms/binary_tree.h"
+#include "collectives/algorithms/crowded_places.h"
 #include "collectives/algorithms/linked_ring.h"
 
 namespace rehearse {
@@ -121,10 +122,11 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     std::rotate(first.begin(), std::find_if(first.begin(), first.end(), is_root), first.end());
   }
   const uint32_t g = static_cast<uint32_t>(machines.front().size());
-  const uint32_t channels = group.channels > 0 ? std::min(group.channels, g) : g;
+  std::vector<uint32_t> heads = PlacesWithNics(group.router, group.ranks, machines);
+  if (group.channels > 0 && heads.size() > group.channels) heads.resize(group.channels);
   part.input.extents = {g, static_cast<uint32_t>(machines.size())};
-  part.share = 0.5 / channels;
-  for (uint32_t channel = 0; channel < channels; ++channel) {
+  part.share = 0.5 / static_cast<double>(heads.size());
+  for (const uint32_t channel : heads) {
     part.order.clear();
     for (size_t node = 0; node < machines.size(); ++node) {
       // The root's own machine cannot be entered anywhere else.

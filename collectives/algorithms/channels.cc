@@ -227,7 +227,9 @@ struct Packing {
   double widest_rate = 0;
 };
 
-constexpr double kTolerance = 1e-9;
+// Rings that differ by less are equally wide: nobody lays rings anew round a link that is a little
+// slower than the others.
+constexpr double kTolerance = 5e-3;
 constexpr uint32_t kRestarts = 48;
 
 // Keeps taking the widest ring, one unit (a part of the best single ring) at a time, until no unit
@@ -415,6 +417,32 @@ std::vector<LinkUse> DetourOf(const Router& router, const std::vector<const Rout
   return fails ? Counted(std::move(crossings)) : std::vector<LinkUse>();
 }
 
+// Where a machine has lost a NIC, two channels meet on another, and all wait for these two: NCCL's
+// search finds as many channels as there are NICs. Leaves out channels, one after the other, as
+// long as the others carry more without it.
+void LeaveOutCrowded(const Cluster& cluster, std::vector<Channel>* channels) {
+  constexpr double kGain = 1 + 1e-6;
+  const auto without = [&](size_t left_out) {
+    std::vector<Channel> rest = *channels;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
+    for (Channel& channel : rest) channel.share = 1.0 / static_cast<double>(rest.size());
+    return rest;
+  };
+  BytesPerSecond rate = TotalRate(cluster, *channels);
+  while (channels->size() > 1) {
+    std::optional<std::vector<Channel>> best;
+    for (size_t i = 0; i < channels->size(); ++i) {
+      std::vector<Channel> rest = without(i);
+      const BytesPerSecond carried = TotalRate(cluster, rest);
+      if (!(carried > kGain * rate)) continue;
+      rate = carried;
+      best = std::move(rest);
+    }
+    if (!best) return;
+    *channels = std::move(*best);
+  }
+}
+
 }  // namespace
 
 void SetIdleRates(const Cluster& cluster, std::vector<Channel>& channels) {
@@ -486,6 +514,7 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     members = MembersByNode(cluster, ranks);
   }
   std::vector<WeightedRing> rings;
+  const bool is_inside = members.size() == 1;
   const bool are_given = !cluster.rings().empty() && AreWhole(members, cluster);
   if (are_given) {
     for (Ring& ring : GivenRings(cluster, ranks, std::move(members))) {
@@ -496,7 +525,7 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
       else
         rings.push_back({std::move(ring), 1});
     }
-  } else if (members.size() == 1) {
+  } else if (is_inside) {
     rings = RingsInsideNode(ranks);
   } else {
     for (Ring& ring : RingsAcrossNodes(router_, ranks, std::move(members)))
@@ -531,6 +560,7 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     channel.detour = DetourOf(router_, channel.edges);
     channels.push_back(std::move(channel));
   }
+  if (!is_inside && !are_given && router_.HasMachinesApart()) LeaveOutCrowded(cluster, &channels);
   return channels;
 }
 

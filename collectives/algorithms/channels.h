@@ -18,7 +18,8 @@
 // only some pairs have links of their own, it is the widest ring over these
 // (collectives/algorithms/linked_ring.h), and odd channels go round it the other way. Where
 // machines are cabled rail by rail, a channel keeps to one rail (Router::AlongRail); elsewhere a
-// node is entered and left through different NICs.
+// node is entered and left through different NICs. Where a machine lacks NICs that others have,
+// channels that would crowd on those it has left are left out.
 //
 // A cluster may say which rings its machines use (topology/files/given_rings.h); groups of whole
 // machines then use these.

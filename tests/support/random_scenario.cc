@@ -41,9 +41,9 @@ Json Cable(Random& random, uint32_t least_microseconds = 1) {
           {"latency", fmt::format("{}us", least_microseconds + random.Below(4))}};
 }
 
-// The nodes are in the compact form (topology/files/compact_form.h). Routes are those of least
-// latency: that of PCIe is more than that of NVLink, and out through a NIC and back is further than
-// from socket to socket, as in any machine, whatever a test adds to all links.
+// The nodes are in the compact form (topology/files/compact_form.h). The latency of PCIe is more
+// than that of NVLink, and out through a NIC and back is further than from socket to socket, as in
+// any machine, whatever a test adds to all links.
 Machine HandMadeNodes(Random& random) {
   const uint32_t devices = 4u << random.Below(2);
   const uint32_t nodes = 1u << random.Below(3);

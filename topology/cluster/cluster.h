@@ -10,8 +10,8 @@
 // its structure, which saves the router most of its searching. Names are made when asked for: a
 // large cluster has millions.
 //
-// Invariants: every device reaches every other without passing through a third; vertex names are
-// unique; devices are ranked in the order in which they were added.
+// Invariants: every device reaches every other without passing through a third, or over NVLink and
+// xGMI alone; names are unique; devices are ranked in the order in which they were added.
 #pragma once
 
 #include <cstdint>

@@ -25,13 +25,15 @@ constexpr size_t kSink = 1;
 }  // namespace
 
 BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& links,
-                       const std::vector<VertexId>& sources, const std::vector<VertexId>& sinks) {
+                       const std::vector<VertexId>& sources, const std::vector<VertexId>& sinks,
+                       OtherDevices others) {
   std::map<VertexId, size_t> vertex_of;
   for (const auto source : sources) vertex_of[source] = kSource;
   for (const auto sink : sinks) CHECK_EQ(vertex_of.emplace(sink, kSink).first->second, kSink);
   size_t vertices = 2;
   const auto is_passable = [&](VertexId vertex) {
-    return cluster.KindOfVertex(vertex) != VertexKind::kDevice || vertex_of.count(vertex) > 0;
+    return others == OtherDevices::kPass || cluster.KindOfVertex(vertex) != VertexKind::kDevice ||
+           vertex_of.count(vertex) > 0;
   };
   std::map<std::pair<size_t, size_t>, int64_t> capacities;  // parallel links are one
   // So that the sum of all fits; no machine comes near it.

@@ -9,10 +9,14 @@
 
 namespace rehearse {
 
+// Whether the flow may pass through devices that are neither sources nor sinks.
+enum class OtherDevices : uint8_t { kBlock, kPass };
+
 // From all sources together to all sinks together, over the links with these indices, at their
-// capacities. Nothing passes through a device that is neither. Exact to 1 B/s per link, since Boost
-// counts whole bytes. 0 when there is no path. CHECKs that no vertex is both.
+// capacities. Exact to 1 B/s per link, since Boost counts whole bytes. 0 when there is no path.
+// CHECKs that no vertex is both.
 BytesPerSecond MaxFlow(const Cluster& cluster, const std::vector<uint32_t>& links,
-                       const std::vector<VertexId>& sources, const std::vector<VertexId>& sinks);
+                       const std::vector<VertexId>& sources, const std::vector<VertexId>& sinks,
+                       OtherDevices others = OtherDevices::kBlock);
 
 }  // namespace rehearse

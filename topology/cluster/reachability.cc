@@ -14,28 +14,50 @@ namespace {
 
 enum class Direction { kForward, kBackward };
 
-// The vertices that are met from `start` along links (or against them) without passing through a
-// device other than `start`.
-std::vector<bool> Reached(const Wiring& wiring, VertexId start, Direction direction) {
+// What may be passed: all links, but no device; or devices too, but only over NVLink and xGMI.
+enum class Passing { kNoDevices, kOverNvLink };
+
+// The vertices that are met from any of `starts` along links (or against them).
+std::vector<bool> Reached(const Wiring& wiring, const std::vector<VertexId>& starts,
+                          Direction direction, Passing passing) {
   const ClusterGraph& graph = wiring.graph().graph;
   std::vector<bool> reached(wiring.vertex_count(), false);
-  std::vector<VertexId> open = {start};
-  reached[start] = true;
-  const auto visit = [&](VertexId vertex) {
-    if (reached[vertex]) return;
+  std::vector<VertexId> open = starts;
+  for (const VertexId start : starts) reached[start] = true;
+  const auto is_open = [&](uint32_t link) {
+    if (passing == Passing::kNoDevices) return true;
+    const LinkKind kind = wiring.LinkAt(link).kind;
+    return kind == LinkKind::kNvLink || kind == LinkKind::kXgmi;
+  };
+  const auto visit = [&](VertexId vertex, uint32_t link) {
+    if (reached[vertex] || !is_open(link)) return;
     reached[vertex] = true;
-    if (wiring.KindAt(vertex) != VertexKind::kDevice) open.push_back(vertex);
+    if (passing == Passing::kOverNvLink || wiring.KindAt(vertex) != VertexKind::kDevice)
+      open.push_back(vertex);
   };
   while (!open.empty()) {
     const VertexId vertex = open.back();
     open.pop_back();
     if (direction == Direction::kForward) {
       for (auto [it, end] = boost::out_edges(vertex, graph); it != end; ++it)
-        visit(boost::target(*it, graph));
+        visit(boost::target(*it, graph), graph[*it].index);
     } else {
       for (auto [it, end] = boost::in_edges(vertex, graph); it != end; ++it)
-        visit(boost::source(*it, graph));
+        visit(boost::source(*it, graph), graph[*it].index);
     }
+  }
+  return reached;
+}
+
+// The same, beginning and ending over NVLink by way of other devices where that helps.
+std::vector<bool> ReachedAnyhow(const Wiring& wiring, VertexId start, Direction direction) {
+  std::vector<VertexId> starts = {start};
+  std::vector<bool> reached;
+  for (const Passing passing : {Passing::kOverNvLink, Passing::kNoDevices, Passing::kOverNvLink}) {
+    reached = Reached(wiring, starts, direction, passing);
+    starts.clear();
+    for (const VertexId device : wiring.devices)
+      if (reached[device]) starts.push_back(device);
   }
   return reached;
 }
@@ -56,8 +78,10 @@ bool DevicesMeet(const Wiring& wiring) {
     const VertexId middle = boost::target(*it, graph);
     if (wiring.KindAt(middle) == VertexKind::kDevice) continue;
     if (++candidates > kMostCandidates) break;
-    if (AllReached(Reached(wiring, middle, Direction::kForward), wiring.devices) &&
-        AllReached(Reached(wiring, middle, Direction::kBackward), wiring.devices))
+    if (AllReached(Reached(wiring, {middle}, Direction::kForward, Passing::kNoDevices),
+                   wiring.devices) &&
+        AllReached(Reached(wiring, {middle}, Direction::kBackward, Passing::kNoDevices),
+                   wiring.devices))
       return true;
   }
   return false;
@@ -70,8 +94,8 @@ std::vector<std::vector<uint32_t>> ConnectedRanks(const Wiring& wiring) {
   std::vector<bool> is_placed(devices.size(), false);
   for (uint32_t first = 0; first < devices.size(); ++first) {
     if (is_placed[first]) continue;
-    const std::vector<bool> there = Reached(wiring, devices[first], Direction::kForward);
-    const std::vector<bool> back = Reached(wiring, devices[first], Direction::kBackward);
+    const std::vector<bool> there = ReachedAnyhow(wiring, devices[first], Direction::kForward);
+    const std::vector<bool> back = ReachedAnyhow(wiring, devices[first], Direction::kBackward);
     sets.emplace_back();
     for (uint32_t rank = first; rank < devices.size(); ++rank) {
       if (is_placed[rank] || !there[devices[rank]] || !back[devices[rank]]) continue;
@@ -118,7 +142,9 @@ std::string CutOff(const Wiring& wiring) {
 void CheckConnected(const Wiring& wiring) {
   if (DevicesMeet(wiring)) return;
   for (const VertexId from : wiring.devices) {
-    const std::vector<bool> reached = Reached(wiring, from, Direction::kForward);
+    std::vector<bool> reached = Reached(wiring, {from}, Direction::kForward, Passing::kNoDevices);
+    if (!AllReached(reached, wiring.devices))
+      reached = ReachedAnyhow(wiring, from, Direction::kForward);
     for (const VertexId to : wiring.devices) {
       if (!reached[to])
         throw Error(

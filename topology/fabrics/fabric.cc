@@ -92,6 +92,22 @@ void AppendTrunks(const Fabric& fabric, uint32_t from, uint32_t to, std::vector<
   }
 }
 
+bool HasEqualWays(const Fabric& fabric) {
+  if (const auto* clos = std::get_if<Clos>(&fabric.kind)) return clos->levels.size() > 1;
+  const auto* groups = std::get_if<Dragonfly>(&fabric.kind);
+  return groups != nullptr && groups->groups > 1;
+}
+
+uint32_t WaysRound(const Fabric& fabric, uint32_t from, uint32_t to) {
+  const auto* groups = std::get_if<Dragonfly>(&fabric.kind);
+  return groups == nullptr ? 0 : WaysRound(*groups, from, to);
+}
+
+void AppendWayRound(const Fabric& fabric, uint32_t from, uint32_t to, uint64_t which,
+                    std::vector<uint32_t>* trunks) {
+  AppendWayRound(std::get<Dragonfly>(fabric.kind), from, to, which, trunks);
+}
+
 bool AppendBlocks(const Fabric& fabric, uint32_t from, std::vector<uint32_t>* blocks) {
   if (const auto* clos = std::get_if<Clos>(&fabric.kind)) {
     AppendBlocks(*clos, from, blocks);

@@ -56,6 +56,15 @@ void AppendPath(const Fabric& fabric, uint32_t from, uint32_t to, RouteChoice ch
 bool IsSprayed(const Fabric& fabric, RouteChoice choice, uint32_t from, uint32_t to);
 void AppendTrunks(const Fabric& fabric, uint32_t from, uint32_t to, std::vector<uint32_t>* trunks);
 
+// Whether some two of its switches have several equal ways between them.
+bool HasEqualWays(const Fabric& fabric);
+
+// Where the way between two switches is cut: how many others lead round, each sprayed over trunks;
+// AppendWayRound() appends those of one, `which` of them (any number).
+uint32_t WaysRound(const Fabric& fabric, uint32_t from, uint32_t to);
+void AppendWayRound(const Fabric& fabric, uint32_t from, uint32_t to, uint64_t which,
+                    std::vector<uint32_t>* trunks);
+
 // Appends what the switch of a machine's port is in, part by part: the sprayed ways between two
 // switches depend only on which of these they share. Returns false, and appends nothing, for
 // fabrics whose ways depend on more.

@@ -177,6 +177,30 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
   if (is_local) trunks->push_back(2 * (pairs + to) + 1);
 }
 
+uint32_t WaysRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to) {
+  if (from == to) return 0;
+  if (AreInOneGroup(dragonfly, from, to)) return 1;
+  return dragonfly.groups - 2;
+}
+
+void AppendWayRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to, uint64_t which,
+                    std::vector<uint32_t>* trunks) {
+  const uint32_t pairs = dragonfly.groups * (dragonfly.groups - 1) / 2;
+  const bool is_local = dragonfly.switches_per_group > 1;
+  const uint32_t g = from / dragonfly.switches_per_group;
+  const uint32_t h = to / dragonfly.switches_per_group;
+  if (is_local) trunks->push_back(2 * (pairs + from));
+  if (g != h) {
+    auto third = static_cast<uint32_t>(which % (dragonfly.groups - 2));
+    for (const uint32_t end : {std::min(g, h), std::max(g, h)})
+      if (third >= end) ++third;
+    for (const auto& [a, b] : {std::pair(g, third), std::pair(third, h)})
+      trunks->push_back(2 * PairIndex(std::min(a, b), std::max(a, b), dragonfly.groups) +
+                        (a < b ? 0 : 1));
+  }
+  if (is_local) trunks->push_back(2 * (pairs + to) + 1);
+}
+
 void AppendBlocks(const Dragonfly& dragonfly, uint32_t from, std::vector<uint32_t>* blocks) {
   const uint32_t group = from / dragonfly.switches_per_group;
   blocks->push_back(from);
@@ -186,7 +210,7 @@ void AppendBlocks(const Dragonfly& dragonfly, uint32_t from, std::vector<uint32_
 }
 
 uint32_t TrunkCount(const Dragonfly& dragonfly) {
-  if (dragonfly.groups == 1) return 0;
+  if (dragonfly.groups == 1 && dragonfly.switches_per_group == 1) return 0;
   return dragonfly.groups * (dragonfly.groups - 1) +
          2 * dragonfly.groups * dragonfly.switches_per_group;
 }

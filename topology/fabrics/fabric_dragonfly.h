@@ -78,6 +78,12 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
                   std::vector<uint32_t>* trunks);
 bool AreInOneGroup(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
 
+// Where that way is cut: within a group over all other switches, as adaptive routing goes; to
+// another group over each of the groups that are neither.
+uint32_t WaysRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
+void AppendWayRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to, uint64_t which,
+                    std::vector<uint32_t>* trunks);
+
 // Appends where a switch is: itself, its lines of each dimension across the others, its group. All
 // bundles between two groups are equal, and so are all switches of a group: the sprayed ways
 // between two switches depend only on which of these they share.

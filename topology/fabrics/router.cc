@@ -1,263 +1,15 @@
-// Bidirectional Dijkstra. Forward labels F(v) are costs from the source, backward labels B(v)
-// costs to the target; D is the cheapest F(v) + B(v) met so far. The search may stop as soon as
-// top(F) + top(B) >= D, whichever side was expanded in between. We expand the side that has
-// scanned fewer links so far, its next vertex included, and so meet at a core switch from both
-// sides without scanning its thousands of links. Every link costs something (one link, at least),
-// which makes labels exact:
-//   (1) F(v) is exact if the true cost is at most top(F), expanded or not, since the vertex before
-//       v on a cheapest path is strictly cheaper and so has been expanded. Likewise B.
-//   (2) every vertex of every cheapest path has an exact label on one side at least, since the two
-//       true costs add up to D <= top(F) + top(B).
-// The path is then read from the source, always taking the smallest next vertex that is on a
-// cheapest path.
 #include "topology/fabrics/router.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "topology/cluster/graph.h"
 #include "topology/fabrics/flow_hash.h"
-#include "topology/fabrics/nic_owners.h"
-#include "topology/fabrics/path_cost.h"
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
-namespace {
-
-// A vertex as one side of the search sees it; void if it is from an earlier round.
-struct Label {
-  uint32_t round = 0;
-  bool expanded = false;
-  bool on_cheapest_path = false;  // known for expanded vertices of the forward side
-  PathCost cost;
-  // Backward side: vertex and link that follow on the way to the target.
-  std::pair<VertexId, uint32_t> next;
-};
-
-struct Side {
-  using Entry = std::pair<PathCost, VertexId>;
-
-  std::vector<Label> labels;
-  std::vector<Entry> open;         // a heap, cheapest first; may hold outdated entries
-  std::vector<VertexId> expanded;  // in this order
-  size_t links_scanned = 0;
-};
-
-}  // namespace
-
-class Router::Search {
- public:
-  explicit Search(const Cluster& cluster)
-      : cluster_(cluster), graph_(GraphOf(cluster)), figures_(*cluster.figures().links) {}
-
-  // The links of the route, source first. `without` by link, or empty; no links if nothing leads
-  // round these. Takes the NICs whose turn it is among those that the ranks own.
-  std::vector<uint32_t> Run(uint32_t from_rank, uint32_t to_rank,
-                            const std::vector<bool>& without = {}, uint32_t turn = 0) {
-    const auto nic_of = [&](uint32_t rank) {
-      const std::vector<VertexId>& nics = NicsOf(rank);
-      return nics.empty() ? kNoVertex : nics[turn % nics.size()];
-    };
-    const VertexId source_nic = nic_of(from_rank);
-    const VertexId target_nic = nic_of(to_rank);
-    return Run(cluster_.devices()[from_rank], cluster_.devices()[to_rank], source_nic, target_nic,
-               without);
-  }
-
-  // Between any two vertices, whose nearest NICs are given.
-  std::vector<uint32_t> Run(VertexId source, VertexId target, VertexId source_nic,
-                            VertexId target_nic, const std::vector<bool>& without = {}) {
-    if (round_++ == 0) {
-      forward_.labels.resize(cluster_.vertex_count());
-      backward_.labels.resize(cluster_.vertex_count());
-    }
-    source_ = source;
-    target_ = target;
-    source_nic_ = source_nic;
-    target_nic_ = target_nic;
-    without_ = &without;
-    best_ = PathCost::Infinite();
-    Start(forward_, source_);
-    Start(backward_, target_);
-    Meet();
-    if (best_ == PathCost::Infinite()) {
-      if (!without.empty()) return {};
-      throw Error(fmt::format("no way from {} to {} except through other devices",
-                              cluster_.VertexAt(source).name, cluster_.VertexAt(target).name));
-    }
-    MarkCheapestPaths();
-    links_scanned_ += forward_.links_scanned + backward_.links_scanned;
-    return ReadPath();
-  }
-
-  size_t links_scanned() const { return links_scanned_; }
-
-  // The NICs that the rank owns. Found machine by machine when first asked for.
-  const std::vector<VertexId>& NicsOf(uint32_t rank) {
-    if (ranks_of_node_.empty()) {
-      ranks_of_node_.resize(cluster_.node_count());
-      for (uint32_t i = 0; i < cluster_.device_count(); ++i)
-        ranks_of_node_[cluster_.NodeIndexOf(i)].push_back(i);
-      owned_nics_.resize(cluster_.device_count());
-      owners_known_.resize(cluster_.node_count());
-    }
-    const uint32_t node = cluster_.NodeIndexOf(rank);
-    if (!owners_known_[node]) {
-      owners_known_[node] = true;
-      std::vector<VertexId> devices;
-      for (const uint32_t i : ranks_of_node_[node]) devices.push_back(cluster_.devices()[i]);
-      std::vector<std::vector<VertexId>> nics = NicOwners(cluster_, devices);
-      for (size_t i = 0; i < nics.size(); ++i)
-        owned_nics_[ranks_of_node_[node][i]] = std::move(nics[i]);
-    }
-    return owned_nics_[rank];
-  }
-
- private:
-  VertexKind KindOf(VertexId vertex) const { return cluster_.KindOfVertex(vertex); }
-
-  // The cost of the step over a link. A NIC counts where it is entered.
-  PathCost CostOf(EdgeId edge) const {
-    const VertexId to = boost::target(edge, graph_);
-    const bool is_foreign_nic =
-        KindOf(to) == VertexKind::kNic && to != source_nic_ && to != target_nic_;
-    return {ToTime(figures_[graph_[edge].index].latency), 1, is_foreign_nic ? 1u : 0u};
-  }
-
-  PathCost CostAt(const Side& side, VertexId vertex) const {
-    const Label& label = side.labels[vertex];
-    return label.round == round_ ? label.cost : PathCost::Infinite();
-  }
-
-  bool IsGone(EdgeId edge) const { return !without_->empty() && (*without_)[graph_[edge].index]; }
-
-  bool IsExpanded(const Side& side, VertexId vertex) const {
-    return side.labels[vertex].round == round_ && side.labels[vertex].expanded;
-  }
-
-  void Start(Side& side, VertexId vertex) const {
-    side.open.clear();
-    side.expanded.clear();
-    side.links_scanned = 0;
-    side.labels[vertex] = {.round = round_, .cost = {}, .next = {}};
-    side.open.emplace_back(PathCost(), vertex);
-  }
-
-  // The cost of the cheapest vertex that is still to be expanded.
-  PathCost Top(Side& side) const {
-    while (!side.open.empty()) {
-      const auto [cost, vertex] = side.open.front();
-      if (!IsExpanded(side, vertex) && cost == CostAt(side, vertex)) return cost;
-      std::pop_heap(side.open.begin(), side.open.end(), std::greater<>());
-      side.open.pop_back();
-    }
-    return PathCost::Infinite();
-  }
-
-  void Meet() {
-    while (Top(forward_) + Top(backward_) < best_) {
-      const size_t forward_links = boost::out_degree(forward_.open.front().second, graph_);
-      const size_t backward_links = boost::in_degree(backward_.open.front().second, graph_);
-      if (forward_.links_scanned + forward_links <= backward_.links_scanned + backward_links) {
-        forward_.links_scanned += forward_links;
-        const VertexId vertex = TakeTop(forward_);
-        for (auto [it, end] = boost::out_edges(vertex, graph_); it != end; ++it)
-          Offer(forward_, vertex, boost::target(*it, graph_), *it);
-      } else {
-        backward_.links_scanned += backward_links;
-        const VertexId vertex = TakeTop(backward_);
-        for (auto [it, end] = boost::in_edges(vertex, graph_); it != end; ++it)
-          Offer(backward_, vertex, boost::source(*it, graph_), *it);
-      }
-    }
-  }
-
-  VertexId TakeTop(Side& side) const {
-    const VertexId vertex = side.open.front().second;
-    side.labels[vertex].expanded = true;
-    side.expanded.push_back(vertex);
-    return vertex;
-  }
-
-  // `vertex`, just expanded, is one link away from `other`.
-  void Offer(Side& side, VertexId vertex, VertexId other, EdgeId edge) {
-    if (KindOf(other) == VertexKind::kDevice && other != source_ && other != target_) return;
-    if (IsGone(edge)) return;
-    const PathCost cost = side.labels[vertex].cost + CostOf(edge);
-    const std::pair<VertexId, uint32_t> next(vertex, graph_[edge].index);
-    Label& label = side.labels[other];
-    if (cost < CostAt(side, other)) {
-      label = {.round = round_, .cost = cost, .next = next};
-      side.open.emplace_back(cost, other);
-      std::push_heap(side.open.begin(), side.open.end(), std::greater<>());
-      best_ = std::min(best_, CostAt(forward_, other) + CostAt(backward_, other));
-    } else if (cost == label.cost) {
-      label.next = std::min(label.next, next);
-    }
-  }
-
-  // Whether the link, which leaves a vertex of exact forward cost, is part of a cheapest path.
-  bool IsOnCheapestPath(EdgeId edge) const {
-    if (IsGone(edge)) return false;
-    const VertexId to = boost::target(edge, graph_);
-    const PathCost cost = CostAt(forward_, boost::source(edge, graph_)) + CostOf(edge);
-    if (cost + CostAt(backward_, to) == best_) return true;
-    return cost == CostAt(forward_, to) && forward_.labels[to].on_cheapest_path;
-  }
-
-  void MarkCheapestPaths() {
-    for (auto vertex = forward_.expanded.rbegin(); vertex != forward_.expanded.rend(); ++vertex) {
-      const auto [begin, end] = boost::out_edges(*vertex, graph_);
-      forward_.labels[*vertex].on_cheapest_path =
-          std::any_of(begin, end, [&](EdgeId edge) { return IsOnCheapestPath(edge); });
-    }
-  }
-
-  // The next vertex and link of the route. A vertex that the forward side has not expanded costs at
-  // least top(F), so the rest of its path costs at most top(B): its backward label has seen every
-  // way on.
-  std::pair<VertexId, uint32_t> Next(VertexId vertex) const {
-    if (!IsExpanded(forward_, vertex)) return backward_.labels[vertex].next;
-    std::pair<VertexId, uint32_t> next(kNoVertex, 0);
-    for (auto [it, end] = boost::out_edges(vertex, graph_); it != end; ++it)
-      if (IsOnCheapestPath(*it))
-        next = std::min(next, std::pair(boost::target(*it, graph_), graph_[*it].index));
-    return next;
-  }
-
-  std::vector<uint32_t> ReadPath() const {
-    std::vector<uint32_t> links;
-    for (VertexId vertex = source_; vertex != target_;) {
-      const auto [next, link] = Next(vertex);
-      links.push_back(link);
-      CHECK_LE(links.size(), size_t{best_.links});
-      vertex = next;
-    }
-    return links;
-  }
-
-  const Cluster& cluster_;
-  const ClusterGraph& graph_;
-  const FigureTable& figures_;
-  std::vector<std::vector<uint32_t>> ranks_of_node_;
-  std::vector<bool> owners_known_;                 // by node
-  std::vector<std::vector<VertexId>> owned_nics_;  // by rank
-
-  size_t links_scanned_ = 0;
-  uint32_t round_ = 0;
-  VertexId source_ = 0;
-  VertexId target_ = 0;
-  VertexId source_nic_ = 0;
-  VertexId target_nic_ = 0;
-  const std::vector<bool>* without_ = nullptr;
-  PathCost best_;
-  Side forward_;
-  Side backward_;
-};
 
 bool IsOverNvLinks(const Cluster& cluster, const Route& route) {
   return std::all_of(route.links.begin(), route.links.end(),
@@ -274,10 +26,10 @@ Router::Router(const Cluster& cluster, const FabricRouting& routing, std::vector
         parts_ = std::max(parts_, static_cast<uint32_t>(Everywhere().NicsOf(rank).size()));
     return;
   }
-  is_regular_.assign(structure->machines, -1);
-  exits_.resize(structure->devices_per_machine);
-  ways_.resize(size_t{structure->devices_per_machine} * structure->devices_per_machine);
-  while (model_ < structure->machines && !IsRegular(model_)) ++model_;
+  variants_.push_back(std::make_unique<MachineWays>(cluster, 0, std::vector<bool>()));
+  variant_without_.emplace(std::vector<bool>(), 0);
+  variant_of_ = VariantsWithout(false);
+  if (!failing_.empty()) variant_round_failures_ = VariantsWithout(true);
   if (!structure->fabric) return;
   rule_ = routing.Over(structure->fabric->routing);
   parts_ = MostExits();
@@ -300,8 +52,9 @@ bool Router::IsHashed() const {
 }
 
 size_t Router::links_scanned() const {
-  return (search_ ? search_->links_scanned() : 0) +
-         (model_search_ ? model_search_->links_scanned() : 0);
+  size_t scanned = search_ ? search_->links_scanned() : 0;
+  for (const auto& variant : variants_) scanned += variant->links_scanned();
+  return scanned;
 }
 
 bool Router::MachinesAreAlike() const {
@@ -310,134 +63,66 @@ bool Router::MachinesAreAlike() const {
          cluster_.figures().links->HasEqualMachines();
 }
 
-Router::Search& Router::Everywhere() {
-  if (!search_) search_ = std::make_unique<Search>(cluster_);
+PathSearch& Router::Everywhere() {
+  if (!search_) search_ = std::make_unique<PathSearch>(cluster_);
   return *search_;
 }
 
-// The model machine alone, so that the whole cluster need not be drawn as a graph: its parts in
-// order, after a hub that all its ports are joined to. Ways over the hub are no longer than any
-// over the fabric.
-Router::Search& Router::InModel() {
-  if (model_search_) return *model_search_;
+std::vector<uint32_t> Router::VariantsWithout(bool round_failures) {
   const ClusterStructure& structure = *cluster_.structure();
-  const VertexId first = structure.FirstVertexOf(model_);
-  ClusterBuilder builder("model");
-  for (const DeviceSpec& spec : cluster_.device_specs()) builder.AddDeviceSpec(spec);
-  const VertexId hub = builder.AddVertex({"hub", VertexKind::kSwitch, ""});
-  uint32_t rank = model_ * structure.devices_per_machine;
-  for (uint32_t i = 0; i < structure.vertices_per_machine; ++i) {
-    const Vertex part = cluster_.VertexAt(first + i);
-    builder.AddVertex(part, part.kind == VertexKind::kDevice ? cluster_.SpecOf(rank++) : 0);
-  }
-  const auto part_of = [&](VertexId vertex) { return hub + 1 + (vertex - first); };
-  for (uint32_t i = 0; i < structure.inner_links; ++i) {
-    const uint32_t link = structure.LinkNow(structure.FirstLinkOf(model_) + i);
-    builder.AddLink(part_of(cluster_.SourceOf(link)), part_of(cluster_.TargetOf(link)),
-                    cluster_.Link(link));
-  }
-  for (uint32_t port = 0; port < structure.ports(); ++port) {
-    ClusterLink cable;
-    cable.bandwidth = structure.port_speed[port];
-    cable.latency = cluster_.figures().machine_latencies[structure.inner_links + 2 * port];
-    for (const uint32_t drawn : {0u, 1u}) {
-      const uint32_t link = structure.LinkNow(structure.PortLink(model_, port) + drawn);
-      if (link != ClusterStructure::kGone)
-        cable.latency = std::min(cable.latency, cluster_.Link(link).latency);
+  std::vector<uint32_t> variants;
+  if (structure.link_now.empty() && !round_failures) return variants;
+  variants.resize(structure.machines);
+  bool are_whole = true;
+  for (uint32_t machine = 0; machine < structure.machines; ++machine) {
+    std::vector<bool> gone(structure.links_per_machine());
+    bool is_whole = true;
+    for (uint32_t i = 0; i < gone.size(); ++i) {
+      const uint32_t now = structure.LinkNow(structure.FirstLinkOf(machine) + i);
+      gone[i] = now == ClusterStructure::kGone || (round_failures && failing_[now]);
+      is_whole = is_whole && !gone[i];
     }
-    builder.AddLinks(part_of(first + structure.port_vertex[port]), hub, cable);
+    if (is_whole) continue;
+    are_whole = false;
+    const auto [known, is_new] =
+        variant_without_.emplace(gone, static_cast<uint32_t>(variants_.size()));
+    if (is_new) variants_.push_back(std::make_unique<MachineWays>(cluster_, machine, gone));
+    variants[machine] = known->second;
   }
-  builder.set_structure(nullptr, {}, {}, true);
-  model_cluster_ = std::make_unique<Cluster>(builder.Finish());
-  model_search_ = std::make_unique<Search>(*model_cluster_);
-  return *model_search_;
+  // The links of the whole ones are numbered as those of the first such machine are.
+  const auto whole = std::find(variants.begin(), variants.end(), 0u);
+  if (whole != variants.end() && !round_failures)
+    variants_[0] = std::make_unique<MachineWays>(
+        cluster_, static_cast<uint32_t>(whole - variants.begin()), std::vector<bool>());
+  if (are_whole) variants.clear();
+  return variants;
 }
 
-// Whether the machine has all its own links, with the latencies that they were drawn with, so that
-// what is shortest in one such machine is shortest in all.
-bool Router::IsRegular(uint32_t machine) {
-  int8_t& known = is_regular_[machine];
-  if (known >= 0) return known != 0;
-  const ClusterStructure& structure = *cluster_.structure();
-  const std::vector<Seconds>& latencies = cluster_.figures().machine_latencies;
-  const uint32_t first = structure.FirstLinkOf(machine);
-  known = 1;
-  for (uint32_t i = 0; i < structure.inner_links; ++i) {
-    const uint32_t link = structure.LinkNow(first + i);
-    if (link == ClusterStructure::kGone || cluster_.Link(link).latency != latencies[i]) known = 0;
-  }
-  return known != 0;
+MachineWays& Router::WaysOf(uint32_t machine, bool round_failures) {
+  const std::vector<uint32_t>& variants = round_failures ? variant_round_failures_ : variant_of_;
+  return *variants_[variants.empty() ? 0 : variants[machine]];
 }
 
-// Between two parts of the machine, whose nearest NICs are given as well.
-Router::InnerWay Router::Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic) {
-  const ClusterStructure& structure = *cluster_.structure();
-  const auto run = [&](Search& search, VertexId first) {
-    const auto vertex = [&](uint32_t part) { return part == kNone ? kNoVertex : first + part; };
-    return search.Run(vertex(from), vertex(to), vertex(from_nic), vertex(to_nic));
-  };
-  InnerWay way = {true, true, run(InModel(), 1)};
-  const auto leaves = [&](uint32_t link) { return link >= structure.inner_links; };
-  if (std::none_of(way.links.begin(), way.links.end(), leaves)) return way;
-  // Over a hub it is shorter to leave the machine; see whether it is over the fabric too. The
-  // machine is regular: all its links are there, one after the other.
-  way.links = run(Everywhere(), structure.FirstVertexOf(model_));
-  const uint32_t first = structure.LinkNow(structure.FirstLinkOf(model_));
-  for (uint32_t& link : way.links) {
-    if (link < first || link >= first + structure.inner_links) way.usable = false;
-    link -= first;
-  }
-  return way;
-}
-
-// The first NIC that it owns, counted from the machine's first vertex; kNone if it owns none.
-uint32_t Router::NicOfPlace(uint32_t place) {
-  const std::vector<VertexId>& nics = InModel().NicsOf(place);
-  return nics.empty() ? kNone : static_cast<uint32_t>(nics.front() - 1);
-}
-
-// The most ports that the NICs of one device have, or the device itself.
+// Machines that lack NICs do not cut what is sent into more parts than whole ones do.
 uint32_t Router::MostExits() {
   const ClusterStructure& structure = *cluster_.structure();
-  if (model_ == structure.machines || structure.ports() <= 1) return 1;
-  std::vector<uint32_t> ports(structure.vertices_per_machine);
-  for (const uint32_t vertex : structure.port_vertex) ++ports[vertex];
+  const bool has_whole = variant_of_.empty() ||
+                         std::find(variant_of_.begin(), variant_of_.end(), 0u) != variant_of_.end();
+  if (has_whole) return variants_[0]->MostExits();
+  const uint32_t devices = structure.devices_per_machine;
+  const uint32_t each = std::max(1u, (structure.ports() + devices - 1) / devices);
   uint32_t most = 1;
-  for (uint32_t place = 0; place < structure.devices_per_machine; ++place) {
-    uint32_t own = ports[place];
-    for (const VertexId nic : InModel().NicsOf(place)) own += ports[nic - 1];
-    most = std::max(most, own);
-  }
-  return most;
+  for (uint32_t machine = 0; machine < structure.machines; ++machine)
+    most = std::max(most, WaysOf(machine).MostExits());
+  return std::min(most, each);
 }
 
-const std::vector<Router::Exit>& Router::ExitsOf(uint32_t place) {
-  std::vector<Exit>& known = exits_[place];
-  if (!known.empty()) return known;
-  const ClusterStructure& structure = *cluster_.structure();
-  std::vector<VertexId> leaving =
-      InModel().NicsOf(place);  // numbered one higher than in the machine
-  const bool has_nics = !leaving.empty();
-  if (!has_nics) leaving.push_back(VertexId{place} + 1);
-  for (const VertexId vertex : leaving) {
-    Exit exit;
-    exit.out.known = exit.in.known = true;
-    const auto part = static_cast<uint32_t>(vertex - 1);
-    if (has_nics) {
-      exit.out = Inner(place, part, part, part);
-      exit.in = Inner(part, place, part, part);
-    }
-    for (; exit.port < structure.ports(); ++exit.port)
-      if (structure.port_vertex[exit.port] == part) known.push_back(exit);
-  }
-  CHECK(!known.empty());
-  return known;
-}
-
-std::optional<Router::Ends> Router::EndsOf(uint32_t from_place, uint32_t to_place, uint32_t part) {
+std::optional<Router::Ends> Router::EndsOf(MachineWays& here, uint32_t from_place,
+                                           MachineWays& there, uint32_t to_place, uint32_t part) {
   const Fabric& fabric = *cluster_.structure()->fabric;
-  const std::vector<Exit>& exits = ExitsOf(from_place);
-  const std::vector<Exit>& entries = ExitsOf(to_place);
+  const std::vector<Exit>& exits = here.ExitsOf(from_place);
+  const std::vector<Exit>& entries = there.ExitsOf(to_place);
+  if (exits.empty()) return std::nullopt;
   const Exit& exit = exits[part % exits.size()];
   const uint32_t tree = TreeOf(fabric, exit.port);
   uint32_t before = 0;  // exits of this tree before this one
@@ -452,28 +137,6 @@ std::optional<Router::Ends> Router::EndsOf(uint32_t from_place, uint32_t to_plac
   auto entry = std::find_if(entries.begin(), entries.end(), arrives);
   for (; before > 0; --before) entry = std::find_if(entry + 1, entries.end(), arrives);
   return Ends{&exit, &*entry};
-}
-
-Router::InnerWay Router::OntoRailOf(uint32_t place, uint32_t from_place, const Exit& exit) {
-  const ClusterStructure& structure = *cluster_.structure();
-  InnerWay way = WayWithin(from_place, place);
-  const uint32_t first = structure.FirstLinkOf(model_);
-  const bool is_over_nvlinks =
-      way.usable && std::all_of(way.links.begin(), way.links.end(), [&](uint32_t link) {
-        return cluster_.KindOf(structure.LinkNow(first + link)) == LinkKind::kNvLink;
-      });
-  if (is_over_nvlinks && exit.out.usable) {
-    way.links.insert(way.links.end(), exit.out.links.begin(), exit.out.links.end());
-    return way;
-  }
-  const uint32_t nic = structure.port_vertex[exit.port];
-  return Inner(from_place, nic, NicOfPlace(from_place), nic);
-}
-
-const Router::InnerWay& Router::WayWithin(uint32_t from_place, uint32_t to_place) {
-  InnerWay& way = ways_[from_place * cluster_.structure()->devices_per_machine + to_place];
-  if (!way.known) way = Inner(from_place, to_place, NicOfPlace(from_place), NicOfPlace(to_place));
-  return way;
 }
 
 bool Router::IsAmong(const std::vector<bool>& links, uint32_t link) const {
@@ -497,80 +160,166 @@ void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flo
   for (size_t i = begin; i < links->size(); ++i) (*links)[i] = structure.LinkNow((*links)[i]);
 }
 
-bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank,
-                               const std::vector<bool>& without, uint32_t phase,
-                               uint32_t queue_pair, std::vector<uint32_t>* links) {
+std::vector<std::string> Router::Fallbacks() {
+  std::vector<std::string> fallbacks;
+  if (cluster_.structure() == nullptr || !cluster_.structure()->fabric) return fallbacks;
+  const ClusterStructure& structure = *cluster_.structure();
+  uint32_t down = 0;
+  for (uint32_t link = 0; link < structure.first_link; ++link)
+    if (structure.LinkNow(link) == ClusterStructure::kGone) ++down;
+  if (down > 0)
+    fallbacks.push_back(
+        fmt::format("without {} of the fabric's {} links", down, structure.first_link));
+  if (variant_of_.empty()) return fallbacks;
+  std::map<uint32_t, std::vector<uint32_t>> machines;  // by variant
+  for (uint32_t machine = 0; machine < structure.machines; ++machine)
+    machines[variant_of_[machine]].push_back(machine);
+  const bool has_whole = machines.count(0) > 0;
+  const auto part_name = [&](uint32_t part) {
+    const std::string name = cluster_.VertexAt(structure.FirstVertexOf(0) + part).name;
+    return name.substr(name.find('/') + 1);
+  };
+  for (const auto& [variant, of_variant] : machines) {
+    if (variant == 0) continue;
+    std::vector<std::string> ways;
+    for (uint32_t place = 0; place < structure.devices_per_machine; ++place) {
+      const std::vector<Exit>& exits = variants_[variant]->ExitsOf(place);
+      const auto is_same = [](const Exit& a, const Exit& b) { return a.port == b.port; };
+      if (has_whole && std::equal(exits.begin(), exits.end(), variants_[0]->ExitsOf(place).begin(),
+                                  variants_[0]->ExitsOf(place).end(), is_same))
+        continue;
+      std::vector<std::string> by;
+      for (const Exit& exit : exits) by.push_back(part_name(structure.port_vertex[exit.port]));
+      ways.push_back(
+          fmt::format("{} by {}", part_name(place),
+                      by.empty() ? "what others own" : fmt::format("{}", fmt::join(by, " and "))));
+    }
+    const std::string name = cluster_.NodeOf(of_variant.front() * structure.devices_per_machine);
+    const std::string who = of_variant.size() == 1 ? fmt::format("{} lacks links", name)
+                                                   : fmt::format("{} and {} more lack links", name,
+                                                                 of_variant.size() - 1);
+    fallbacks.push_back(ways.empty() ? who : fmt::format("{}: {}", who, fmt::join(ways, ", ")));
+  }
+  return fallbacks;
+}
+
+bool Router::IsCut(uint32_t link, bool round_failures) const {
+  if (link == ClusterStructure::kGone) return true;
+  if (cluster_.IsTrunk(link) && cluster_.CablesOf(link).empty()) return true;
+  return round_failures && IsAmong(failing_, link);
+}
+
+bool Router::AppendCrossing(const Crossing& crossing, const Way& first, const Exit& exit,
+                            const Exit& entry, std::vector<uint32_t>* links) {
+  if (!first.usable || !entry.in.usable) return false;
+  const ClusterStructure& structure = *cluster_.structure();
+  const Fabric& fabric = *structure.fabric;
+  const uint32_t first_switch = SwitchOfPort(fabric, crossing.from, exit.port);
+  const uint32_t last_switch = SwitchOfPort(fabric, crossing.to, entry.port);
+  const bool all_there = structure.link_now.empty() && !crossing.round_failures;
+  const auto begin = static_cast<std::ptrdiff_t>(links->size());
+  constexpr int kMostTries = 256;
+  const int tries = HasChoice(fabric, rule_->choice) ? kMostTries : 1;
+  const auto append_ends = [&](const std::vector<uint32_t>& over_fabric) {
+    for (const uint32_t link : first.links)
+      links->push_back(structure.LinkNow(structure.FirstLinkOf(crossing.from) + link));
+    links->push_back(structure.LinkNow(structure.PortLink(crossing.from, exit.port)));
+    links->insert(links->end(), over_fabric.begin(), over_fabric.end());
+    links->push_back(structure.LinkNow(structure.PortLink(crossing.to, entry.port) + 1));
+    for (const uint32_t link : entry.in.links)
+      links->push_back(structure.LinkNow(structure.FirstLinkOf(crossing.to) + link));
+    const bool is_cut =
+        !all_there && std::any_of(links->begin() + begin, links->end(), [&](uint32_t link) {
+          return IsCut(link, crossing.round_failures);
+        });
+    if (is_cut) links->erase(links->begin() + begin, links->end());
+    return !is_cut;
+  };
+  std::vector<uint32_t> over_fabric;
+  for (int i = 0; i < tries; ++i) {
+    over_fabric.clear();
+    AppendFabric(first_switch, last_switch, i == 0 ? crossing.flow : Mix(crossing.flow + i),
+                 crossing.phase, &over_fabric);
+    if (append_ends(over_fabric)) return true;
+  }
+  for (uint32_t i = 0; i < WaysRound(fabric, first_switch, last_switch); ++i) {
+    over_fabric.clear();
+    AppendWayRound(fabric, first_switch, last_switch, crossing.flow + i, &over_fabric);
+    for (uint32_t& link : over_fabric) link += cluster_.link_count();
+    if (append_ends(over_fabric)) return true;
+  }
+  return false;
+}
+
+bool Router::AppendByOthers(const Crossing& crossing, uint32_t from_place, uint32_t to_place,
+                            std::vector<uint32_t>* links) {
+  const Fabric& fabric = *cluster_.structure()->fabric;
+  const auto all_of = [&](uint32_t machine, uint32_t place) {
+    MachineWays& ways = WaysOf(machine, crossing.round_failures);
+    std::vector<const Exit*> all;
+    for (const Exit& exit : ways.ExitsOf(place)) all.push_back(&exit);
+    for (const Exit& exit : ways.OtherExitsOf(place)) all.push_back(&exit);
+    return all;
+  };
+  const std::vector<const Exit*> exits = all_of(crossing.from, from_place);
+  const std::vector<const Exit*> entries = all_of(crossing.to, to_place);
+  // Those nearest to both ends first.
+  for (size_t sum = 0; sum + 1 < exits.size() + entries.size(); ++sum) {
+    for (size_t i = 0; i < exits.size() && i <= sum; ++i) {
+      if (sum - i >= entries.size()) continue;
+      const Exit& exit = *exits[i];
+      const Exit& entry = *entries[sum - i];
+      if (TreeOf(fabric, exit.port) != TreeOf(fabric, entry.port)) continue;
+      if (AppendCrossing(crossing, exit.out, exit, entry, links)) return true;
+    }
+  }
+  return false;
+}
+
+bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank, bool round_failures,
+                               uint32_t phase, uint32_t queue_pair, std::vector<uint32_t>* links) {
   const ClusterStructure& structure = *cluster_.structure();
   const uint32_t from = from_rank / structure.devices_per_machine;
   const uint32_t to = to_rank / structure.devices_per_machine;
-  if (!IsRegular(from) || !IsRegular(to)) return false;
+  MachineWays& here = WaysOf(from, round_failures);
+  MachineWays& there = WaysOf(to, round_failures);
   const uint32_t from_place = from_rank % structure.devices_per_machine;
   const uint32_t to_place = to_rank % structure.devices_per_machine;
-  const bool all_there = structure.link_now.empty() && without.empty();
-  const auto is_gone = [&](uint32_t link) {
-    if (link == ClusterStructure::kGone) return true;
-    if (cluster_.IsTrunk(link) && cluster_.CablesOf(link).empty()) return true;
-    return !without.empty() && IsAmong(without, link);
-  };
-  const auto begin = static_cast<std::ptrdiff_t>(links->size());
-  const auto is_cut = [&] {
-    return !all_there && std::any_of(links->begin() + begin, links->end(), is_gone);
-  };
   if (from == to) {
-    const InnerWay& way = WayWithin(from_place, to_place);
-    if (!way.usable) return false;
+    const Way& way = here.Between(from_place, to_place);
     for (const uint32_t link : way.links)
       links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
-    if (!is_cut()) return true;
-    links->erase(links->begin() + begin, links->end());
-    return false;
+    if (way.usable || !structure.fabric) return way.usable;
   }
-  const Fabric& fabric = *structure.fabric;
-  std::optional<Ends> ends = EndsOf(from_place, to_place, queue_pair);
-  // Onto another rail: over NVLink by way of the device that is on it, else through the host.
-  InnerWay onto_rail;
-  const bool is_on_rail = ends.has_value();
-  if (!is_on_rail) {
-    ends = EndsOf(to_place, to_place, queue_pair);
-    onto_rail = OntoRailOf(to_place, from_place, *ends->exit);
+  Crossing crossing = {from, to, FlowHash(routing_.seed.value_or(0), from_rank, to_rank), phase,
+                       round_failures};
+  if (queue_pair > 0) crossing.flow = Mix(crossing.flow ^ (uint64_t{queue_pair} << 32));
+  if (const auto ends = EndsOf(here, from_place, there, to_place, queue_pair)) {
+    if (AppendCrossing(crossing, ends->exit->out, *ends->exit, *ends->entry, links)) return true;
+  } else if (const auto onto = EndsOf(here, to_place, there, to_place, queue_pair)) {
+    // Onto another rail: over NVLink by way of the device that is on it, else through the host.
+    const Way first = here.OntoExit(from_place, to_place, *onto->exit);
+    if (AppendCrossing(crossing, first, *onto->exit, *onto->entry, links)) return true;
   }
-  const Exit& exit = *ends->exit;
-  const Exit& entry = *ends->entry;
-  const InnerWay& first_way = is_on_rail ? exit.out : onto_rail;
-  if (!first_way.usable || !entry.in.usable) return false;
-  const uint32_t first_switch = SwitchOfPort(fabric, from, exit.port);
-  const uint32_t last_switch = SwitchOfPort(fabric, to, entry.port);
-  const int tries = HasChoice(fabric, rule_->choice) ? 16 : 1;
-  uint64_t flow = FlowHash(routing_.seed.value_or(0), from_rank, to_rank);
-  if (queue_pair > 0) flow = Mix(flow ^ (uint64_t{queue_pair} << 32));
-  for (int i = 0; i < tries; ++i) {
-    for (const uint32_t link : first_way.links)
-      links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
-    links->push_back(structure.LinkNow(structure.PortLink(from, exit.port)));
-    AppendFabric(first_switch, last_switch, i == 0 ? flow : Mix(flow + i), phase, links);
-    links->push_back(structure.LinkNow(structure.PortLink(to, entry.port) + 1));
-    for (const uint32_t link : entry.in.links)
-      links->push_back(structure.LinkNow(structure.FirstLinkOf(to) + link));
-    if (!is_cut()) return true;
-    links->erase(links->begin() + begin, links->end());
-  }
-  return false;
+  return AppendByOthers(crossing, from_place, to_place, links);
 }
 
 bool Router::AppendWay(uint32_t from_rank, uint32_t to_rank, std::vector<uint32_t>* links) {
   if (cluster_.structure() == nullptr || parts_ != 1 || !failing_.empty()) return false;
   if (rule_ && rule_->choice == RouteChoice::kFlowlet) return false;
-  return AppendByStructure(from_rank, to_rank, {}, 0, 0, links);
+  return AppendByStructure(from_rank, to_rank, false, 0, 0, links);
 }
 
-std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank,
-                                   const std::vector<bool>& without, uint32_t phase,
-                                   uint32_t queue_pair) {
+std::vector<uint32_t> Router::Find(uint32_t from_rank, uint32_t to_rank, bool round_failures,
+                                   uint32_t phase, uint32_t queue_pair) {
   std::vector<uint32_t> links;
-  if (cluster_.structure() != nullptr &&
-      AppendByStructure(from_rank, to_rank, without, phase, queue_pair, &links))
-    return links;
-  return Everywhere().Run(from_rank, to_rank, without, queue_pair);
+  if (cluster_.structure() != nullptr) {
+    if (AppendByStructure(from_rank, to_rank, round_failures, phase, queue_pair, &links))
+      return links;
+    ++ways_searched_;
+  }
+  return Everywhere().BetweenRanks(from_rank, to_rank,
+                                   round_failures ? failing_ : std::vector<bool>(), queue_pair);
 }
 
 bool Router::MeetsFailure(const Route& route) const {
@@ -630,14 +379,14 @@ const Route& Router::Between(uint32_t from_rank, uint32_t to_rank, uint64_t phas
   if (known != kNone) return routes_[known];
   known = static_cast<uint32_t>(routes_.size());
   Route& route = routes_.emplace_back();
-  route.links = Find(from_rank, to_rank, {}, number);
+  route.links = Find(from_rank, to_rank, false, number);
   route.crosses_nodes = cluster_.NodeIndexOf(from_rank) != cluster_.NodeIndexOf(to_rank);
   if (route.crosses_nodes)
     for (uint32_t i = 1; i < parts_; ++i)
-      route.others.push_back(Find(from_rank, to_rank, {}, number, i));
+      route.others.push_back(Find(from_rank, to_rank, false, number, i));
   for (const uint32_t link : route.links) route.latency += cluster_.Link(link).latency;
   route.bandwidth = AloneOn(route);
-  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_, number);
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, true, number);
   return route;
 }
 
@@ -647,10 +396,14 @@ std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) 
   const uint32_t devices = cluster_.structure()->devices_per_machine;
   const uint32_t from = from_rank / devices;
   const uint32_t proxy = from * devices + to_rank % devices;
-  if (from == to_rank / devices || proxy == from_rank || !IsRegular(from)) return std::nullopt;
-  if (AreOnOneRail(*fabric, ExitsOf(from_rank % devices).front().port,
-                   ExitsOf(to_rank % devices).front().port))
-    return std::nullopt;
+  if (from == to_rank / devices || proxy == from_rank) return std::nullopt;
+  MachineWays& here = WaysOf(from);
+  const std::vector<Exit>& own = here.ExitsOf(from_rank % devices);
+  const std::vector<Exit>& others = here.ExitsOf(proxy % devices);
+  const std::vector<Exit>& entries = WaysOf(to_rank / devices).ExitsOf(to_rank % devices);
+  if (own.empty() || others.empty() || entries.empty()) return std::nullopt;
+  if (AreOnOneRail(*fabric, own.front().port, entries.front().port)) return std::nullopt;
+  if (!AreOnOneRail(*fabric, others.front().port, entries.front().port)) return std::nullopt;
   if (!IsOverNvLinks(cluster_, Between(from_rank, proxy))) return std::nullopt;
   return proxy;
 }
@@ -673,7 +426,7 @@ const Route& Router::AlongRail(uint32_t from_rank, uint32_t to_rank, uint64_t ph
   route.latency += inside.latency;
   route.bandwidth = std::min(route.bandwidth, inside.bandwidth);
   route.detour.clear();
-  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, failing_, number);
+  if (MeetsFailure(route)) route.detour = Find(from_rank, to_rank, true, number);
   return route;
 }
 

@@ -1,9 +1,9 @@
 // Deterministic routes between devices.
 //
-// A route never passes through another device. Inside a machine, and in a cluster drawn vertex by
-// vertex, it is, of all paths, the one with the smallest total latency, then the fewest links, then
-// the fewest NICs that belong to neither end, then the smallest vertex ids (and of parallel links
-// the smallest index) read from the source: so NVLink beats PCIe and a GPU uses its nearest NIC.
+// A route passes through no other device, unless nothing else leads there and NVLinks lead through
+// one. Inside a machine, and in a cluster drawn vertex by vertex, it is of the nearest class, then
+// the widest, then of the smallest latency (topology/fabrics/path_search.h): NVLink beats PCIe,
+// whatever their latencies, and a GPU uses its nearest NIC.
 // Where several NICs are equally near to several devices, each device owns one of them in turn (two
 // GPUs and two NICs on one PCIe switch: a NIC each), as NCCL deals them; with more NICs than
 // devices, or a NIC with several ports, a device has several ways out, and what it sends to another
@@ -12,11 +12,14 @@
 // NIC, the fabric's way (topology/fabrics/fabric_*.h) by its own rule or the one that is asked for
 // (topology/fabrics/routing.h), and the way from the receiver's own NIC. Sprayed, it crosses trunks
 // (topology/cluster/trunks.h) instead of single cables. ECMP hashes the two ranks and a seed, so
-// the two directions of a pair may differ, and each queue pair has a way of its own. If links of
-// that way were taken away (topology/files/edits.h), other choices of ECMP are tried, then the
-// search decides. If links are going to fail (collectives/lowering/perturbation.h), a route that
-// crosses one of them also has a detour: the way that would be taken if all links that ever fail
-// were gone.
+// the two directions of a pair may differ, and each queue pair has a way of its own.
+// What-if edits (topology/files/edits.h) change figures, and not routes, until links are taken
+// away. Then each machine is routed by what it has left (topology/fabrics/machine_ways.h): a device
+// without its NIC borrows another's. If links of a way are gone, other choices of ECMP are tried,
+// then other ways round in the fabric, then the other NICs of both ends; only then does the search
+// decide, over single cables, which the router counts. If links are going to fail
+// (collectives/lowering/perturbation.h), a route that crosses one of them also has a detour: the
+// way that would be taken if all links that ever fail were gone.
 // Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with
 // the device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default:
 // the one exception to the first sentence; without NVLink it leads through the host to that rail's
@@ -33,10 +36,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/fabric.h"
+#include "topology/fabrics/machine_ways.h"
+#include "topology/fabrics/path_search.h"
 
 namespace rehearse {
 
@@ -115,58 +121,64 @@ class Router {
   bool IsHashed() const;
   // How many links all searches so far have looked at: the work done, for tests and benchmarks.
   size_t links_scanned() const;
+  // How many of the ways between machines that were asked for so far are neither the fabric's nor
+  // of its kind: cut everywhere else, they were searched over single cables.
+  size_t ways_searched() const { return ways_searched_; }
+  // Whether some machine lacks links of its own, so that its devices may share what is left.
+  bool HasMachinesApart() const { return !variant_of_.empty(); }
+  // What routes fall back to where links are down, for people: "without 2 of the fabric's 96
+  // links", "node0 and 1 more leave by what they have: gpu1 by nic0". Nothing if none are.
+  std::vector<std::string> Fallbacks();
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
-  class Search;
+  using Way = MachineWays::Way;
+  using Exit = MachineWays::Exit;
 
-  // A way within a machine: its links counted from the machine's first one. Unusable if the
-  // shortest way leaves the machine, which odd latencies can make it do.
-  struct InnerWay {
-    bool known = false;
-    bool usable = true;
-    std::vector<uint32_t> links;
-  };
-  // From a device to the fabric, and back.
-  struct Exit {
-    uint32_t port = 0;
-    InnerWay out;
-    InnerWay in;
-  };
   struct Ends {
     const Exit* exit = nullptr;
     const Exit* entry = nullptr;
   };
+  // A way between two machines that is being put together.
+  struct Crossing {
+    uint32_t from = 0;  // machines
+    uint32_t to = 0;
+    uint64_t flow = 0;
+    uint32_t phase = 0;
+    bool round_failures = false;
+  };
 
   // Its position in loads_; 0 where it does not matter, as below.
   uint32_t NumberOf(uint64_t phase);
-  // `without` is by link, or empty; returns no links if nothing leads round these.
-  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
+  // Round all links that ever fail, or not.
+  std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, bool round_failures,
                              uint32_t phase, uint32_t queue_pair = 0);
-  // False if the machines differ from how they were drawn, or if the way is cut.
-  bool AppendByStructure(uint32_t from_rank, uint32_t to_rank, const std::vector<bool>& without,
-                         uint32_t phase, uint32_t queue_pair, std::vector<uint32_t>* links);
+  // False if all ways that the structure knows are cut.
+  bool AppendByStructure(uint32_t from_rank, uint32_t to_rank, bool round_failures, uint32_t phase,
+                         uint32_t queue_pair, std::vector<uint32_t>* links);
+  // Out of one machine, over the fabric, into the other; false, and nothing, if it is cut.
+  bool AppendCrossing(const Crossing& crossing, const Way& first, const Exit& exit,
+                      const Exit& entry, std::vector<uint32_t>* links);
+  // By other NICs than the ends' own.
+  bool AppendByOthers(const Crossing& crossing, uint32_t from_place, uint32_t to_place,
+                      std::vector<uint32_t>* links);
   // The way over the fabric between two switches, by its structure; links as they are now.
   void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow, uint32_t phase,
                     std::vector<uint32_t>* links);
+  bool IsCut(uint32_t link, bool round_failures) const;
   bool IsAmong(const std::vector<bool>& links, uint32_t link) const;  // for a trunk, all its cables
   BytesPerSecond AloneOn(const Route& route) const;
   // The device that AlongRail() goes through; nothing if it is the same as Between().
   std::optional<uint32_t> RailProxy(uint32_t from_rank, uint32_t to_rank);
-  bool IsRegular(uint32_t machine);
+  MachineWays& WaysOf(uint32_t machine, bool round_failures = false);
+  // By machine, which of the variants_ it is; adds those that are new. Empty: all are whole.
+  std::vector<uint32_t> VariantsWithout(bool round_failures);
   uint32_t MostExits();
-  const std::vector<Exit>& ExitsOf(uint32_t place);  // place: rank within its machine
   // Where a part leaves and arrives, on one tree of the fabric; nothing if the two places have no
   // tree in common.
-  std::optional<Ends> EndsOf(uint32_t from_place, uint32_t to_place, uint32_t part);
-  // From a place to the exit of another place in its machine.
-  InnerWay OntoRailOf(uint32_t place, uint32_t from_place, const Exit& exit);
-  const InnerWay& WayWithin(uint32_t from_place, uint32_t to_place);
-  InnerWay Inner(uint32_t from, uint32_t to, uint32_t from_nic, uint32_t to_nic);
-  uint32_t NicOfPlace(uint32_t place);
-  // Searches over the graph of the whole cluster, and of the model machine.
-  Search& Everywhere();
-  Search& InModel();
+  std::optional<Ends> EndsOf(MachineWays& here, uint32_t from_place, MachineWays& there,
+                             uint32_t to_place, uint32_t part);
+  PathSearch& Everywhere();
 
   const Cluster& cluster_;
   const FabricRouting routing_;
@@ -176,7 +188,8 @@ class Router {
   std::map<uint64_t, uint32_t> phases_;
   std::vector<std::vector<uint32_t>> loads_;
   const std::vector<bool> failing_;
-  std::unique_ptr<Search> search_;  // null until it is needed
+  std::unique_ptr<PathSearch> search_;  // in the whole cluster; null until it is needed
+  size_t ways_searched_ = 0;
   std::deque<Route> routes_;
   // Where the pair's route is, or belongs.
   uint32_t& SlotOf(uint32_t from_rank, uint32_t to_rank, uint32_t phase);
@@ -189,13 +202,12 @@ class Router {
   };
   std::vector<PairSlot> pairs_;  // a hash table, at most half full
 
-  // In a cluster that knows its structure:
-  uint32_t model_ = 0;                      // a machine as it was drawn
-  std::unique_ptr<Cluster> model_cluster_;  // null until it is needed
-  std::unique_ptr<Search> model_search_;
-  std::vector<int8_t> is_regular_;        // by machine; -1: not looked at yet
-  std::vector<std::vector<Exit>> exits_;  // by place; empty: not looked at yet
-  std::vector<InnerWay> ways_;            // by pair of places
+  // In a cluster that knows its structure: the ways of machines that lack the same links, first of
+  // those that lack none.
+  std::vector<std::unique_ptr<MachineWays>> variants_;
+  std::map<std::vector<bool>, uint32_t> variant_without_;  // by what is gone
+  std::vector<uint32_t> variant_of_;                       // by machine; empty: all are whole
+  std::vector<uint32_t> variant_round_failures_;           // likewise, if links are going to fail
 };
 
 }  // namespace rehearse

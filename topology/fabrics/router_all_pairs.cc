@@ -64,14 +64,16 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
   if (!structure.fabric && places.size() > 1) return std::nullopt;
   // Ways from one tree to another begin inside the machine.
   if (structure.fabric && TreeOf(*structure.fabric, structure.ports() - 1) > 0) return std::nullopt;
+  MachineWays& ways = WaysOf(0);  // all are alike
   for (const auto& [machine, own] : places) {
-    if (!IsRegular(machine)) return std::nullopt;
     for (const uint32_t place : own) {
-      if (places.size() > 1 &&
-          (!ExitsOf(place).front().out.usable || !ExitsOf(place).front().in.usable))
-        return std::nullopt;
+      if (places.size() > 1) {
+        const std::vector<MachineWays::Exit>& exits = ways.ExitsOf(place);
+        if (exits.empty() || !exits.front().out.usable || !exits.front().in.usable)
+          return std::nullopt;
+      }
       for (const uint32_t other : own)
-        if (other != place && !WayWithin(place, other).usable) return std::nullopt;
+        if (other != place && !ways.Between(place, other).usable) return std::nullopt;
     }
   }
 
@@ -89,12 +91,12 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
     for (const uint32_t place : own) {
       for (const uint32_t other : own) {
         if (other == place) continue;
-        const InnerWay& way = WayWithin(place, other);
+        const MachineWays::Way& way = ways.Between(place, other);
         for (const uint32_t link : way.links) visit(first + link, 1);
         longest = std::max(longest, latency_of(way.links, first));
       }
       if (outside == 0) continue;
-      const Exit& exit = ExitsOf(place).front();
+      const MachineWays::Exit& exit = ways.ExitsOf(place).front();
       const uint32_t cable = structure.PortLink(machine, exit.port);
       for (const uint32_t link : exit.out.links) visit(first + link, outside);
       visit(cable, outside);
@@ -107,7 +109,7 @@ std::optional<Seconds> Router::VisitAllPairs(const std::vector<uint32_t>& ranks,
       at.in.Add(machine, cluster_.LatencyOf(cable + 1) + latency_of(exit.in.links, first));
       for (const uint32_t other : own)
         ++within[{own_switch,
-                  SwitchOfPort(*structure.fabric, machine, ExitsOf(other).front().port)}];
+                  SwitchOfPort(*structure.fabric, machine, ways.ExitsOf(other).front().port)}];
     }
   }
   std::vector<uint32_t> links;

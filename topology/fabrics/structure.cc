@@ -56,6 +56,16 @@ const Fabric* FabricOf(const Cluster& cluster) {
   return structure != nullptr && structure->fabric ? &*structure->fabric : nullptr;
 }
 
+Seconds LatencyForRoutes(const Cluster& cluster, uint32_t link) {
+  const ClusterStructure* structure = cluster.structure().get();
+  const std::vector<Seconds>& drawn = cluster.figures().machine_latencies;
+  if (structure == nullptr) return drawn.empty() ? cluster.LatencyOf(link) : drawn[link];
+  const bool is_known =
+      structure->link_now.empty() && link >= structure->first_link && link < cluster.link_count();
+  return is_known ? drawn[(link - structure->first_link) % structure->links_per_machine()]
+                  : cluster.LatencyOf(link);
+}
+
 ClusterStructure WithoutLinks(const ClusterStructure& structure, const std::vector<bool>& gone) {
   ClusterStructure rest = structure;
   if (std::find(gone.begin(), gone.end(), true) == gone.end()) return rest;

@@ -9,9 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/say.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "topology/cluster/selectors.h"
 #include "topology/fabrics/structure.h"
+#include "topology/files/cluster_shapes.h"
 
 namespace rehearse {
 namespace {
@@ -64,6 +67,12 @@ const ObjectShape& DeviceEditShape() {
   return shape;
 }
 
+JsonShape LinkKindShape() {
+  std::vector<std::string> names;
+  for (const LinkKind kind : kLinkKindChoices) names.emplace_back(Name(kind));
+  return OneOf(std::move(names));
+}
+
 const ObjectShape& LinkEditShape() {
   static const ObjectShape shape = {
       "edit of links",
@@ -71,6 +80,8 @@ const ObjectShape& LinkEditShape() {
       {{"links", AText("pattern"), Required(), "which links (topology/cluster/selectors.h)",
         "\"node3/nic*\""},
        {"one_way", TrueFalse(), Default("false"), "only in the pattern's direction", "true"},
+       {"kind", LinkKindShape(), Optional("all that the pattern selects"),
+        "only links of this kind: a NIC's cable (network) or its PCIe", "\"network\""},
        {"bandwidth", AText("bandwidth, factor or difference"), Optional("as it is"),
         "nominal bandwidth; the efficiency stays", "\"0.5x\""},
        {"latency", AText("time, factor or difference"), Optional("as it is"),
@@ -103,6 +114,7 @@ Edit ReadEdit(const JsonReader& object) {
   edit.selector = ReadSelector(reader.At("links"));
   edit.one_way = ReadFlag(reader, "one_way");
   edit.down = ReadFlag(reader, "down");
+  if (reader.Has("kind")) edit.kind = kLinkKindChoices[reader.At("kind").Choice()];
   if (reader.Has("bandwidth")) edit.bandwidth = ReadBandwidthChange(reader.At("bandwidth"));
   if (reader.Has("latency")) edit.latency = ReadChange(reader.At("latency"), "2us", ParseDuration);
   const bool changes = edit.bandwidth || edit.latency;
@@ -135,6 +147,7 @@ class Editor {
   // Throws Error if the links that are left do not join all devices.
   Cluster Edited() const {
     Figures figures = figures_;
+    if (cluster_.structure() == nullptr) figures.machine_latencies = LatenciesForRoutes();
     if (std::find(is_down_.begin(), is_down_.end(), true) == is_down_.end()) {
       if (links_changed_) figures.links = std::make_shared<const FigureTable>(links_);
       return cluster_.With(std::move(figures));
@@ -147,6 +160,15 @@ class Editor {
   }
 
  private:
+  // Of the links that are up; none if they are those that the links have.
+  std::vector<Seconds> LatenciesForRoutes() const {
+    std::vector<Seconds> latencies;
+    if (!links_changed_ && figures_.machine_latencies.empty()) return latencies;
+    for (uint32_t i = 0; i < links_.size(); ++i)
+      if (!is_down_[i]) latencies.push_back(LatencyForRoutes(cluster_, i));
+    return latencies;
+  }
+
   // The cluster as it was, without the links that are down.
   Cluster Cut() const {
     ClusterBuilder rest(cluster_.name());
@@ -163,16 +185,53 @@ class Editor {
   // The links that are up.
   std::vector<uint32_t> SelectedLinks(const Edit& edit) const {
     std::vector<uint32_t> selected = SelectLinks(cluster_, edit.selector, edit.one_way, edit.place);
-    std::erase_if(selected, [this](uint32_t link) { return is_down_[link]; });
+    std::erase_if(selected, [&](uint32_t link) {
+      return is_down_[link] || (edit.kind && cluster_.KindOf(link) != *edit.kind);
+    });
     if (selected.empty())
-      throw Error(edit.place, fmt::format("\"{}\" selects no link of cluster \"{}\" that is up",
-                                          edit.selector, cluster_.name()));
+      throw Error(
+          edit.place,
+          fmt::format("\"{}\" selects no {}link of cluster \"{}\" that is up", edit.selector,
+                      edit.kind ? fmt::format("{} ", Name(*edit.kind)) : "", cluster_.name()));
     return selected;
+  }
+
+  // Of figures that change for a NIC's cable and for its PCIe at once, one is rarely meant.
+  void SayIfBothSidesOfANic(const Edit& edit, const std::vector<uint32_t>& selected) const {
+    if (edit.kind || HasDirection(edit.selector)) return;
+    std::optional<uint32_t> cable;
+    std::optional<uint32_t> inner;
+    for (const uint32_t link : selected) {
+      const VertexId from = cluster_.SourceOf(link);
+      if (cluster_.KindOfVertex(from) != VertexKind::kNic ||
+          !MatchesPattern(edit.selector, cluster_.VertexAt(from).name))
+        continue;
+      const bool is_cable = cluster_.KindOf(link) == LinkKind::kNetwork;
+      std::optional<uint32_t>& first = is_cable ? cable : inner;
+      if (!first) first = link;
+      if (cable && inner) break;
+    }
+    // A pattern for whole machines, or for everything, means both.
+    const bool is_for_nics = selected.size() < links_.size() && MatchesNoDevice(edit.selector);
+    if (!cable || !inner || !is_for_nics) return;
+    Say(fmt::format(
+        "{}the edit of \"{}\" changes {} ({}) and {} ({}) alike; \"kind\": \"network\" "
+        "would leave it at the cables",
+        edit.place.file.empty() ? "" : edit.place.file + ": ", VisibleText(edit.selector),
+        cluster_.LinkName(*cable), Name(cluster_.KindOf(*cable)), cluster_.LinkName(*inner),
+        Name(cluster_.KindOf(*inner))));
+  }
+  bool MatchesNoDevice(const std::string& pattern) const {
+    return std::none_of(cluster_.devices().begin(), cluster_.devices().end(), [&](VertexId device) {
+      return MatchesPattern(pattern, cluster_.VertexAt(device).name);
+    });
   }
 
   void ApplyToLinks(const Edit& edit) {
     links_changed_ = links_changed_ || edit.bandwidth || edit.latency;
-    for (const uint32_t i : SelectedLinks(edit)) {
+    const std::vector<uint32_t> selected = SelectedLinks(edit);
+    if (!edit.down) SayIfBothSidesOfANic(edit, selected);
+    for (const uint32_t i : selected) {
       LinkFigures& link = links_[i];
       if (edit.down) is_down_[i] = true;
       if (edit.bandwidth) {

@@ -2,16 +2,19 @@
 //   "edits": [{"links": "node3/nic*", "bandwidth": "0.5x"},
 //             {"devices": "node7/gpu2", "compute": "0.8x", "memory_bandwidth": "0.9x"},
 //             {"links": "rail0/**", "latency": "+2us"},
+//             {"links": "node*/nic*", "kind": "network", "bandwidth": "12.5GBps"},
 //             {"links": "node1/nic0", "down": true}]
 // in a scenario or a cluster file. An edit changes what it selects and nothing else.
 //
 // Selectors are patterns on names (topology/cluster/selectors.h). "links" may have "one_way": true
-// beside a pattern with a direction; "devices" selects devices.
+// beside a pattern with a direction, and a "kind": only links of this kind are changed. Without it
+// a NIC's name stands for its cable and its PCIe alike: figures of both are rarely meant, so what
+// they are is said on standard error. "devices" selects devices.
 //
 // Values are absolute ("20GBps", "5us"), relative ("0.5x") or differences ("+2us", "-5GBps").
 // "bandwidth" is the nominal one; the efficiency stays. "compute" is a factor and scales all peaks
 // of the device; launch overheads stay. Edits apply in order, each to what the earlier ones have
-// left.
+// left. Figures move no route; links that are down do (topology/fabrics/router.h).
 #pragma once
 
 #include <memory>
@@ -38,7 +41,8 @@ struct Edit {
   Target target = Target::kLinks;
   std::string selector;
   bool one_way = false;
-  bool down = false;  // links are taken away
+  std::optional<LinkKind> kind;  // only links of this kind
+  bool down = false;             // links are taken away
   std::optional<Change> bandwidth;
   std::optional<Change> latency;
   std::optional<Change> compute;

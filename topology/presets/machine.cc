@@ -133,7 +133,10 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
     structure->port_speed.push_back(port.cable.bandwidth);
   }
   std::vector<Seconds> latencies;  // of a machine's links
-  for (const NodeShape::Wire& wire : shape.wires) latencies.push_back(wire.link.latency);
+  for (const NodeShape::Wire& wire : shape.wires) {
+    latencies.push_back(wire.link.latency);
+    structure->inner_speed.push_back(wire.link.bandwidth);
+  }
   if (spec.fabric && !shape.ports.empty()) {
     for (const NodeShape::Port& port : shape.ports)
       latencies.resize(latencies.size() + 2, port.cable.latency);

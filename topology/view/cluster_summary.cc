@@ -1,7 +1,11 @@
 // What there is in a cluster; see topology/view/cluster_view.h.
 #include <map>
 #include <tuple>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "topology/fabrics/router.h"
 #include "topology/fabrics/structure.h"
 #include "topology/view/cluster_view.h"
 
@@ -34,6 +38,17 @@ std::vector<LinkGroup> GroupLinks(const Cluster& cluster) {
   return list;
 }
 
+// "spray", and what routes fall back to where links are down.
+std::string RoutingText(const Cluster& cluster, const Fabric& fabric) {
+  std::vector<std::string> parts;
+  if (HasEqualWays(fabric)) parts.push_back(ToText(fabric.routing));
+  if (!cluster.structure()->link_now.empty()) {
+    Router router(cluster);
+    for (std::string& fallback : router.Fallbacks()) parts.push_back(std::move(fallback));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 }  // namespace
 
 ClusterSummary SummarizeCluster(const Cluster& cluster) {
@@ -49,9 +64,8 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   for (VertexId id = 0; id < cluster.vertex_count(); ++id) ++vertices[cluster.KindOfVertex(id)];
   summary.vertices.assign(vertices.begin(), vertices.end());
   summary.links = GroupLinks(cluster);
-  if (const Fabric* fabric = FabricOf(cluster);
-      fabric != nullptr && cluster.way_count() > cluster.link_count())
-    summary.routing = ToText(fabric->routing);
+  if (const Fabric* fabric = FabricOf(cluster); fabric != nullptr)
+    summary.routing = RoutingText(cluster, *fabric);
   summary.grid = FindGrid(cluster);
   if (cluster.device_count() <= kMostForBisection) summary.bisection = BisectionBandwidth(cluster);
   summary.rings = cluster.rings().size();

@@ -1,6 +1,7 @@
 #include "topology/fabrics/router.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <random>
 #include <string>
@@ -11,6 +12,7 @@
 #include "tests/support/sanitizers.h"
 #include "topology/cluster/builder.h"
 #include "topology/fabrics/nic_owners.h"
+#include "topology/fabrics/path_class.h"
 #include "topology/fabrics/path_cost.h"
 #include "topology/presets/presets.h"
 
@@ -179,9 +181,82 @@ TEST_F(RouterTest, ADeviceHasNoRouteToItself) {
 
 // ---- Against a plain search ---------------------------------------------------------------------
 
-// The route following topology/fabrics/router.h to the letter: costs to the target by relaxing all
-// links until nothing changes, then the smallest next vertex, and link, that keeps the cost.
-// Nothing if there is no path.
+// What a path of the plain search may use.
+struct PlainLimits {
+  PathClass worst = PathClass::kNetwork;
+  double narrowest = 0;
+  bool only_network = false;
+};
+
+// The path of least cost, to the letter of topology/fabrics/path_search.h: costs to the target by
+// relaxing all links until nothing changes, then the smallest next vertex, and link, that keeps the
+// cost. No links if there is no path.
+std::vector<uint32_t> PlainPath(const Cluster& cluster, VertexId source, VertexId target,
+                                VertexId source_nic, VertexId target_nic,
+                                const PlainLimits& limits) {
+  const auto cost_of = [&](uint32_t link) {
+    const VertexId to = cluster.TargetOf(link);
+    const bool foreign =
+        cluster.VertexAt(to).kind == VertexKind::kNic && to != source_nic && to != target_nic;
+    return PathCost{ToTime(cluster.Link(link).latency), 1, foreign ? 1u : 0u};
+  };
+  const auto may_be_on_path = [&](VertexId vertex) {
+    if (vertex == source || vertex == target) return true;
+    const VertexKind kind = cluster.VertexAt(vertex).kind;
+    if (kind == VertexKind::kDevice) return false;
+    return kind != VertexKind::kNic || !limits.only_network;
+  };
+  const auto may_use = [&](uint32_t link) {
+    const LinkKind kind = cluster.KindOf(link);
+    if (!may_be_on_path(cluster.SourceOf(link)) || !may_be_on_path(cluster.TargetOf(link)))
+      return false;
+    if (limits.only_network) return kind == LinkKind::kNetwork;
+    return cluster.Link(link).bandwidth.value() >= limits.narrowest &&
+           ClassOfStep(kind, cluster.KindOfVertex(cluster.TargetOf(link))) <= limits.worst;
+  };
+  std::vector<PathCost> cost(cluster.vertex_count(), PathCost::Infinite());
+  cost[target] = PathCost();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t link = 0; link < cluster.link_count(); ++link) {
+      const VertexId from = cluster.SourceOf(link);
+      if (!may_use(link) || !(cost_of(link) + cost[cluster.TargetOf(link)] < cost[from])) continue;
+      cost[from] = cost_of(link) + cost[cluster.TargetOf(link)];
+      changed = true;
+    }
+  }
+  std::vector<uint32_t> links;
+  if (cost[source] >= PathCost::Infinite()) return links;
+  for (VertexId vertex = source; vertex != target;) {
+    std::optional<std::pair<VertexId, uint32_t>> next;
+    for (uint32_t link = 0; link < cluster.link_count(); ++link) {
+      const VertexId to = cluster.TargetOf(link);
+      if (cluster.SourceOf(link) != vertex || !may_use(link)) continue;
+      if (cost_of(link) + cost[to] != cost[vertex]) continue;
+      next = std::min(next.value_or(std::pair(to, link)), std::pair(to, link));
+    }
+    vertex = next->first;
+    links.push_back(next->second);
+  }
+  return links;
+}
+
+// The widest by powers of two.
+std::vector<uint32_t> PlainWidest(const Cluster& cluster, VertexId source, VertexId target,
+                                  VertexId source_nic, VertexId target_nic, PlainLimits limits) {
+  std::vector<uint32_t> widest;
+  while (true) {
+    auto links = PlainPath(cluster, source, target, source_nic, target_nic, limits);
+    if (links.empty()) return widest;
+    widest = std::move(links);
+    double narrowest = 1e30;
+    for (const uint32_t link : widest)
+      narrowest = std::min(narrowest, cluster.Link(link).bandwidth.value());
+    limits.narrowest = std::exp2(std::floor(std::log2(narrowest)) + 1);
+  }
+}
+
+// The route following topology/fabrics/router.h to the letter. Nothing if there is no path.
 std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t from_rank,
                                                 uint32_t to_rank) {
   const VertexId source = cluster.devices()[from_rank];
@@ -190,43 +265,34 @@ std::optional<std::vector<uint32_t>> PlainRoute(const Cluster& cluster, uint32_t
   const auto own = [&](uint32_t rank) {
     return owners[rank].empty() ? kNoVertex : owners[rank].front();
   };
-  const auto cost_of = [&](uint32_t link) {
-    const VertexId to = cluster.TargetOf(link);
-    const bool foreign =
-        cluster.VertexAt(to).kind == VertexKind::kNic && to != own(from_rank) && to != own(to_rank);
-    return PathCost{ToTime(cluster.Link(link).latency), 1, foreign ? 1u : 0u};
+  const VertexId source_nic = own(from_rank);
+  const VertexId target_nic = own(to_rank);
+  const auto inside = [&](VertexId from, VertexId to) {
+    for (const PathClass worst :
+         {PathClass::kNvLink, PathClass::kPcie, PathClass::kHost, PathClass::kSockets}) {
+      auto links = PlainWidest(cluster, from, to, source_nic, target_nic, {.worst = worst});
+      if (!links.empty()) return links;
+    }
+    return std::vector<uint32_t>();
   };
-  const auto may_be_on_path = [&](VertexId vertex) {
-    return cluster.VertexAt(vertex).kind != VertexKind::kDevice || vertex == source ||
-           vertex == target;
-  };
-  std::vector<PathCost> cost(cluster.vertex_count(), PathCost::Infinite());
-  cost[target] = PathCost();
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t link = 0; link < cluster.link_count(); ++link) {
-      const VertexId from = cluster.SourceOf(link);
-      const VertexId to = cluster.TargetOf(link);
-      if (!may_be_on_path(from) || !may_be_on_path(to)) continue;
-      if (cost_of(link) + cost[to] < cost[from]) {
-        cost[from] = cost_of(link) + cost[to];
-        changed = true;
-      }
+  std::vector<uint32_t> links = inside(source, target);
+  if (!links.empty()) return links;
+  const VertexId leaves = source_nic == kNoVertex ? source : source_nic;
+  const VertexId arrives = target_nic == kNoVertex ? target : target_nic;
+  if (leaves != arrives && (leaves != source || arrives != target)) {
+    const auto out = leaves == source ? links : inside(source, leaves);
+    const auto between =
+        PlainPath(cluster, leaves, arrives, leaves, arrives, {.only_network = true});
+    const auto in = arrives == target ? links : inside(arrives, target);
+    if (!between.empty() && out.empty() == (leaves == source) &&
+        in.empty() == (arrives == target)) {
+      for (const auto* part : {&out, &between, &in})
+        links.insert(links.end(), part->begin(), part->end());
+      return links;
     }
   }
-  if (cost[source] >= PathCost::Infinite()) return std::nullopt;
-  std::vector<uint32_t> links;
-  for (VertexId vertex = source; vertex != target;) {
-    std::optional<std::pair<VertexId, uint32_t>> next;
-    for (uint32_t link = 0; link < cluster.link_count(); ++link) {
-      const VertexId to = cluster.TargetOf(link);
-      if (cluster.SourceOf(link) != vertex || !may_be_on_path(to)) continue;
-      if (cost_of(link) + cost[to] != cost[vertex]) continue;
-      next = std::min(next.value_or(std::pair(to, link)), std::pair(to, link));
-    }
-    vertex = next->first;
-    links.push_back(next->second);
-  }
+  links = PlainPath(cluster, source, target, source_nic, target_nic, {});
+  if (links.empty()) return std::nullopt;
   return links;
 }
 
@@ -258,8 +324,8 @@ struct Drawing {
 };
 
 // Up to 14 vertices and 40 links, a quarter of them one-way, with latencies of 0 to 3 us, so that
-// ties are common.
-Drawing RandomDrawing(uint32_t seed) {
+// ties are common; of one kind and bandwidth, or of all kinds and of 1, 1.5, 4 and 6 GB/s.
+Drawing RandomDrawing(uint32_t seed, bool of_all_kinds = false) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
   Drawing drawing;
@@ -278,7 +344,14 @@ Drawing RandomDrawing(uint32_t seed) {
   for (uint32_t i = 0; i < links; ++i) {
     const uint32_t from = below(vertices);
     const uint32_t to = (from + 1 + below(vertices - 1)) % vertices;
-    const ClusterLink link = LinkOf(below(4));
+    ClusterLink link = LinkOf(below(4));
+    if (of_all_kinds) {
+      constexpr LinkKind kKinds[] = {LinkKind::kNvLink, LinkKind::kPcie, LinkKind::kSocket,
+                                     LinkKind::kNetwork, LinkKind::kMemory};
+      constexpr double kBandwidths[] = {1e9, 1.5e9, 4e9, 6e9};
+      link.kind = kKinds[below(5)];
+      link.bandwidth = BytesPerSecond(kBandwidths[below(4)]);
+    }
     drawing.streets.emplace_back(from, to);
     if (below(4) == 0) {
       cluster.AddLink(from, to, link);
@@ -309,6 +382,24 @@ TEST(RouterAgainstPlainSearchTest, RandomGraphsHaveTheSameRoutes) {
         }
   }
   EXPECT_GT(finished, kSeeds / 3);  // the others are disconnected
+}
+
+TEST(RouterAgainstPlainSearchTest, SoHaveGraphsOfAllKindsOfLinks) {
+  constexpr int kSeeds = kIsSanitized ? 600 : 3000;
+  int finished = 0;
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    Drawing drawing = RandomDrawing(seed, true);
+    if (!drawing.HasAllPaths()) continue;  // some would be joined through devices over NVLink
+    const Cluster cluster = drawing.builder.Finish();
+    ++finished;
+    Router router(cluster);
+    for (uint32_t a = 0; a < cluster.device_count(); ++a)
+      for (uint32_t b = 0; b < cluster.device_count(); ++b)
+        if (a != b) {
+          ASSERT_EQ(router.Between(a, b).links, *PlainRoute(cluster, a, b)) << "seed " << seed;
+        }
+  }
+  EXPECT_GT(finished, kSeeds / 3);
 }
 
 TEST(RouterAgainstPlainSearchTest, PresetsHaveTheSameRoutes) {
