@@ -36,8 +36,7 @@ TEST_F(FirstProgramTest, SaysHowToHaveTheFormatsOfOthers) {
   const std::string box = Write("box.xml", "<system/>");
   for (const std::string& arguments :
        {"import nccl '" + box + "'", "compare '" + box + "' --cluster dgx-a100",
-        "topology --import-nccl '" + box + "'",
-        std::string("topology dgx-a100 --infragraph")}) {
+        "topology --import-nccl '" + box + "'", std::string("topology dgx-a100 --infragraph")}) {
     const Outcome outcome = ExecuteFirst(arguments);
     EXPECT_EQ(outcome.code, 1) << arguments;
     EXPECT_THAT(outcome.err, StartsWith("rehearse: "));

@@ -10,7 +10,9 @@
 
 namespace rehearse {
 ClusterBuilder::ClusterBuilder(std::string name)
-    : wiring_(std::make_unique<Wiring>(std::move(name))) {}
+    : wiring_(std::make_unique<Wiring>(std::move(name))) {
+  figures_.network_plugin = KnownNetworkPlugins().front();  // as every file that names none
+}
 
 uint32_t ClusterBuilder::AddDeviceSpec(const DeviceSpec& spec) {
   figures_.device_specs.push_back(spec);

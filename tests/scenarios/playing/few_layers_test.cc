@@ -157,6 +157,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   whole.perturbation_place.pointer = "/simulator/perturbation";
   whole.changes.emplace_back();
   whole.given = std::make_shared<const nlohmann::json>("given");
+  whole.files.emplace_back();
   JobRequest& asked = whole.jobs.front();
   asked.collective_pins.emplace_back();
   asked.software.name = "some software";
@@ -171,7 +172,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   const Scenario few = WithFewer(whole, std::move(*fewer));
 
   const auto& [name, description, cluster, jobs, lists_jobs, lowering, routing, perturbation_place,
-               changes, allow_out_of_memory, given] = few;
+               changes, files, allow_out_of_memory, given] = few;
   EXPECT_EQ(name, "small");
   EXPECT_EQ(description, "a description");
   EXPECT_EQ(cluster, whole.cluster);
@@ -184,6 +185,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   EXPECT_EQ(routing, whole.routing);
   EXPECT_TRUE(IsAt(perturbation_place, "/simulator/perturbation"));
   EXPECT_EQ(changes.size(), whole.changes.size());
+  EXPECT_EQ(files.size(), 1u);
   EXPECT_TRUE(allow_out_of_memory);
   EXPECT_EQ(given, whole.given);
 
