@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/evaluating/engine.h"
+#include "sim/base/error.h"
 #include "sim/report/result_fields.h"
 
 namespace rehearse {
@@ -14,6 +15,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kMinus = "minus";
 
 Result ResultOf(Json json) {
+  if (!json.is_object()) throw Error("a kept result is not an object");
   json.erase(kMinus);
   const JsonDocument document = JsonDocument::FromValue(json, {"a kept result", 0, ""});
   Result result = ResultFields().Read(document.Root());
