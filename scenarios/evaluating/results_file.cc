@@ -12,6 +12,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
+#include "sim/base/json_parse.h"
 #include "sim/base/output_file.h"
 
 namespace rehearse {
@@ -78,6 +79,15 @@ Json KeptNumbers(const std::vector<Result>& results) {
     one.notes.clear();
   }
   return ResultJson(slim);
+}
+
+// What is nested deeper than any result is left out: others' files may say anything, and a value is
+// read by a function that calls itself for each level.
+Json ShallowJson(const std::string& text) {
+  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) {
+    return depth <= static_cast<int>(kDeepestJson);
+  };
+  return Json::parse(text, is_shallow, false);
 }
 
 std::string RowChecksum(const std::string& hash, const std::string& reason,
@@ -243,17 +253,20 @@ std::optional<Evaluation> ResultsFile::Find(const EvaluationKey& key, const std:
   const std::lock_guard lock(mutex_);
   const std::optional<Database::Found> found = database_->FindRow(key, hash);
   if (!found) return std::nullopt;
-  Evaluation evaluation;
-  if (found->is_impossible)
-    evaluation.error = found->reason;
-  else
-    evaluation.results = ResultsOf(Json::parse(found->result, nullptr, false));
-  if (found->checksum != RowChecksum(hash, found->reason, found->result) ||
-      (!found->is_impossible && evaluation.results.empty())) {
+  const auto again = [&](const char* what, const char* fails) {
     if (warn_)
-      warn_(fmt::format("{}: the checksum of point \"{}\" does not match; it is simulated again",
-                        database_->path(), found->point));
+      warn_(fmt::format("{}: the {} of point \"{}\" does not {}; it is simulated again",
+                        database_->path(), what, found->point, fails));
     return std::nullopt;
+  };
+  if (found->checksum != RowChecksum(hash, found->reason, found->result))
+    return again("checksum", "match");
+  Evaluation evaluation;
+  if (found->is_impossible) {
+    evaluation.error = found->reason;
+  } else {
+    evaluation.results = ResultsOf(ShallowJson(found->result));
+    if (evaluation.results.empty()) return again("result", "read");
   }
   if (!database_->is_frozen() && (found->study != key.study || found->point != key.point)) {
     // From now on it is also a point of this study.

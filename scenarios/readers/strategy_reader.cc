@@ -21,12 +21,13 @@ uint64_t RanksOf(const JsonReader& reader, std::initializer_list<const char*> ax
   uint64_t ranks = 1;
   for (const std::string key : axes) {
     const auto size = reader.At(key).Whole<uint64_t>();
-    ranks *= size;
-    if (ranks > static_cast<uint64_t>(kMostMeshRanks)) {
-      reader.Fail(fmt::format("a mesh of more than {} ranks: found {} with \"{}\"", kMostMeshRanks,
-                              ranks, key));
+    for (int times = key == "q" ? 2 : 1; times > 0; --times) {
+      ranks *= size;
+      if (ranks > static_cast<uint64_t>(kMostMeshRanks)) {
+        reader.Fail(fmt::format("a mesh of more than {} ranks: found {} with \"{}\"",
+                                kMostMeshRanks, ranks, key));
+      }
     }
-    if (key == "q") ranks *= size;
   }
   return ranks;
 }

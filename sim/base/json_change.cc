@@ -27,6 +27,8 @@ void WriteAnyText(const std::string& text, nlohmann::ordered_json* to) {
   if (to->is_discarded()) *to = text;
 }
 
+bool HadValue(const JsonChange& change) { return !change.was.empty(); }
+
 }  // namespace
 
 FieldShape AnyJsonText() { return ReadBy(Anything(), ReadAnyText, WriteAnyText); }
@@ -38,7 +40,7 @@ const Fields<JsonChange>& ChangeFields() {
        {"line", &JsonChange::line, AWhole(1, std::numeric_limits<int>::max()),
         Optional("there was no such line"), "line of the old value"},
        {"path", &JsonChange::path, AText(), Required(), "path of the value", "\"node.nics\""},
-       {"was", &JsonChange::was, AnyJsonText(), Optional("there was none"),
+       {"was", &JsonChange::was, AnyJsonText(), WrittenIf<HadValue>("there was none"),
         "the value before; long ones shortened"},
        {"is", &JsonChange::is, AnyJsonText(), Required(), "the value now; long ones shortened",
         "8"}});

@@ -158,7 +158,8 @@ void FieldTable::WriteRows(const void* object, std::string_view variant, Json* t
     }
     Json value;
     row.codec->Write(member, &value);
-    if (!value.is_null()) (*to)[row.key.name] = std::move(value);
+    const bool must_stand = IsNeeded(row) || row.presence.is_written != nullptr;
+    if (must_stand || !value.is_null()) (*to)[row.key.name] = std::move(value);
   }
 }
 

@@ -51,8 +51,10 @@ void ReadRoles(const JsonReader& document, const ListedNames& communicators, Sch
     const JsonReader list = document.At("roles");
     for (const JsonReader& element : list.Elements()) {
       const JsonReader reader = element.As(RoleFields().shape());
+      Role named;  // a name that is missing is told before what is wrong with the ops
+      RoleFields().ReadInto(reader, &named);
       schedule->roles.push_back(ReadRole(reader, *schedule, communicators));
-      RoleFields().ReadInto(reader, &schedule->roles.back());
+      schedule->roles.back().name = std::move(named.name);
       roles.Add(schedule->roles.back().name);
     }
     if (schedule->roles.empty()) list.Expected("at least one role");

@@ -165,7 +165,8 @@ void CompleteNode(const JsonReader& reader, NodeObject* node) {
     if (SizeOf(spec).wires > kMostNodeWires) RefuseSize(reader, spec);
     return;
   }
-  for (const Field<Host>& rows : HostRows()) {
+  static const FieldList<Host> host_rows = HostRows();
+  for (const Field<Host>& rows : host_rows) {
     const std::string& key = rows.rows().front().key.name;
     if (reader.Has(key)) reader.At(key).Fail("is part of a host, which begins with \"pcie\"");
   }

@@ -11,6 +11,7 @@
 
 #include "scenarios/evaluating/results_table.h"
 #include "sim/base/error.h"
+#include "sim/base/sqlite_connection.h"
 
 namespace rehearse {
 namespace results_file_test {
@@ -133,6 +134,21 @@ TEST_F(ResultsFileTest, FilesThatAreNotOursAreLeftAsTheyAre) {
   for (size_t i = 4096; i < 3 * 4096; ++i) broken[i] = '\xff';
   expect(broken, "is damaged");
   expect(good.substr(0, good.size() / 2), "is damaged");
+}
+
+// Neither is read before its checksum has been compared: the one nests deeper than any result.
+TEST_F(ResultsFileTest, ARowThatHoldsNoResultIsSimulatedAgain) {
+  if (!HasSqlite()) GTEST_SKIP() << "this build has no SQLite";
+  for (const std::string& text : {std::string(300'000, '['), std::string("no JSON")}) {
+    const std::string path = MakeFile("rows.sqlite", 1);
+    SqliteConnection(path, path, SqliteConnection::Access::kChange)
+        .Do("UPDATE points SET result = '" + text + "'");
+    std::vector<std::string> said;
+    ResultsFile file(path, ResultsFile::Opening::kThere,
+                     [&](const std::string& message) { said.push_back(message); });
+    EXPECT_FALSE(file.Find(Key("p0"), "hash0").has_value());
+    EXPECT_THAT(said, ElementsAre(HasSubstr("checksum")));
+  }
 }
 
 TEST_F(ResultsFileTest, ANumberThatHasChangedOnTheDiskIsNotTaken) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/json_change.h"
 #include "sim/base/json_document.h"
 
 namespace rehearse {
@@ -312,6 +313,15 @@ TEST(JsonFieldsTest, ANumberThatJsonDoesNotKnowIsAFaultOfOurs) {
 
 TEST(JsonFieldsTest, AListOfNamesHasThemBothWays) {
   EXPECT_STREQ(NameIn(kTyreNames, Tyre::kWinter), "winter");
+}
+
+// "null" is a value like others, and a text that is not there is none.
+TEST(JsonFieldsTest, AChangeToNullIsWritten) {
+  const JsonChange to_null = {.file = "a", .path = "b", .is = "null"};
+  const JsonChange from_null = {.file = "a", .path = "b", .was = "null", .is = "1"};
+  const Json written = ToJson(std::vector<JsonChange>{to_null, from_null});
+  EXPECT_EQ(written.dump(),
+            R"([{"file":"a","path":"b","is":null},{"file":"a","path":"b","was":null,"is":1}])");
 }
 
 }  // namespace json_fields_test
