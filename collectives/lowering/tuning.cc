@@ -330,14 +330,16 @@ BytesPerSecond Tuner::BareRate(const ChoiceQuestion& question, NcclAlgorithm alg
                                uint32_t channels, std::shared_ptr<GroupLayout>* layout) {
   const Collective& collective = question.collective;
   KnownShape& known = memory_.Of(memory_.ShapeOf(question.ranks));
-  const auto [rate, is_new] = known.rates.emplace(
-      std::make_tuple(collective.kind, collective.root, algorithm, channels), BytesPerSecond(0));
-  if (!is_new) return rate->second;
-  if (algorithm == NcclAlgorithm::kRing && channels == 0 && known.library->nccl) {
-    return rate->second = known.library->nccl->reached *
-                          RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
-  }
-  return rate->second = FindBareRate(question, algorithm, channels, layout);
+  const auto key = std::make_tuple(collective.kind, collective.root, algorithm, channels);
+  if (const auto rate = known.rates.find(key); rate != known.rates.end()) return rate->second;
+  // Kept only once it is known: an algorithm that the group does not suit throws.
+  const BytesPerSecond rate =
+      algorithm == NcclAlgorithm::kRing && channels == 0 && known.library->nccl
+          ? known.library->nccl->reached *
+                RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()))
+          : FindBareRate(question, algorithm, channels, layout);
+  known.rates.emplace(key, rate);
+  return rate;
 }
 
 BytesPerSecond Tuner::FindBareRate(const ChoiceQuestion& question, NcclAlgorithm algorithm,

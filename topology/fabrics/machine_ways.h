@@ -38,7 +38,6 @@ class MachineWays {
   // `machine` has all links but those in `gone` (by link of a machine as drawn; empty: none).
   MachineWays(const Cluster& cluster, uint32_t machine, std::vector<bool> gone);
 
-  bool is_whole() const { return gone_.empty(); }
   // Devices are named by their places: ranks within the machine.
   const Way& Between(uint32_t from_place, uint32_t to_place);
   // By the NICs that the device owns, or by its own ports; none if it has neither.

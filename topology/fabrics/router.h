@@ -121,13 +121,13 @@ class Router {
   bool IsHashed() const;
   // How many links all searches so far have looked at: the work done, for tests and benchmarks.
   size_t links_scanned() const;
-  // How many of the ways between machines that were asked for so far are neither the fabric's nor
-  // of its kind: cut everywhere else, they were searched over single cables.
+  // How many of the ways that were asked for so far, within machines and between them, are neither
+  // the fabric's nor of its kind: cut everywhere else, they were searched over single cables.
   size_t ways_searched() const { return ways_searched_; }
   // Whether some machine lacks links of its own, so that its devices may share what is left.
   bool HasMachinesApart() const { return !variant_of_.empty(); }
   // What routes fall back to where links are down, for people: "without 2 of the fabric's 96
-  // links", "node0 and 1 more leave by what they have: gpu1 by nic0". Nothing if none are.
+  // links", "node0 and 1 more lack links: gpu1 by nic0". Nothing if none are.
   std::vector<std::string> Fallbacks();
 
  private:
