@@ -221,7 +221,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
     sheet.element.style.height = `${Math.max(Math.min(run.links.length, 300) * row, 60)}px`;
     for (const { element: path, records } of drawn) {
       const load = Math.max(...records.map((one) => loadAt(run.links[one], state.cursor)));
-      path.setAttribute('stroke', load > 0.001 ? loadColor(load) : color('--idle'));
+      path.style.stroke = load > 0.001 ? loadColor(load) : color('--idle');
       const isChosen = state.link?.run === run && records.includes(state.link.link);
       path.classList.toggle('chosen', isChosen);
     }

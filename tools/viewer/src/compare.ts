@@ -5,6 +5,21 @@ import { type Column, h, percent, s, table, time } from './text';
 
 type Json = Record<string, any>;
 
+// What a scenario says at a path, in a cell.
+function said(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > 160 ? `${text.slice(0, 159)}\u2026` : text;
+}
+
+function howMuch(difference: number, of: number): string {
+  if (difference === 0) return 'A takes as long';
+  return (
+    `A takes ${time(Math.abs(difference))} ${difference > 0 ? 'more' : 'less'} ` +
+    `(${percent(Math.abs(difference) / of)})`
+  );
+}
+
 export function comparePanel(state: State): Panel | null {
   const all = state.page.comparison;
   if (!all) return null;
@@ -110,8 +125,7 @@ export function comparePanel(state: State): Panel | null {
     h(
       'h3',
       {},
-      `A ${time(a.step)}, B ${time(b.step)}: A takes ${signed((a.step - b.step) / 1e9)} ` +
-      `(${percent((a.step - b.step) / b.step)})`,
+      `A ${time(a.step)}, B ${time(b.step)}: ` + howMuch(a.step - b.step, b.step),
     ),
     ...warnings,
     bars,
@@ -145,8 +159,8 @@ export function comparePanel(state: State): Panel | null {
                 'tr',
                 {},
                 h('td', {}, one.path),
-                h('td', {}, String(one.a ?? '')),
-                h('td', {}, String(one.b ?? '')),
+                h('td', {}, said(one.a)),
+                h('td', {}, said(one.b)),
               ),
             ),
           ),

@@ -47,6 +47,27 @@ export interface Memory {
   activations: Float64Array; // bytes
   buffers: Float64Array;
 }
+export interface Piece {
+  begin: number; // ns
+  end: number;
+  work: number; // position in kWorks
+  microBatch: number;
+  chunk: number;
+  fromEnd: boolean; // of the copy of the model that begins on the last rank
+}
+export const kWorks = ['forward', 'input gradient', 'weight gradient', 'backward'];
+export interface PipelineRow {
+  rank: number;
+  name: string;
+  bubble: number;
+  from: number; // ns
+  to: number;
+  pieces: Piece[];
+}
+export interface Pipeline {
+  bubble: number;
+  rows: PipelineRow[];
+}
 export interface DrawnLink {
   path: string;
   kind: string;
@@ -140,6 +161,8 @@ export class Run {
   readonly result: Result | null;
   readonly cluster: Drawing | null;
   readonly leftOut: number;
+  readonly asked: number[]; // ranks that somebody wants to see
+  readonly pipeline: Pipeline | null;
   private readonly representativeRuns: [number, number][];
   private readonly roleRuns: [number, number][];
   private readonly readReleased: () => Float64Array;
@@ -162,6 +185,8 @@ export class Run {
     this.result = json.result;
     this.cluster = json.cluster;
     this.linksLeftOut = json.links_left_out;
+    this.asked = json.asked ?? [];
+    this.pipeline = json.pipeline ? readPipeline(json.pipeline, ns, column) : null;
     this.representativeRuns = json.representative_runs;
     this.roleRuns = json.role_runs;
     this.classes = json.classes.map((c: [string, string, string, boolean]) => ({
@@ -405,6 +430,29 @@ export class Run {
   }
 }
 
+function readPipeline(json: Json, ns: number, column: Unpacked['column']): Pipeline {
+  const rows = (json.rows as Json[]).map((row) => {
+    const [begin, took, work, microBatch, chunk, fromEnd] = [
+      row.begin,
+      row.took,
+      row.work,
+      row.micro_batch,
+      row.chunk,
+      row.from_end,
+    ].map((one) => column(one));
+    const pieces = Array.from(begin, (from, i) => ({
+      begin: from * ns,
+      end: (from + took[i]) * ns,
+      work: work[i],
+      microBatch: microBatch[i],
+      chunk: chunk[i],
+      fromEnd: fromEnd[i] === 1,
+    }));
+    return { ...row, from: row.from * ns, to: row.to * ns, pieces } as unknown as PipelineRow;
+  });
+  return { bubble: json.bubble, rows };
+}
+
 function readOps(json: Json[], roles: Role[], strings: string[], column: Unpacked['column']): Ops {
   const parts: Record<string, Float64Array[]> = {};
   for (const role of json) {
@@ -469,6 +517,7 @@ export interface Page {
   runs: Run[];
   comparison: Json | null;
   tables: Dots[];
+  asPipelines: boolean; // begins with a row for each rank of a pipeline
 }
 
 // The comparison with its "worst" ops as rows rather than columns.
@@ -500,5 +549,6 @@ export function readPage(unpacked: Unpacked, known: Run | null = null): Page {
     runs: runs.map((run) => (run ? new Run(run, unpacked.column) : known!)),
     comparison: header.comparison ? withWorst(header.comparison, unpacked.column) : null,
     tables: header.tables,
+    asPipelines: header.as_pipelines === true,
   };
 }

@@ -111,7 +111,8 @@ export function drawBlocks(
     const right = Math.min(scale.x(block.end), scale.width);
     if (right < drawn + 0.5) continue;
     drawn = right;
-    const cls = row.run.classes[block.backward ? 2 : 0];
+    const name = block.backward ? 'backward' : 'forward';
+    const cls = row.run.classes.find((one) => one.name === name) ?? row.run.classes[0];
     context.fillStyle = cls.fill;
     context.fillRect(left, y, Math.max(right - left - 0.6, 0.7), tall);
     const text = String(block.microBatch + 1);

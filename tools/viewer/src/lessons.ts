@@ -69,6 +69,7 @@ export async function showLessons(
           class: 'answer',
           toggle: (event: Event) => {
             if (!(event.target as HTMLDetailsElement).open || box.checked) return;
+            if (document.body.classList.contains('printing')) return;
             box.checked = true;
             panel.change(lesson.set, both);
           },

@@ -7,7 +7,7 @@ import { h, percent, time } from './text';
 import { showPage, type View } from './view';
 
 interface Control {
-  kind: 'factor' | 'compute' | 'fail' | 'switch' | 'choice' | 'grid' | 'edits';
+  kind: 'factor' | 'compute' | 'fail' | 'switch' | 'choice' | 'grid' | 'edits' | 'amount';
   label: string;
   what: 'bandwidth' | 'latency';
   links: string[];
@@ -21,6 +21,7 @@ interface Control {
 export interface LiveScenario {
   step: Record<string, unknown> & { name: string; text: string };
   controls: Control[];
+  native_seconds?: number; // what playing it took the program
 }
 
 type Expose = (parts: Record<string, unknown>) => void;
@@ -38,6 +39,7 @@ function factorSlider(
   label: string,
   now: string,
   changed: () => void,
+  times = (factor: number) => `\u00d7 ${factor}`,
 ): { element: HTMLElement; factor: () => number; reset: () => void } {
   const slider = h('input', {
     type: 'range',
@@ -50,7 +52,7 @@ function factorSlider(
   const told = h('output', {});
   const factor = () => Number((10 ** (Number(slider.value) / 20)).toPrecision(3));
   const tell = () => {
-    told.textContent = factor() === 1 ? now || 'as it is' : `\u00d7 ${factor()}`;
+    told.textContent = factor() === 1 ? now || 'as it is' : times(factor());
   };
   slider.addEventListener('input', () => {
     tell();
@@ -150,6 +152,20 @@ export class LivePanel {
         return control.links.map((links) => ({ links, [control.what]: factor }));
       };
       this.turned.push({ changes: kNoChanges, edits: edit, reset: slider.reset });
+      return slider.element;
+    }
+    if (control.kind === 'amount') {
+      const [, number, unit] = /^\s*([\d.]+)\s*(\S+)\s*$/.exec(String(control.value)) ?? [];
+      const times = (factor: number) => `${Number((Number(number) * factor).toPrecision(4))}${unit}`;
+      const slider = factorSlider(label, String(control.value), again, times);
+      this.turned.push({
+        edits: kNoEdits,
+        reset: slider.reset,
+        changes: () =>
+          slider.factor() === 1
+            ? []
+            : control.paths.map((path) => `${path}=${times(slider.factor())}`),
+      });
       return slider.element;
     }
     if (control.kind === 'switch') {

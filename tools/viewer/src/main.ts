@@ -4,6 +4,8 @@ import plotStyles from 'uplot/dist/uPlot.min.css';
 
 import { readPage } from './data';
 import { unpack, unpackJson } from './decode';
+import { showFilm } from './film';
+import { readFilm } from './film_state';
 import { showLessons } from './lessons';
 import { type LiveScenario, LivePanel } from './live';
 import { h } from './text';
@@ -43,13 +45,22 @@ const loaded = performance.now();
 async function start(): Promise<void> {
   const lessons = takeText('rehearse-lessons');
   const live = takeText('rehearse-live');
-  const simulator = takeText('rehearse-simulator') ?? '';
+  // In the page, or what bundle/simulator.js has said.
+  const beside = (globalThis as Record<string, unknown>)['rehearseSimulator'];
+  const simulator = takeText('rehearse-simulator') ?? (typeof beside === 'string' ? beside : '');
   const root = h('div', { class: 'view' });
   if (lessons !== null) {
     const written = await unpackJson(lessons);
     const data = (name: string) => takeText(`rehearse-data-${name}`) ?? '';
     document.head.append(h('style', {}, styles + plotStyles));
     await showLessons(written, data, simulator, root, expose);
+    return;
+  }
+  const film = takeText('rehearse-film');
+  if (film !== null) {
+    const unpacked = await unpack(film);
+    document.head.append(h('style', {}, styles + plotStyles));
+    showFilm(readFilm(unpacked), expose);
     return;
   }
   const page = readPage(await unpack(takeText('rehearse-data') ?? ''));

@@ -56,9 +56,9 @@ const hatches = new Map<string, CanvasPattern>();
 export function forgetHatches(): void {
   hatches.clear();
 }
-// What is exposed.
-export function hatch(context: CanvasRenderingContext2D): CanvasPattern {
-  const ink = color('--hatch');
+// What is exposed, or a bubble.
+export function hatch(context: CanvasRenderingContext2D, name = '--hatch'): CanvasPattern {
+  const ink = color(name);
   let pattern = hatches.get(ink);
   if (!pattern) {
     const tile = document.createElement('canvas');

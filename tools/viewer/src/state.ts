@@ -19,11 +19,18 @@ export class State {
   showExposed = true;
   showPath = false;
   search = '';
+  asPipelines: boolean; // a row for each rank of a pipeline, and nothing else
+  showMessages = true; // between the stages of a pipeline
   private readonly listeners = new Map<string, Listener[]>();
 
   constructor(readonly page: Page) {
     this.end = Math.max(...page.runs.map((run) => run.step), 1);
     this.to = this.end;
+    this.asPipelines = page.asPipelines && this.havePipelines;
+  }
+
+  get havePipelines(): boolean {
+    return this.page.runs.length > 0 && this.page.runs.every((run) => run.pipeline);
   }
 
   on(events: string, listener: Listener): void {

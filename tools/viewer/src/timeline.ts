@@ -5,7 +5,16 @@ import type { Run } from './data';
 import { describe } from './describe';
 import { drawBlocks, drawLane, drawStrip } from './lane_paint';
 import { arrow, color, fitted, forgetHatches } from './paint';
-import { firstRanks, kAxis, kGutter, layOutRows, type RankChoice, type Row } from './rows';
+import { drawPipe, tellPipe } from './pipelines';
+import {
+  firstRanks,
+  haveMessages,
+  kAxis,
+  kGutter,
+  layOutRows,
+  type RankChoice,
+  type Row,
+} from './rows';
 import type { State } from './state';
 import { h, time, whole } from './text';
 
@@ -19,21 +28,25 @@ export class Timeline {
   private rankChoices: RankChoice[];
   width = 800;
   private height = 300;
+  private ratio = 1; // of pixels of the canvas
+  private isPrinted = false;
   private asked = false;
   private matches: { lane: Lane; spans: Uint32Array }[] = [];
   private matched: { run: Run; span: number }[] = [];
   private matchAt = -1;
   private dragFrom: { x: number; from: number; to: number; pans: boolean } | null = null;
   lastFrame = 0; // ms
+  readonly hasMessages: boolean = false;
 
   constructor(
     readonly state: State,
     private readonly tell: (text: string) => void,
   ) {
-    const each = state.page.runs.length > 1 ? 1 : 8;
+    const each = state.page.runs.length > 1 ? 4 : 8;
     this.rankChoices = state.page.runs.flatMap((run) =>
       firstRanks(run, run.roles.length > 1 ? 16 : each),
     );
+    this.hasMessages = haveMessages(this.rankChoices);
     this.canvas = h('canvas', { tabindex: 0, role: 'img', 'aria-label': 'Timeline of the step' });
     this.spacer = h('div', { class: 'spacer' });
     this.scroller = h('div', { class: 'rows' }, this.canvas, this.spacer);
@@ -44,8 +57,19 @@ export class Timeline {
       this.scroller,
       this.tip,
     );
+    if (this.hasMessages) {
+      // Most of the time nothing travels: where there is no room for them, messages are left out.
+      state.showMessages = true;
+      this.layOut();
+      state.showMessages = this.wantedHeight < window.innerHeight * 0.55;
+    }
     this.layOut();
     state.on('window cursor chosen selection options', () => this.draw());
+    state.on('rows', () => {
+      this.layOut();
+      this.find(this.state.search);
+      this.draw();
+    });
     this.scroller.addEventListener('scroll', () => this.draw());
     new ResizeObserver(() => this.resize()).observe(this.scroller);
     this.listen();
@@ -72,7 +96,7 @@ export class Timeline {
       const at = this.rankChoices.map((one) => one.run).lastIndexOf(run) + 1;
       this.setRanks([
         ...this.rankChoices.slice(0, at),
-        { run, shown, rank },
+        { run, shown, rank, alike: rank === shown.rank ? shown.standsFor : 1 },
         ...this.rankChoices.slice(at),
       ]);
     }
@@ -83,7 +107,7 @@ export class Timeline {
   }
 
   private layOut(): void {
-    const { rows, height } = layOutRows(this.state.page.runs, this.rankChoices);
+    const { rows, height } = layOutRows(this.state.page.runs, this.rankChoices, this.state);
     this.rows = rows;
     this.spacer.style.height = `${height + kAxis + 8}px`;
   }
@@ -115,17 +139,36 @@ export class Timeline {
     );
   }
 
-  private resize(): void {
-    const ratio = window.devicePixelRatio || 1;
-    this.width = this.scroller.clientWidth;
-    this.height = this.scroller.clientHeight;
+  // On paper all rows are drawn, at the width of the screen; the page's style scales them.
+  print(on: boolean): void {
+    this.isPrinted = on;
+    if (!on) {
+      this.resize();
+      return;
+    }
+    this.scroller.scrollTop = 0;
+    this.height = this.wantedHeight;
+    this.setSize(2);
+    this.drawNow();
+  }
+
+  private setSize(ratio: number): void {
+    this.ratio = ratio;
     this.canvas.width = Math.max(1, Math.round(this.width * ratio));
     this.canvas.height = Math.max(1, Math.round(this.height * ratio));
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
+    forgetHatches();
+  }
+
+  private resize(): void {
+    if (this.isPrinted) return;
+    const ratio = window.devicePixelRatio || 1;
+    this.width = this.scroller.clientWidth;
+    this.height = this.scroller.clientHeight;
+    this.setSize(ratio);
     // it is behind the canvas, which stays in view
     this.spacer.style.marginTop = `${-this.height}px`;
-    forgetHatches();
     this.drawNow();
   }
 
@@ -158,8 +201,7 @@ export class Timeline {
   drawNow(): void {
     const begin = performance.now();
     const context = this.canvas.getContext('2d')!;
-    const ratio = window.devicePixelRatio || 1;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.fillStyle = color('--back');
     context.fillRect(0, 0, this.width, this.height);
     const top = this.scroller.scrollTop;
@@ -190,11 +232,7 @@ export class Timeline {
       context.font = '600 13px system-ui, sans-serif';
       context.textBaseline = 'middle';
       context.fillText(
-        fitted(
-          context,
-          `${row.label}   ${row.run.provenance}, one step takes ${time(row.run.step)}`,
-          this.width - 20,
-        ),
+        fitted(context, row.label, this.width - 20),
         10,
         y + row.height / 2 - 1,
       );
@@ -207,6 +245,7 @@ export class Timeline {
     }
     if (row.kind === 'lane') drawLane(context, this, row, y);
     else if (row.kind === 'blocks') drawBlocks(context, this, row, y);
+    else if (row.kind === 'pipe') drawPipe(context, this, row, y);
     else drawStrip(context, this, row, y);
     context.fillStyle = color('--back');
     context.fillRect(0, y - 1, kGutter - 1, row.height + 1);
@@ -524,17 +563,21 @@ export class Timeline {
 
   private hover(x: number, y: number): void {
     const found = this.spanAt(x, y);
-    if (!found) {
+    const row = this.rowAt(y);
+    const told = row?.pipe && x >= kGutter ? tellPipe(row, this.timeAt(x)) : '';
+    if (!found && !told) {
       this.tip.hidden = true;
       return;
     }
-    const { run, span, merged } = found;
-    const rows: [string, string][] = describe(run, span);
-    this.tip.replaceChildren(
-      h('b', {}, run.nameOf(span)),
-      ...rows.map(([name, value]) => h('div', {}, h('span', {}, name), value)),
-      merged > 2 ? h('i', {}, `one of ${whole(merged)} here; zoom in`) : '',
-    );
+    if (found) {
+      const { run, span, merged } = found;
+      const rows: [string, string][] = describe(run, span);
+      this.tip.replaceChildren(
+        h('b', {}, run.nameOf(span)),
+        ...rows.map(([name, value]) => h('div', {}, h('span', {}, name), value)),
+        merged > 2 ? h('i', {}, `one of ${whole(merged)} here; zoom in`) : '',
+      );
+    } else this.tip.replaceChildren(h('b', {}, told));
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth;
     const tall = this.tip.offsetHeight;

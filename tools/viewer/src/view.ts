@@ -8,7 +8,8 @@ import { collectivesPanel } from './collectives_panel';
 import { memoryPanel } from './memory_panel';
 import { forgetColors } from './paint';
 import type { Panel } from './panel';
-import { firstRanks } from './rows';
+import { pipelineLegend } from './pipelines';
+import { differenceOf, firstRanks } from './rows';
 import { selectionPanel } from './selection_panel';
 import { State } from './state';
 import { h, percent, time, whole } from './text';
@@ -64,7 +65,7 @@ export interface View {
 export function showPage(page: Page, root: HTMLElement, before: View | null = null): View {
   before?.close();
   page.runs.forEach((run, i) => {
-    run.letter = page.runs.length > 1 ? 'AB'[i] : '';
+    run.letter = page.runs.length > 1 ? String.fromCharCode('A'.charCodeAt(0) + i) : '';
   });
   const listening = new AbortController();
   const { signal } = listening;
@@ -122,6 +123,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   }
 
   const state = new State(page);
+  if (before?.state && state.havePipelines) state.asPipelines = before.state.asPipelines;
   const timeline = new Timeline(state, tell);
   add(selectionPanel(state, timeline));
   add(breakdownPanel(state, timeline));
@@ -135,7 +137,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   for (const run of page.runs) {
     const result = run.result;
     const facts = [
-      `${run.letter ? `${run.letter}: ` : ''}one step takes ${time(run.step)}`,
+      `${run.letter ? `${run.letter}: ` : ''}one step takes ${time(run.step)}` +
+        differenceOf(page.runs, run),
       `${whole(run.rankCount)} ranks`,
       run.provenance,
     ];
@@ -178,7 +181,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     title: 'Show another rank: its number, Enter',
     keydown: (event: KeyboardEvent) => {
       if (event.key === 'Enter') {
-        const [, letter, number] = /^\s*([ab]?)\s*(\d+)\s*$/i.exec(rank.value) ?? [];
+        const [, letter, number] = /^\s*([a-z]?)\s*(\d+)\s*$/i.exec(rank.value) ?? [];
         if (number === undefined)
           tell(
             `"${rank.value}" is not a rank; type a ` +
@@ -187,7 +190,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
         else
           tell(
             timeline.addRank(
-              page.runs[letter?.toUpperCase() === 'B' ? 1 : 0] ?? page.runs[0],
+              page.runs.find((run) => run.letter === letter?.toUpperCase()) ?? page.runs[0],
               Number(number),
             ),
           );
@@ -236,11 +239,39 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     click: () => {
       timeline.setRanks(
         isFew()
-          ? page.runs.flatMap((run) => run.shown.map((shown) => ({ run, shown, rank: shown.rank })))
+          ? page.runs.flatMap((run) => run.shown.map((shown) => ({
+                run,
+                shown,
+                rank: shown.rank,
+                alike: shown.standsFor,
+              })),
+            )
           : page.runs.flatMap((run) => firstRanks(run, 4)),
       );
     },
   });
+  const pipelines = state.havePipelines
+    ? toggle(
+        'As pipelines',
+        'P',
+        () => state.asPipelines,
+        (on) => {
+          state.asPipelines = on;
+          state.tell('rows');
+        },
+      )
+    : null;
+  const messages = timeline.hasMessages
+    ? toggle(
+        'Messages',
+        'M',
+        () => state.showMessages,
+        (on) => {
+          state.showMessages = on;
+          state.tell('rows');
+        },
+      )
+    : null;
   const tellRanks = () => {
     const held = page.runs.reduce((sum, run) => sum + run.shown.length, 0);
     allRanks.textContent = isFew() ? `All ${held} ranks` : 'Fewer ranks';
@@ -256,6 +287,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     allRanks,
     exposed,
     path,
+    pipelines,
+    messages,
     h('button', { title: 'Whole step (F)', click: () => state.showAll() }, 'Whole step'),
     h(
       'button',
@@ -291,10 +324,20 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     if (event.key === 'ArrowUp' || event.key === 'ArrowDown')
       room(timeline.element.clientHeight + (event.key === 'ArrowDown' ? 24 : -24));
   });
+  const legends = h('div', { class: 'legends' });
+  const tellLegend = () => {
+    legends.replaceChildren(state.asPipelines ? pipelineLegend(page) : legend(page));
+    for (const one of [messages, path, exposed]) if (one) one.disabled = state.asPipelines;
+  };
+  state.on('rows', () => {
+    tellLegend();
+    room(Math.min(timeline.wantedHeight, mostRoom()));
+  });
+  tellLegend();
   root.replaceChildren(
     header,
     toolbar,
-    legend(page),
+    legends,
     timeline.element,
     handle,
     tabs,
@@ -308,7 +351,9 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
       `1\u2013${panels.length} views, T light or dark, Esc clears, ? explains.`,
     ),
   );
-  room(Math.min(timeline.wantedHeight, window.innerHeight * 0.5));
+  // Several steps are what the page is about; of one the views below tell as much.
+  const mostRoom = () => window.innerHeight * (page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
+  room(Math.min(timeline.wantedHeight, mostRoom()));
   const old = before?.state;
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);
   else state.showAll();
@@ -339,6 +384,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
         f: () => state.showAll(),
         e: () => exposed.click(),
         c: () => path?.click(),
+        p: () => pipelines?.click(),
+        m: () => messages?.click(),
         t: () => document.getElementById('theme')!.click(),
         '/': () => search.focus(),
         '?': () => tour.start(),
@@ -368,8 +415,19 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     },
     { signal },
   );
+  let themeBefore: string | undefined;
   const printing = (on: boolean) => {
     document.body.classList.toggle('printing', on);
+    const root = document.documentElement;
+    if (on) {
+      themeBefore = root.dataset['theme'];
+      root.dataset['theme'] = 'light';
+    } else if (themeBefore) root.dataset['theme'] = themeBefore;
+    else delete root.dataset['theme'];
+    forgetColors();
+    timeline.print(on);
+    for (const answer of document.querySelectorAll<HTMLDetailsElement>('.answer'))
+      if (on) answer.open = true;
     for (const panel of panels) if (on || panel.id === current) panel.show();
   };
   window.addEventListener('beforeprint', () => printing(true), { signal });

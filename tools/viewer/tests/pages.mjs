@@ -222,6 +222,38 @@ await test('links tell who shares them', one, async (page) => {
   assert.match(text, /GB\/s/);
   assert.ok((await page.locator('#panel-cluster path.cable.chosen').count()) > 0);
 });
+// What is painted, and not only asked for.
+const strokes = (page, selector) =>
+  page.evaluate(
+    (one) => [...document.querySelectorAll(one)].map((path) => getComputedStyle(path).stroke),
+    selector,
+  );
+await test('links are painted by their load at the cursor', one, async (page) => {
+  await page.click('#tab-cluster');
+  const idle = await page.evaluate(() => {
+    document.documentElement.style.setProperty('--idle', 'rgb(1, 2, 3)');
+    const { state } = window.rehearse;
+    state.moveCursor(state.end * 0.5);
+    return 'rgb(1, 2, 3)';
+  });
+  const loads = await page.evaluate(() => {
+    const run = window.rehearse.state.page.runs[0];
+    const cursor = window.rehearse.state.cursor;
+    return run.links.map((link) => {
+      let share = 0;
+      link.at.forEach((at, i) => {
+        if (at <= cursor) share = link.share[i];
+      });
+      return share;
+    });
+  });
+  assert.ok(Math.max(...loads) > 1, 'nothing travels');
+  const painted = new Set(await strokes(page, '#panel-cluster .cable:not(.unused)'));
+  painted.delete(idle);
+  assert.ok([...painted].some((one) => one !== 'none'), [...painted].join());
+  await page.evaluate(() => window.rehearse.state.moveCursor(0));
+  assert.notDeepEqual(new Set(await strokes(page, '#panel-cluster .cable:not(.unused)')), painted);
+});
 await test('collectives are sorted, filtered, and zoomed to', one, async (page) => {
   await page.click('#tab-collectives');
   await page.fill('#panel-collectives input[type=search]', 'all-gather');
@@ -247,9 +279,19 @@ await test('the tour walks through all of it', one, async (page) => {
   assert.ok(stops >= 7 && stops < 20, `${stops} stops`);
 });
 await test('it prints all views, and works where it is narrow', one, async (page) => {
-  await page.emulateMedia({ media: 'print' });
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
   await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
   await settled(page);
+  const paper = await page.evaluate(() => {
+    const canvas = document.querySelector('.timeline canvas').getBoundingClientRect();
+    return {
+      back: getComputedStyle(document.body).backgroundColor,
+      swatch: getComputedStyle(document.querySelector('.swatch')).printColorAdjust,
+      cut: canvas.right > innerWidth + 1,
+      tall: canvas.height >= (window.rehearse.timeline.wantedHeight * canvas.width) / 1300,
+    };
+  });
+  assert.deepEqual(paper, { back: 'rgb(255, 255, 255)', swatch: 'exact', cut: false, tall: true });
   assert.ok((await page.isVisible('#panel-breakdown')) && (await page.isVisible('#panel-memory')));
   await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
   await page.emulateMedia({ media: 'screen' });
@@ -266,7 +308,7 @@ const two = report(
 await test('two steps share an axis, and are compared', two, async (page) => {
   await page.click('#tab-compare');
   const text = await page.textContent('#panel-compare');
-  for (const word of ['A takes +1.09 s', 'By axis', 'depth', 'Ops that differ most'])
+  for (const word of ['A takes 1.09 s more', 'By axis', 'depth', 'Ops that differ most'])
     assert.ok(text.includes(word), word);
   const colors = await page.evaluate(() =>
     window.rehearse.state.page.runs.map((run) =>
