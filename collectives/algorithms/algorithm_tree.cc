@@ -116,7 +116,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     });
     std::rotate(machines.begin(), home, machines.end());
   }
-  const std::vector<bool> are_linked = SortAlongLinks(group.router, group.ranks, &machines);
+  const std::vector<Joined> joined = SortAlongLinks(group.router, group.ranks, &machines);
   if (has_root) {  // and the root is the first there
     std::vector<uint32_t>& first = machines.front();
     std::rotate(first.begin(), std::find_if(first.begin(), first.end(), is_root), first.end());
@@ -131,7 +131,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     for (size_t node = 0; node < machines.size(); ++node) {
       // The root's own machine cannot be entered anywhere else.
       const uint32_t turn = has_root && node == 0 ? 0 : channel;
-      AppendInTurn(machines[node], turn, are_linked[node], channel, &part.order);
+      AppendInTurn(machines[node], turn, joined[node], channel, &part.order);
     }
     for (part.input.variant = 0; part.input.variant < 2; ++part.input.variant) {
       parts.push_back(part);

@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 
+#include "collectives/algorithms/crowded_places.h"
 #include "collectives/algorithms/linked_ring.h"
 #include "collectives/algorithms/ring_cover.h"
 #include "collectives/algorithms/ring_order.h"
@@ -155,6 +156,24 @@ std::vector<Ring> AllRings(uint32_t size) {
   return rings;
 }
 
+// Those that keep to NVLinks from each member to the next.
+std::vector<Ring> OverNvLinks(Router& router, const std::vector<uint32_t>& ranks,
+                              const std::vector<Ring>& rings) {
+  const size_t size = ranks.size();
+  std::vector<bool> is_over(size * size);
+  for (size_t a = 0; a < size; ++a)
+    for (size_t b = 0; b < size; ++b)
+      is_over[a * size + b] =
+          a != b && IsOverNvLinks(router.cluster(), router.Between(ranks[a], ranks[b]));
+  std::vector<Ring> over;
+  std::copy_if(rings.begin(), rings.end(), std::back_inserter(over), [&](const Ring& ring) {
+    for (size_t i = 0; i < size; ++i)
+      if (!is_over[ring[i] * size + ring[(i + 1) % size]]) return false;
+    return true;
+  });
+  return over;
+}
+
 // Which rings cross which links, and how often.
 struct RingLinks {
   struct Crossed {
@@ -199,6 +218,7 @@ class RingWidths {
 
   size_t size() const { return widths_.size(); }
   double Of(uint32_t ring) const { return widths_[ring]; }
+  double Widest() const { return *std::max_element(widths_.begin(), widths_.end()); }
   // The sum that GroupLinks::Bottleneck puts into `total`.
   double Total(uint32_t ring) const {
     double total = 0;
@@ -227,8 +247,9 @@ struct Packing {
   double widest_rate = 0;
 };
 
-// Rings that differ by less are equally wide: nobody lays rings anew round a link that is a little
-// slower than the others.
+// Rings that differ by less are equally wide: libraries know bandwidths only from short lists
+// (collectives/nccl/nccl_search.h), whose closest neighbours are 5 % apart, and nobody lays rings
+// anew round a link that is a little slower than the others.
 constexpr double kTolerance = 5e-3;
 constexpr uint32_t kRestarts = 48;
 
@@ -243,20 +264,21 @@ Packing PackGreedily(const RingLinks& links, double part, uint64_t seed) {
   packing.weight.assign(rings.size(), 0);
   double unit = 0;
   for (uint32_t packed = 0; packed < kMostChannels; ++packed) {
+    // Against the widest of all, so that a row of rings each a little narrower than the one before
+    // does not lead down to a narrow one.
+    const double widest = rings.Widest();
     uint32_t best = 0;
     double best_bottleneck = 0;
     double best_total = 0;
     uint32_t equals = 0;
     for (uint32_t i = 0; i < rings.size(); ++i) {
       const double bottleneck = rings.Of(i);
-      const bool wider = bottleneck > best_bottleneck * (1 + kTolerance);
-      const bool as_wide = bottleneck >= best_bottleneck * (1 - kTolerance);
-      equals = wider ? 1 : equals + (as_wide ? 1 : 0);
-      if (!as_wide) continue;
+      if (bottleneck < widest * (1 - kTolerance)) continue;
+      ++equals;
       const double total = seed == 0 ? rings.Total(i) : 0;
       const bool preferred =
           seed == 0 ? total > best_total * (1 + kTolerance) : random() % equals == 0;
-      if (wider || preferred) {
+      if (equals == 1 || preferred) {
         best = i;
         best_bottleneck = bottleneck;
         best_total = total;
@@ -287,6 +309,7 @@ Packing PackAllPairs(GroupLinks links, const std::vector<Ring>& rings) {
     links.Take(ring, rate);
     packing.rate += rate;
     const auto it = std::find(rings.begin(), rings.end(), ring);
+    if (it == rings.end()) return {};
     ++packing.weight[static_cast<size_t>(it - rings.begin())];
   }
   return packing;
@@ -319,12 +342,29 @@ std::vector<Ring> RingsAcrossNodes(Router& router, const std::vector<uint32_t>& 
   size_t channels = members.front().size();
   for (const auto& node : members) channels = std::min(channels, node.size());
   channels = std::min<size_t>(channels, kMostChannels);
-  const std::vector<bool> are_linked = SortAlongLinks(router, ranks, &members);
+  const std::vector<Joined> joined = SortAlongLinks(router, ranks, &members);
+  const bool are_meshes = std::all_of(joined.begin(), joined.end(),
+                                      [](Joined machine) { return machine == Joined::kAsMesh; });
+  const bool are_equal = std::all_of(members.begin(), members.end(), [&](const auto& machine) {
+    return machine.size() == members.front().size();
+  });
+  if (are_meshes && are_equal && router.HasMachinesApart() && members.front().size() % 2 == 0) {
+    const std::vector<uint32_t> order = WithNeighboursOpposite(router, ranks, members);
+    for (std::vector<uint32_t>& machine : members) {
+      const std::vector<uint32_t> given = machine;
+      for (size_t i = 0; i < order.size(); ++i) machine[i] = given[order[i]];
+    }
+  }
   std::vector<Ring> rings;
   for (size_t channel = 0; channel < channels; ++channel) {
     Ring ring;
-    for (size_t at = 0; at < members.size(); ++at)
-      AppendInTurn(members[at], channel, are_linked[at], channel, &ring);
+    for (size_t at = 0; at < members.size(); ++at) {
+      const auto begin = static_cast<std::ptrdiff_t>(ring.size());
+      AppendInTurn(members[at], channel, joined[at], channel, &ring);
+      // Back in every second machine, so that the ring enters it on the rail on which it comes.
+      if (joined[at] == Joined::kAsMesh && at % 2 == 1)
+        std::reverse(ring.begin() + begin, ring.end());
+    }
     rings.push_back(std::move(ring));
   }
   return rings;
@@ -417,30 +457,68 @@ std::vector<LinkUse> DetourOf(const Router& router, const std::vector<const Rout
   return fails ? Counted(std::move(crossings)) : std::vector<LinkUse>();
 }
 
+// How many parts of all channels cross each link, as a share of what it carries: the largest says
+// when the slowest channel is done.
+class ChannelLoads {
+ public:
+  ChannelLoads(const Cluster& cluster, const std::vector<Channel>& channels) {
+    std::map<uint32_t, uint32_t> dense;
+    for (const Channel& channel : channels) {
+      std::vector<std::pair<uint32_t, double>>& own = of_channel_.emplace_back();
+      for (const LinkUse& use : channel.uses) {
+        const auto [it, is_new] =
+            dense.emplace(use.link.index(), static_cast<uint32_t>(loads_.size()));
+        if (is_new) loads_.push_back(0);
+        const BytesPerSecond capacity = cluster.Link(use.link.index()).Capacity();
+        own.emplace_back(it->second, use.multiplicity / (channel.ways * capacity.value()));
+      }
+    }
+    for (size_t channel = 0; channel < channels.size(); ++channel) Add(channel, +1);
+  }
+
+  double Largest() const { return *std::max_element(loads_.begin(), loads_.end()); }
+  void Add(size_t channel, int sign) {
+    for (const auto& [link, load] : of_channel_[channel]) loads_[link] += sign * load;
+  }
+  // How many of the links with the largest load the channel crosses.
+  uint32_t Crowded(size_t channel) const {
+    const double largest = Largest();
+    uint32_t crowded = 0;
+    for (const auto& [link, load] : of_channel_[channel])
+      crowded += loads_[link] > largest * (1 - 1e-6) ? 1 : 0;
+    return crowded;
+  }
+
+ private:
+  std::vector<std::vector<std::pair<uint32_t, double>>> of_channel_;  // dense link, load
+  std::vector<double> loads_;
+};
+
 // Where a machine has lost a NIC, two channels meet on another, and all wait for these two: NCCL's
-// search finds as many channels as there are NICs. Leaves out channels, one after the other, as
-// long as the others carry more without it.
+// search finds as many channels as there are NICs. Takes away one after the other of those on the
+// fullest links, and keeps as many as carry the most together; of equally good numbers the largest.
+// Where NICs are lost at several places, only the last one taken away makes the others faster.
 void LeaveOutCrowded(const Cluster& cluster, std::vector<Channel>* channels) {
   constexpr double kGain = 1 + 1e-6;
-  const auto without = [&](size_t left_out) {
-    std::vector<Channel> rest = *channels;
-    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
-    for (Channel& channel : rest) channel.share = 1.0 / static_cast<double>(rest.size());
-    return rest;
-  };
-  BytesPerSecond rate = TotalRate(cluster, *channels);
-  while (channels->size() > 1) {
-    std::optional<std::vector<Channel>> best;
-    for (size_t i = 0; i < channels->size(); ++i) {
-      std::vector<Channel> rest = without(i);
-      const BytesPerSecond carried = TotalRate(cluster, rest);
-      if (!(carried > kGain * rate)) continue;
-      rate = carried;
-      best = std::move(rest);
-    }
-    if (!best) return;
-    *channels = std::move(*best);
+  ChannelLoads loads(cluster, *channels);
+  std::vector<size_t> left(channels->size());
+  std::iota(left.begin(), left.end(), size_t{0});
+  std::vector<size_t> best = left;
+  double best_rate = static_cast<double>(left.size()) / loads.Largest();
+  while (left.size() > 1) {
+    const auto worst = std::max_element(left.begin(), left.end(), [&](size_t a, size_t b) {
+      return loads.Crowded(a) < loads.Crowded(b);
+    });
+    loads.Add(*worst, -1);
+    left.erase(worst);
+    const double rate = static_cast<double>(left.size()) / loads.Largest();
+    if (rate <= kGain * best_rate) continue;
+    best = left;
+    best_rate = rate;
   }
+  std::vector<Channel> kept;
+  for (const size_t channel : best) kept.push_back(std::move((*channels)[channel]));
+  *channels = std::move(kept);
 }
 
 }  // namespace
@@ -485,10 +563,13 @@ std::vector<ChannelFinder::WeightedRing> ChannelFinder::RingsInsideNode(
     result = {{linked.ring, 1}, {std::move(back), 1}};
     return result;
   }
-  const std::vector<Ring> rings = AllRings(size);
+  std::vector<Ring> rings = AllRings(size);
+  std::vector<Ring> over_nvlinks = OverNvLinks(router_, ranks, rings);
+  const bool are_over_nvlinks = !over_nvlinks.empty();
+  if (are_over_nvlinks) rings = std::move(over_nvlinks);
   Packing packing = PackRings(links, rings);
   bool relays = false;
-  if (packing.rate < links.LeavingAMember() * (1 - 1e-6)) {
+  if (!are_over_nvlinks && packing.rate < links.LeavingAMember() * (1 - 1e-6)) {
     const GroupLinks through(router_, ranks, /*relays=*/true);
     if (through.has_relays()) {
       Packing relayed = PackRings(through, rings);
@@ -531,7 +612,8 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     for (Ring& ring : RingsAcrossNodes(router_, ranks, std::move(members)))
       rings.push_back({std::move(ring), 1});
   }
-  if (limit > 0 && rings.size() > limit) rings.resize(limit);
+  const bool may_crowd = !is_inside && !are_given && router_.HasMachinesApart();
+  if (!may_crowd && limit > 0 && rings.size() > limit) rings.resize(limit);
   uint32_t weights = 0;
   for (const WeightedRing& ring : rings) weights += ring.weight;
 
@@ -560,7 +642,11 @@ std::vector<Channel> ChannelFinder::Find(const std::vector<uint32_t>& group, uin
     channel.detour = DetourOf(router_, channel.edges);
     channels.push_back(std::move(channel));
   }
-  if (!is_inside && !are_given && router_.HasMachinesApart()) LeaveOutCrowded(cluster, &channels);
+  if (may_crowd) {
+    LeaveOutCrowded(cluster, &channels);
+    if (limit > 0 && channels.size() > limit) channels.resize(limit);
+    for (Channel& channel : channels) channel.share = 1.0 / static_cast<double>(channels.size());
+  }
   return channels;
 }
 

@@ -50,6 +50,12 @@ struct Links {
   }
 };
 
+// Whether all pairs of at least three devices have links of their own.
+bool AreMeshed(Router& router, const std::vector<uint32_t>& devices) {
+  if (devices.size() < 3 || devices.size() > kMostMeshed) return false;
+  return Links(router, devices).are_all;
+}
+
 }  // namespace
 
 LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices) {
@@ -70,13 +76,17 @@ LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices
   return found;
 }
 
-std::vector<bool> SortAlongLinks(Router& router, const std::vector<uint32_t>& ranks,
-                                 std::vector<std::vector<uint32_t>>* machines) {
+std::vector<Joined> SortAlongLinks(Router& router, const std::vector<uint32_t>& ranks,
+                                   std::vector<std::vector<uint32_t>>* machines) {
   const ClusterStructure* structure = router.cluster().structure().get();
   const bool are_alike = structure != nullptr && router.MachinesAreAlike();
   const uint32_t places = are_alike ? structure->devices_per_machine : 0;
-  std::map<std::vector<uint32_t>, Ring> known;  // by places in the machine, or by rank
-  std::vector<bool> are_linked;
+  struct Known {
+    Joined joined = Joined::kAnyhow;
+    Ring ring;
+  };
+  std::map<std::vector<uint32_t>, Known> known;  // by places in the machine, or by rank
+  std::vector<Joined> joined;
   for (std::vector<uint32_t>& members : *machines) {
     std::vector<uint32_t> devices;
     std::vector<uint32_t> key;
@@ -84,22 +94,31 @@ std::vector<bool> SortAlongLinks(Router& router, const std::vector<uint32_t>& ra
       devices.push_back(ranks[member]);
       key.push_back(are_alike ? ranks[member] % places : ranks[member]);
     }
-    const auto [it, is_new] = known.emplace(std::move(key), Ring());
-    if (is_new) it->second = WidestLinkedRing(router, devices).ring;
-    const Ring& ring = it->second;
-    are_linked.push_back(!ring.empty());
+    const auto [it, is_new] = known.emplace(std::move(key), Known());
+    if (is_new) {
+      it->second.ring = WidestLinkedRing(router, devices).ring;
+      if (!it->second.ring.empty())
+        it->second.joined = Joined::kAlongRing;
+      else if (AreMeshed(router, devices))
+        it->second.joined = Joined::kAsMesh;
+    }
+    const Ring& ring = it->second.ring;
+    joined.push_back(it->second.joined);
     const std::vector<uint32_t> given = members;
     for (size_t i = 0; i < ring.size(); ++i) members[i] = given[ring[i]];
   }
-  return are_linked;
+  return joined;
 }
 
-void AppendInTurn(const std::vector<uint32_t>& members, size_t first, bool are_linked,
-                  size_t channel, std::vector<uint32_t>* order) {
+void AppendInTurn(const std::vector<uint32_t>& members, size_t first, Joined joined, size_t channel,
+                  std::vector<uint32_t>* order) {
   const size_t size = members.size();
-  const bool is_back = are_linked && channel % 2 == 1;
-  for (size_t i = 0; i < size; ++i)
-    order->push_back(members[(first + (is_back ? size - i : i)) % size]);
+  const bool is_back = joined == Joined::kAlongRing && channel % 2 == 1;
+  for (size_t i = 0; i < size; ++i) {
+    size_t step = is_back ? size - i : i;
+    if (joined == Joined::kAsMesh) step = i % 2 == 1 ? (i + 1) / 2 : size - i / 2;
+    order->push_back(members[(first + step) % size]);
+  }
 }
 
 }  // namespace rehearse

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -140,6 +141,70 @@ TEST(ChannelsTest, FiveGpusOfACubeMeshRelayThroughAPeer) {
       EXPECT_DOUBLE_EQ(edge->bandwidth.value(), narrowest);
     }
   }
+}
+
+// Of GPUs 0 to 5, 4 and 5 have one NVLink in common and more to one other each, so every ring over
+// NVLinks goes along it: one each way. Once there are such rings, NCCL tries none through a third
+// GPU (measured: 46 GB/s).
+TEST(ChannelsTest, SixGpusOfACubeMeshHaveTwoRings) {
+  const auto cluster = Preset("dgx-1-v100", "nodes", 1);
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(6));
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 2 * 22.6e9, 1e6);
+  for (const Channel& channel : channels) EXPECT_EQ(channel.relays, nullptr);
+}
+
+// Eight rings over boxes whose GPUs are joined all to all: they enter and leave each by another
+// NIC, on the same rail if the number of boxes is even, and cross every link inside once.
+TEST(ChannelsTest, RingsOverFullMeshesShareNoLink) {
+  for (const uint32_t boxes : {2u, 3u, 4u}) {
+    const auto cluster = Preset("mi300x", "nodes", boxes);
+    Router router(*cluster);
+    const auto channels = ChannelFinder(router).Find(Range(8 * boxes));
+    ASSERT_EQ(channels.size(), 8u);
+    std::map<uint32_t, uint32_t> crossed;
+    std::set<uint32_t> senders;
+    std::set<uint32_t> receivers;
+    for (const Channel& channel : channels) {
+      EXPECT_EQ(EdgesAcrossNodes(channel), boxes);
+      for (size_t i = 0; i < channel.edges.size(); ++i) {
+        const uint32_t from = channel.ranks[i];
+        const uint32_t to = channel.ranks[(i + 1) % channel.ranks.size()];
+        if (channel.edges[i]->crosses_nodes) {
+          senders.insert(from);
+          receivers.insert(to);
+          if (boxes % 2 == 0) {
+            EXPECT_EQ(from % 8, to % 8);
+          }
+          continue;
+        }
+        ASSERT_EQ(channel.edges[i]->links.size(), 1u);
+        EXPECT_EQ(++crossed[channel.edges[i]->links[0]], 1u);
+      }
+    }
+    EXPECT_EQ(crossed.size(), 56u * boxes);
+    EXPECT_EQ(senders.size(), 8u * boxes);
+    EXPECT_EQ(receivers.size(), 8u * boxes);
+    EXPECT_NEAR(TotalRate(*cluster, channels).value(), 8 * 50e9 * 0.955, 1e6);
+  }
+}
+
+// Machines that lack two NICs each have six left: two channels that would share NICs at two places
+// are left out, though leaving out one alone gains nothing. A limit counts those that are left.
+TEST(ChannelsTest, ChannelsThatCrowdAtTwoPlacesAreLeftOut) {
+  const auto whole = Preset("dgx-a100", "nodes", 2);
+  const JsonDocument lost = JsonDocument::FromText(
+      R"([{"links": "node0/nic0", "down": true, "kind": "network"},
+          {"links": "node0/nic5", "down": true, "kind": "network"}])",
+      "edits.json");
+  const auto cluster = ApplyEdits(*whole, ReadEdits(lost.Root()));
+  Router router(*cluster);
+  const auto channels = ChannelFinder(router).Find(Range(16));
+  EXPECT_EQ(channels.size(), 6u);
+  EXPECT_NEAR(TotalRate(*cluster, channels).value(), 6 * 25e9 * 0.955, 1e6);
+  const auto limited = ChannelFinder(router).Find(Range(16), 5);
+  EXPECT_EQ(limited.size(), 5u);
+  EXPECT_NEAR(TotalRate(*cluster, limited).value(), 5 * 25e9 * 0.955, 1e6);
 }
 
 // Seven rings use all 56 directed links of 48.2 GB/s once.
