@@ -4,25 +4,25 @@
 // Hamiltonian cycle over the group's routes is considered; cycles are packed greedily, widest
 // bottleneck first, in quarters of the best single ring, until no link has a quarter left; if that
 // leaves links unused, a bounded number of seeded restarts and the rings that use every pair once
-// (collectives/algorithms/ring_cover.h) are tried as well. If no ring keeps to NVLinks, members that
-// have none in common may send through a third member, as NCCL does on cube meshes.
-// On a full NVLink mesh of four this finds all six directed cycles at half a link each; on an
-// NVSwitch one ring already fills every port. If some rings keep to NVLinks, others are not tried:
-// NCCL takes a longer kind of path only while it has found no ring. Larger groups inside a node, and groups with one
-// member per node (a torus), take one ring in the order of the group or a shorter one
-// (collectives/algorithms/ring_order.h). On xGMI links that do not join all pairs there is
-// one ring, both ways, though others have room: eight dies of MI250X reach 135 GB/s (rccl-tests on
+// (collectives/algorithms/ring_cover.h) are tried as well. If no ring keeps to NVLinks, members
+// that have none in common may send through a third member, as NCCL does on cube meshes. On a full
+// NVLink mesh of four this finds all six directed cycles at half a link each; on an NVSwitch one
+// ring already fills every port. If some rings keep to NVLinks, others are not tried: NCCL takes a
+// longer kind of path only while it has found no ring. Larger groups inside a node, and groups with
+// one member per node (a torus), take one ring in the order of the group or a shorter one
+// (collectives/algorithms/ring_order.h). On xGMI links that do not join all pairs there is one
+// ring, both ways, though others have room: eight dies of MI250X reach 135 GB/s (rccl-tests on
 // Frontier, ggracelii/mpich-rccl 4376c4fa), which is as much as these two carry.
 // Across nodes: one channel for each member of the node that has the fewest; all members of a node
 // follow each other, so that the fewest possible edges cross nodes, and channel c rotates the order
 // within every node by c, so that every NIC has a channel. The order is that of the group; where
 // pairs have links of their own, it is one over which the channels use all of these
 // (collectives/algorithms/linked_ring.h): the widest ring of links, which odd channels go round the
-// other way, or, where all pairs have one, zigzags. Where
-// machines are cabled rail by rail, a channel keeps to one rail (Router::AlongRail); elsewhere a
-// node is entered and left through different NICs. Zigzags keep to a rail without its help: they
-// go back in every second node. Where a machine lacks NICs that others have, channels that would
-// crowd on those it has left are left out, before a limit counts them.
+// other way, or, where all pairs have one, zigzags. Where machines are cabled rail by rail, a
+// channel keeps to one rail (Router::AlongRail); elsewhere a node is entered and left through
+// different NICs. Zigzags keep to a rail without its help: they go back in every second node. Where
+// a machine lacks NICs that others have, channels that would crowd on those it has left are left
+// out, before a limit counts them.
 //
 // A cluster may say which rings its machines use (topology/files/given_rings.h); groups of whole
 // machines then use these.

@@ -16,8 +16,8 @@ uint32_t CableOf(const Cluster& cluster, const Route& route) {
   return cable == route.links.end() ? route.links.front() : *cable;
 }
 
-// For each cable by which members leave their machines: their places, those with the shortest way to
-// their own place elsewhere first.
+// For each cable by which members leave their machines: their places, those with the shortest way
+// to their own place elsewhere first.
 std::vector<std::vector<uint32_t>> PlacesByCable(
     Router& router, const std::vector<uint32_t>& ranks,
     const std::vector<std::vector<uint32_t>>& machines) {

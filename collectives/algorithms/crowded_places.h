@@ -11,8 +11,8 @@ namespace rehearse {
 
 // `machines` are positions in `ranks`, by machine, equally many in each; returns the places among
 // them with which trees carry the most, for as many places on a NIC as there may be, in every
-// machine: all of them, unless some machine lacks links that others have (Router::HasMachinesApart).
-// NCCL has as many channels as there are NICs to enter and leave by.
+// machine: all of them, unless some machine lacks links that others have
+// (Router::HasMachinesApart). NCCL has as many channels as there are NICs to enter and leave by.
 std::vector<uint32_t> PlacesWithNics(Router& router, const std::vector<uint32_t>& ranks,
                                      const std::vector<std::vector<uint32_t>>& machines);
 

@@ -197,16 +197,21 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
                                             : 1;
   } else {
     const NetworkPlugin& plugin = cluster.network_plugin();
+    group.plugin_told = plugin.told;
     group.plugin_latency = plugin.latency;
+    group.plugin_eager = plugin.eager;
     group.has_ll = plugin.has_ll;
     group.has_ll128 = group.has_ll128 && plugin.has_ll128;
     const std::vector<uint32_t> members = OfFirstNode(cluster, ranks);
     if (members.size() > 1) group.inside_reached = TotalRate(cluster, finder.Find(members));
     group.nics = static_cast<uint32_t>(passed.nics.size());
     if (!passed.nics.empty())
-      for (const uint32_t cable : passed.nics.begin()->second)
+      for (const uint32_t cable : passed.nics.begin()->second) {
         group.nic += cluster.Link(cable).bandwidth;
-    group.graph_channels = std::clamp(group.nics, 1u, kMostGraphChannels);
+        group.nic_capacity += cluster.Link(cable).Capacity();
+      }
+    group.nic_channels = ChannelsOfANic(generation, group.nic, group.nics);
+    group.graph_channels = std::clamp(group.nics * group.nic_channels, 1u, kMostGraphChannels);
   }
   if (is_switched && spread.is_even) SearchSwitch(cluster, channels.front(), &group);
   group.trees = group.rings;
@@ -237,6 +242,7 @@ RcclGroup SurveyForRccl(Router& router, ChannelFinder& finder, const std::vector
   group.across_route = passed.across_route;
   group.is_xgmi = passed.is_xgmi;
   if (group.nodes > 1) {
+    group.plugin_told = cluster.network_plugin().told;
     group.plugin_latency = cluster.network_plugin().latency;
   } else {
     const ClusterLink link = cluster.Link(channels.front().edges.front()->links.front());
@@ -440,10 +446,13 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
           group.nccl ? ChannelsFor(*group.nccl, *cost, collective.bytes) : group.rccl->channels;
       const NcclPace pace = group.nccl
                                 ? NcclPaceOf(*group.nccl, collective.kind, collective.bytes, *cost)
-                                : RcclPaceOf(*group.rccl, collective.kind, *cost);
+                                : RcclPaceOf(*group.rccl, collective.kind, collective.bytes, *cost);
       choice.latency = pace.latency;
       choice.steps_wait = false;
-      choice.bandwidth_share = ShareOf(question, group, *cost, pace.bandwidth, layout);
+      const BytesPerSecond wanted =
+          pace.of_links > 0 ? pace.of_links * BareRate(question, cost->algorithm, question.channels)
+                            : pace.bandwidth;
+      choice.bandwidth_share = ShareOf(question, group, *cost, wanted, layout);
       return choice;
     }
     if (!any_protocol) {

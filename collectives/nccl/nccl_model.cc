@@ -76,7 +76,7 @@ Seconds HopOn(const NcclGroup& group, NcclHop hop, NcclAlgorithm algorithm, Prot
   const NcclAlgorithm whose = is_lone ? NcclAlgorithm::kTree : algorithm;
   Seconds latency = share * NcclHopLatency(group.version, hop, whose, protocol) +
                     std::max(route - standard, Seconds(0)) + group.step_overhead;
-  if (is_across) latency += (protocol == Protocol::kSimple ? 2 : 1) * group.plugin_latency;
+  if (is_across) latency += (protocol == Protocol::kSimple ? 2 : 1) * group.plugin_told;
   return latency;
 }
 

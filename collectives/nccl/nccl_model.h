@@ -66,13 +66,18 @@ struct NcclGroup {
   // What all rings reach on the graph, and those inside one machine (0 for a single member).
   BytesPerSecond reached;
   BytesPerSecond inside_reached;
-  BytesPerSecond nic;        // nominal, of one that the rings pass
-  uint32_t nics = 0;         // per machine, that the rings pass
-  bool has_nvlinks = false;  // some machine has several members, joined by NVLinks
-  uint32_t heads = 0;        // of NVLS in each machine
-  BytesPerSecond head;       // bandwidth of each
-  // The latency that the network's plug-in reports, if there are several machines.
+  BytesPerSecond nic;           // nominal, of one that the rings pass
+  BytesPerSecond nic_capacity;  // what it reaches
+  uint32_t nics = 0;            // per machine, that the rings pass
+  uint32_t nic_channels = 1;    // of NCCL's search, of each of these
+  bool has_nvlinks = false;     // some machine has several members, joined by NVLinks
+  uint32_t heads = 0;           // of NVLS in each machine
+  BytesPerSecond head;          // bandwidth of each
+  // If there are several machines: what the network's plug-in adds to a hop, as it reports it, and
+  // as it is (collectives/nccl/pace.h), and up to how many bytes it sends without asking (0: all).
+  Seconds plugin_told;
   Seconds plugin_latency;
+  Bytes plugin_eager;
   bool has_ll = true;
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs

@@ -17,7 +17,8 @@ constexpr std::array kBlackwell = {90.0, 80.0, 70.0, 60.0, 50.0, 40.0,
                                    30.0, 24.0, 20.0, 19.0, 18.0};
 constexpr uint32_t kMostHeads = 32;
 constexpr uint32_t kMostChannels = 32;
-constexpr double kWorse = 0.49;  // of the bandwidth found: nothing slower is tried
+constexpr double kOfANic = 0.96;  // 48 of 50 GB/s, 24 of 25, 12 of 12.5
+constexpr double kWorse = 0.49;   // of the bandwidth found: nothing slower is tried
 
 std::span<const double> Bandwidths(NcclGeneration generation) {
   if (generation == NcclGeneration::kBlackwell) return kBlackwell;
@@ -26,6 +27,11 @@ std::span<const double> Bandwidths(NcclGeneration generation) {
 }
 
 BytesPerSecond Gigabytes(double value) { return BytesPerSecond(value * 1e9); }
+
+// Whether channels of so many GB/s each are left as they are, instead of two being made of one.
+bool AreSlow(NcclGeneration generation, double bandwidth, uint32_t channels) {
+  return bandwidth < 25 || (generation > NcclGeneration::kAmpere && bandwidth < 50 && channels > 4);
+}
 
 }  // namespace
 
@@ -45,9 +51,8 @@ NvSwitchSearch SearchNvSwitch(NcclGeneration generation, uint32_t nvlinks, uint3
     if (best >= links) break;
   }
   found.rings = Gigabytes(best);
-  const bool is_slow = best_bandwidth < 25 || (generation > NcclGeneration::kAmpere &&
-                                               best_bandwidth < 50 && found.channels > 4);
-  if (!is_slow) found.channels = std::min(2 * found.channels, kMostChannels);
+  if (!AreSlow(generation, best_bandwidth, found.channels))
+    found.channels = std::min(2 * found.channels, kMostChannels);
 
   found.heads = std::min(members, kMostHeads);
   for (const double bandwidth : Bandwidths(generation)) {
@@ -56,6 +61,11 @@ NvSwitchSearch SearchNvSwitch(NcclGeneration generation, uint32_t nvlinks, uint3
     break;
   }
   return found;
+}
+
+uint32_t ChannelsOfANic(NcclGeneration generation, BytesPerSecond nic, uint32_t nics) {
+  const double channel = kOfANic * nic.value() / 1e9;
+  return AreSlow(generation, channel, nics) ? 1 : 2;
 }
 
 BytesPerSecond NvLinkBandwidth(NcclGeneration generation) {

@@ -8,6 +8,8 @@
 //          four)
 //   NVLS   up to 32 members are heads. A head's share passes its own links twice and those of every
 //          other member once, so that with h heads the largest b counts that fits (h+1)·b ≤ links.
+// Between machines a NIC has one channel, at 48 GB/s of 50; by the same rule it is doubled, unless
+// it is slow.
 // So 4 H100 have 6 rings of 60 GB/s, but of NVLS only 4 heads of 60, which is why NCCL takes rings
 // there; 8 have 8 heads of 40. Five B200 have less by NVLS than by rings, eight have more.
 #pragma once
@@ -27,6 +29,9 @@ struct NvSwitchSearch {
 
 // Each of the members, at least two, has `nvlinks` NVLinks.
 NvSwitchSearch SearchNvSwitch(NcclGeneration generation, uint32_t nvlinks, uint32_t members);
+
+// How many channels a ring has for each of the NICs that it passes in a machine.
+uint32_t ChannelsOfANic(NcclGeneration generation, BytesPerSecond nic, uint32_t nics);
 
 // Bandwidth of one NVLink each way, as its maker states it.
 BytesPerSecond NvLinkBandwidth(NcclGeneration generation);

@@ -19,13 +19,21 @@
 //   NVLSTree: start + 2·log2(k)·across + fill·W/bandwidth; inside at 0.82 of NVLS' rate, across as
 //     the links allow. Chunks of 128 KiB (64 from four machines on), 64 below 4 loops, 32 below
 //     one.
-//   ring, several machines: inside as above; a hop across is NCCL's own; in gathering and
-//   scattering, a NIC carries no more than its two channels of a ring move. all-to-all,
-//   send-receive: a peer has 32/p of the p2p channels, twice as many as long as more
+//   ring, several machines: inside as above, with LL from its base on; a hop across is NCCL's own;
+//     in gathering and scattering, a NIC carries no more than its channels of a ring move, two of
+//     each that NCCL's search finds.
+//   all-to-all, send-receive: a peer has 32/p of the p2p channels, twice as many as long as more
 //     than 16 MiB are left to each (addP2pToPlan, src/enqueue.cc); each moves a fixed rate, those
 //     of several peers one after the other. What fills the channels, up to 12.5 MiB, is waited for
-//     at the start to 0.4. Across, sends reach 0.8 of the links, or 0.96 of NICs of 800 Gb/s.
-//   trees, broadcast, reduce, PAT: NCCL's own latency and bandwidth.
+//     at the start to 0.4. Across, sends reach 0.85 of the links, or 0.96 of NICs of 800 Gb/s; a
+//     peer in another machine has two channels, one where 2·p is more than 4 times the p2p channels
+//     (ncclTopoGetNchannels, src/graph/paths.cc), of 9.8 GB/s each (Vultr's untuned environment).
+//   tree: base + 2(p/k − 1) steps inside, as of rings + 2·log2(k)·across. With Simple, 0.92 of what
+//     its steps reach on the links, times NCCL's correction by size: that a channel carries no more
+//     than a figure of NCCL's tables only decides its choice. PAT likewise.
+//   broadcast, reduce: NCCL's own latency and bandwidth.
+// A hop across has the latency that the plug-in adds, not what it reports; with messages that it
+// announces first, two such latencies more. A message is what a rank sends in a step.
 //
 // The rates are shares of what the rings reach on the graph, so that weak links and calibrations
 // count. The other figures, common ones and by generation of GPU, were read off
@@ -42,6 +50,8 @@ namespace rehearse {
 struct NcclPace {
   Seconds latency;
   BytesPerSecond bandwidth;  // bytes of the collective a second
+  // If it is above 0, this share of what the steps reach on the links, and no bandwidth.
+  double of_links = 0;
 
   Seconds Time(Bytes bytes) const { return latency + bytes / bandwidth; }
 };

@@ -70,17 +70,19 @@ std::optional<Protocol> DecidedProtocol(const RcclGroup& group, CollectiveKind k
   return of_rank <= ranges[1].to ? Protocol::kLL128 : Protocol::kSimple;
 }
 
-NcclCost RingCost(const RcclGroup& group, CollectiveKind kind, Bytes bytes, Protocol protocol) {
+// `row`: whose figure a hop between machines has.
+NcclCost RingCost(const RcclGroup& group, CollectiveKind kind, Bytes bytes, Protocol protocol,
+                  size_t row) {
   const RcclTables& tables = RcclTablesOf(group.architecture);
   const auto at = static_cast<size_t>(protocol);
   const double inside_us = (group.is_xgmi ? tables.inside : kRcclPcie)[kRingRow][at];
   const bool is_lone = group.nodes == group.ranks;
-  const double across_us = tables.across[is_lone ? kTreeRow : kRingRow][at];
+  const double across_us = tables.across[is_lone ? kTreeRow : row][at];
   Seconds inside = HopFor(inside_us, group.inside_route, group.is_xgmi ? kNvLinkHop : kPcieHop) +
                    group.step_overhead;
   const double flushes = protocol == Protocol::kSimple ? 2 : 1;
   const Seconds across = HopFor(across_us, group.across_route, kNetworkHop) + group.step_overhead +
-                         flushes * group.plugin_latency;
+                         flushes * group.plugin_told;
   NcclCost cost;
   cost.algorithm = NcclAlgorithm::kRing;
   cost.protocol = protocol;
@@ -111,7 +113,7 @@ NcclCost TreeCost(const RcclGroup& group, Bytes bytes, Protocol protocol) {
       group.step_overhead;
   const double flushes = protocol == Protocol::kSimple ? 2 : 1;
   const Seconds across = HopFor(tables.across[kTreeRow][at], group.across_route, kNetworkHop) +
-                         group.step_overhead + flushes * group.plugin_latency;
+                         group.step_overhead + flushes * group.plugin_told;
   const double members = static_cast<double>(group.ranks) / group.nodes;
   const double levels = static_cast<double>(std::bit_width(group.nodes)) - 1;
   NcclCost cost;
@@ -154,7 +156,7 @@ std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Byte
     }
   }
   for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple})
-    if (is_possible(protocol)) costs.push_back(RingCost(group, kind, bytes, protocol));
+    if (is_possible(protocol)) costs.push_back(RingCost(group, kind, bytes, protocol, kRingRow));
   return costs;
 }
 
@@ -164,13 +166,19 @@ double ShareOfRings(uint32_t rings) {
   return share;
 }
 
-NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, const NcclCost& chosen) {
+NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, Bytes bytes,
+                    const NcclCost& chosen) {
+  RcclGroup timed = group;
+  timed.plugin_told = group.plugin_latency;
+  const Seconds latency = chosen.algorithm == NcclAlgorithm::kTree
+                              ? TreeCost(timed, bytes, chosen.protocol).latency
+                              : RingCost(timed, kind, bytes, chosen.protocol, kTreeRow).latency;
   double share = ShareOfRings(group.ring_count);
   if (chosen.protocol == Protocol::kLL) share *= kLLOfLinks;
   if (chosen.protocol == Protocol::kLL128) share *= kLL128OfLinks;
   const double ratio =
       chosen.algorithm == NcclAlgorithm::kTree ? 0.5 : RingRatio(kind, group.ranks);
-  return {chosen.latency, share * ratio * group.rings};
+  return {latency, share * ratio * group.rings};
 }
 
 }  // namespace rehearse

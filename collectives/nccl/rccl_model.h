@@ -14,9 +14,11 @@
 // latter by power of two from 64 bytes. What replaces rings in special builds (MSCCL, MSCCL++,
 // direct all-gather) is not modelled.
 //
-// How long it takes then: the latency as expected; of the rings' rate what the protocol leaves, as
-// on NVIDIA's devices, and each ring beside the first costs 2 % (two MI300X exchange 48 GB/s over
-// one link, four 3·45, eight 7·42.5: openxla/xla, ROCm/xla d02afb4fc18a). Pure functions.
+// How long it takes then: the latency as expected, but with a hop of rings between machines as a
+// tree's (320 us with Simple on MI300X keeps RCCL from rings, and is no time); of the rings' rate
+// what the protocol leaves, as on NVIDIA's devices, and each ring beside the first costs 2 % (two
+// MI300X exchange 48 GB/s over one link, four 3·45, eight 7·42.5: openxla/xla, ROCm/xla
+// d02afb4fc18a). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,8 @@ struct RcclGroup {
   Seconds inside_route;
   Seconds across_route;
   Seconds step_overhead;
-  Seconds plugin_latency;
+  Seconds plugin_told;      // what the network's plug-in reports for a hop
+  Seconds plugin_latency;   // and what it adds
   BytesPerSecond rings;     // bus bandwidth of all rings together
   uint32_t ring_count = 1;  // disjoint ones
   uint32_t channels = 1;    // 4 of each ring (ROCm/rccl src/graph/rome_models.cc)
@@ -50,13 +53,15 @@ struct RcclGroup {
 // All combinations that RCCL would take, in the order of its tables.
 std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Bytes bytes);
 
-NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, const NcclCost& chosen);
+NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, Bytes bytes,
+                    const NcclCost& chosen);
 
 // Share of the links that this many disjoint rings reach.
 double ShareOfRings(uint32_t rings);
 inline constexpr uint32_t kRcclChannelsOfRing = 4;
 inline constexpr uint32_t kRcclSendChannels = 64;
-// The share that grouped sends reach between machines (collectives/nccl/pace.h).
+// The share that grouped sends reach between machines. We take about what B200 boxes reach with
+// NCCL (Vultr; collectives/nccl/pace.h).
 inline constexpr double kRcclSendsOfNetwork = 0.8;
 
 }  // namespace rehearse

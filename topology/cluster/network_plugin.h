@@ -1,6 +1,6 @@
 // What stands between NCCL and the NICs: NCCL's own driver for InfiniBand and RoCE, or a plug-in by
-// the network's maker. It tells NCCL how long its hops take, and there are protocols that it cannot
-// carry.
+// the network's maker. It tells NCCL how long its hops take, which decides what NCCL chooses; how
+// long they do take is another figure. And there are protocols that it cannot carry.
 //
 // LL and LL128 put flags beside the data and trust that bytes arrive in the order in which they
 // were written. A network that delivers out of order, or that copies through the host, must not be
@@ -17,7 +17,11 @@ namespace rehearse {
 
 struct NetworkPlugin {
   std::string name = "ib";
-  Seconds latency;  // per hop, in addition to the links'; what the plug-in tells NCCL
+  Seconds told;     // per hop: what the plug-in reports to NCCL's tuning model
+  Seconds latency;  // what a hop takes in addition to the links', whatever was reported
+  // Longer messages are announced first, and sent when the receiver has answered: two latencies
+  // more. 0: none are.
+  Bytes eager;
   bool has_ll = true;
   bool has_ll128 = true;
   std::string source;

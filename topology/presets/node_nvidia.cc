@@ -82,13 +82,9 @@ NodeSpec DgxB300Node() {
   return node;
 }
 
-// There are 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, which are drawn as one of 400.
-// Their efficiency is assumed to be p4d's.
-NodeSpec AwsP5Node() {
-  NodeSpec node = DgxH100Node();
-  node.cable = Network(400, 41.8 / 50);
-  return node;
-}
+// There are 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, which are drawn as one of 400. We
+// assume that they reach what other makers' do.
+NodeSpec AwsP5Node() { return DgxH100Node(); }
 
 // A3 Mega: 8 NICs of 200 Gb/s; all-gather of 16 GPUs reaches a bus bandwidth of 188.5 GB/s of the
 // 200 that the NICs have (dstackai/dstack mkdocs/docs/examples/clusters/gcp.md, 8 GiB).
@@ -110,10 +106,10 @@ NodeSpec GcpA3HighNode() {
 
 // EFA: two p4de reach an all-reduce algorithm bandwidth of 41.8 GB/s
 // (awsome-distributed-training 7217859f, 2 GiB). NCCL's tree sends every byte once each way over
-// the 4 NICs of 12.5 GB/s: 41.8 of 50.
+// the 4 NICs of 12.5 GB/s: 41.8 of 50, at 0.92 of the links (collectives/nccl/pace.h).
 NodeSpec AwsP4dNode() {
   return EightGpus(A100ToNvSwitch(), TwoSockets(4, 4, kPcie3, XeonToXeon()),
-                   Network(100, 41.8 / 50));
+                   Network(100, 41.8 / 0.92 / 50));
 }
 
 // The NIC is used by TCP, for which we assume an efficiency of 0.8.

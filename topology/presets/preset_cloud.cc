@@ -26,7 +26,7 @@ MachineSpec AwsP5(const Parameters& parameters) {
           parameters.at("nodes"),
           OneSwitch(),
           {kEfaSprays, "The 4 EFA NICs of a GPU are drawn as one."},
-          "efa"};
+          "efa-p5"};
 }
 
 MachineSpec AwsP5en(const Parameters& parameters) {
@@ -35,13 +35,13 @@ MachineSpec AwsP5en(const Parameters& parameters) {
           parameters.at("nodes"),
           OneSwitch(),
           {kEfaSprays, "The 2 EFA NICs of a GPU are drawn as one."},
-          "efa"};
+          "efa-p5en"};
 }
 
 MachineSpec AwsP6B200(const Parameters& parameters) {
   NodeSpec node = AwsP5Node();
   node.nvswitch = DgxB200Node().nvswitch;
-  return {"aws-p6-b200", node, parameters.at("nodes"), OneSwitch(), {kEfaSprays}, "efa"};
+  return {"aws-p6-b200", node, parameters.at("nodes"), OneSwitch(), {kEfaSprays}, "efa-p5en"};
 }
 
 // We assume a fat tree of 64-port switches of 400 Gb/s, as for DGX boxes.

@@ -249,7 +249,7 @@ TEST(NcclModelTest, APluginsLatencyCountsInEachStepAcross) {
   };
   const double simple = latency(Protocol::kSimple);
   const double ll = latency(Protocol::kLL);
-  group.plugin_latency = Seconds(3e-6);
+  group.plugin_told = Seconds(3e-6);
   EXPECT_NEAR(latency(Protocol::kSimple) - simple, 6 * 2 * 3e-6, 1e-12);
   EXPECT_NEAR(latency(Protocol::kLL) - ll, 6 * 3e-6, 1e-12);
 }

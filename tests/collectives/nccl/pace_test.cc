@@ -177,6 +177,52 @@ TEST(PaceTest, LoopsOfNvlsTreesDoubleTwice) {
   EXPECT_NEAR(jump(4 * heads), 0, 1e-9);
 }
 
+// 24 of 25 GB/s are slow, and so are 48 of 50 on more than four NICs; fewer, or faster ones, have
+// two channels each.
+TEST(NvSwitchSearchTest, AFastNicHasTwoChannels) {
+  const auto channels = [](NcclGeneration generation, double gigabytes, uint32_t nics) {
+    return ChannelsOfANic(generation, BytesPerSecond(gigabytes * 1e9), nics);
+  };
+  EXPECT_EQ(channels(NcclGeneration::kAmpere, 25, 1), 1u);
+  EXPECT_EQ(channels(NcclGeneration::kHopper, 50, 8), 1u);
+  EXPECT_EQ(channels(NcclGeneration::kHopper, 50, 4), 2u);
+  EXPECT_EQ(channels(NcclGeneration::kBlackwell, 100, 8), 2u);
+}
+
+// What a plug-in reports decides what NCCL chooses; what it takes decides how long that takes: with
+// Simple, two of 2 times 10 us, to the root and back.
+TEST(PaceTest, ReportedLatencyIsNoTime) {
+  NcclGroup group = Hoppers(16);
+  group.nodes = 2;
+  group.across_route = kNetworkHop;
+  const double idle = Microseconds(group, kAllReduce, 1, NcclAlgorithm::kTree, Protocol::kSimple);
+  group.plugin_told = Seconds(75e-6);
+  EXPECT_NEAR(Microseconds(group, kAllReduce, 1, NcclAlgorithm::kTree, Protocol::kSimple), idle,
+              0.01);
+  group.plugin_latency = Seconds(10e-6);
+  EXPECT_NEAR(Microseconds(group, kAllReduce, 1, NcclAlgorithm::kTree, Protocol::kSimple),
+              idle + 2 * 2 * 10, 0.01);
+  // More than 8 KiB are announced.
+  group.plugin_eager = Bytes(8192);
+  const double now = Microseconds(group, kAllReduce, 8192, NcclAlgorithm::kTree, Protocol::kLL);
+  EXPECT_NEAR(Microseconds(group, kAllReduce, 8193, NcclAlgorithm::kTree, Protocol::kLL),
+              now + 2 * 2 * 10, 0.01);
+}
+
+// Sends to another machine run on two channels of 9.8 GB/s; on one, where twice 40 ranks are more
+// than four times the 16 channels for peers.
+TEST(PaceTest, APeerInAnotherMachineHasFewChannels) {
+  NcclGroup group = Hoppers(16);
+  group.nodes = 2;
+  group.graph_channels = group.nics = 8;
+  group.nic = group.nic_capacity = BytesPerSecond(49e9);
+  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(1e9)).share, 2 * 9.8 / 49, 1e-9);
+  EXPECT_NEAR(SendsPaceOf(group, kAllToAll, Bytes(1e9)).share, 0.85, 1e-9);
+  group.ranks = 40;
+  group.nodes = 5;
+  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(1e9)).share, 9.8 / 49, 1e-9);
+}
+
 // 16 ranks on 2 machines: of 30 steps 2 go across, so 28 steps inside take a kernel's 9 us, half
 // of whose bytes' 1 us is moved meanwhile, instead of the hop that NCCL expects.
 TEST(PaceTest, RingsAcrossTakeTheirStepsInside) {

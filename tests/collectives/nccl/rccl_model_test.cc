@@ -177,7 +177,8 @@ TEST(RcclModelTest, RingsShareTheLinks) {
   EXPECT_NEAR(48 * ShareOfRings(7), 42.5, 0.1);
   const RcclGroup group = GroupOf(8, 1);
   const auto rate = [&](NcclAlgorithm algorithm, Protocol protocol) {
-    return RcclPaceOf(group, CollectiveKind::kAllReduce, {algorithm, protocol, Seconds(1e-6), {}})
+    return RcclPaceOf(group, CollectiveKind::kAllReduce, Bytes(1),
+                      {algorithm, protocol, Seconds(1e-6), {}})
         .bandwidth.value();
   };
   const double rings = 300e9 * ShareOfRings(7);
