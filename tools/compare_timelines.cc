@@ -13,6 +13,7 @@
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/comparison.h"
+#include "sim/report/fixed_ops.h"
 #include "sim/report/text_page.h"
 #include "tools/command.h"
 #include "tools/comparers.h"
@@ -132,8 +133,10 @@ Subject RecogniseSubject(const std::string& path) {
 }
 
 std::string CompareTimelines(const Subject& a, const Subject& b, const CompareFormat& format) {
-  const TimelineRecord a_record = RecordOf(a);
-  const TimelineRecord b_record = RecordOf(b);
+  TimelineRecord a_record = RecordOf(a);
+  TimelineRecord b_record = RecordOf(b);
+  TellFixedOps(b_record, &a_record);
+  TellFixedOps(a_record, &b_record);
   Comparison comparison = Compare(a_record, b_record);
   WarnOfRanks(a_record.ranks(), b_record.ranks(), &comparison);
   if (comparison.ops.empty() && comparison.only_in_a > 0 && comparison.only_in_b > 0)

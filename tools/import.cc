@@ -9,6 +9,7 @@
 #include "tools/command.h"
 #include "tools/import_kinds.h"
 #include "tools/import_machine.h"
+#include "tools/number_options.h"
 #include "topology/presets/presets.h"
 
 namespace rehearse {
@@ -102,6 +103,8 @@ CommandSyntax ImportSyntax() {
   syntax.takes["node"] = TakenName({});
   for (const ClusterPreset& preset : ClusterPresets())
     syntax.takes["node"].names.push_back(preset.name);
+  // Patterns are free text.
+  for (const char* pattern : {"hosts", "communication", "step-name"}) syntax.takes[pattern] = {};
   syntax.takes["output"] = TakenOutput({".json", ".log"});
   auto add = syntax.options.add_options();
   add("device", po::value<std::string>()->value_name("NAME"),
@@ -109,11 +112,21 @@ CommandSyntax ImportSyntax() {
   add("node", po::value<std::string>()->value_name("PRESET"),
       "what a fabric's nodes are: those of this cluster preset, e.g. dgx-a100; dgx-h100 if not "
       "given");
+  add("hosts", po::value<std::string>()->value_name("PATTERNS"),
+      "which hosts of a fabric have GPUs, e.g. 'gpu*,node[0-9]*'; if not given, all but those that "
+      "clearly serve others");
   add("cluster", po::value<std::string>()->value_name("CLUSTER"),
       "what a run or rings are on: preset, preset with changes, or a cluster file; if not given, a "
       "run is on as many dgx-h100 boxes as it needs");
   add("as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
       "what a profile becomes");
+  add("communication", po::value<std::string>()->value_name("REGEX"),
+      "kernels and copies of a profile that communicate, beside those that are known to");
+  add("step-name", po::value<std::string>()->value_name("REGEX"),
+      "which annotations of a profile are its steps; ProfilerStep#N if not given");
+  constexpr uint32_t kMostSteps = 1u << 31;
+  add("step", Whole<uint32_t>("N", nullptr, 0, kMostSteps),
+      "the number of the step of a profile to take; those that do what most do if not given");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
       "where to write it; - is standard output");
   return syntax;
@@ -135,13 +148,22 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   }
   request.device = ValueFor(kind, ImportKind::kDevice, "device", "a machine", values);
   request.node = ValueFor(kind, ImportKind::kNode, "node", "a fabric", values);
+  request.hosts = ValueFor(kind, ImportKind::kHosts, "hosts", "a fabric", values);
   request.cluster = ValueFor(kind, ImportKind::kCluster, "cluster", "a run or rings", values);
   const std::string as = values["as"].as<std::string>();
   if (as != "timeline" && as != "schedule")
     throw Error(fmt::format("--as: found \"{}\"{}", as, KnownNames(as, {"timeline", "schedule"})));
   request.as_schedule = as == "schedule";
-  if (!values["as"].defaulted() && !kind.Has(ImportKind::kAs))
-    throw Error(fmt::format("--as goes with a profile ({})", KindsWith(ImportKind::kAs)));
+  if (!values["as"].defaulted() && !kind.Has(ImportKind::kProfile))
+    throw Error(fmt::format("--as goes with a profile ({})", KindsWith(ImportKind::kProfile)));
+  request.communication =
+      ValueFor(kind, ImportKind::kProfile, "communication", "a profile", values);
+  request.step_name = ValueFor(kind, ImportKind::kProfile, "step-name", "a profile", values);
+  if (values.count("step") > 0) {
+    if (!kind.Has(ImportKind::kProfile))
+      throw Error(fmt::format("--step goes with a profile ({})", KindsWith(ImportKind::kProfile)));
+    request.step = int64_t{values["step"].as<uint32_t>()};
+  }
   const std::string output = values["output"].as<std::string>();
   CheckWritable(output);
   request.output = output;

@@ -42,7 +42,7 @@ std::string ClusterSizeText(const Cluster& cluster) {
 }
 
 Imported ImportFabricFile(const std::string& kind, const ImportRequest& request) {
-  const ImportedCluster fabric = ImportFabric(kind, request.file(), request.node);
+  const ImportedCluster fabric = ImportFabric(kind, request.file(), request.node, request.hosts);
   return {ClusterFileText(*fabric.cluster), ClusterSizeText(*fabric.cluster), fabric.remarks};
 }
 
@@ -78,9 +78,11 @@ Imported ImportTraces(const ImportRequest& request) {
 }
 
 Imported ProfileOf(const ImportRequest& request,
-                   ImportedKineto (*import)(const std::vector<std::string>&, KinetoResult)) {
-  ImportedKineto traces = import(
-      request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline);
+                   ImportedKineto (*import)(const std::vector<std::string>&, KinetoResult,
+                                            const KinetoOptions&)) {
+  ImportedKineto traces =
+      import(request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline,
+             {request.communication, request.step_name, request.step});
   const std::string what =
       request.as_schedule
           ? "a schedule"
@@ -182,10 +184,10 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kCluster, ImportGraph},
     {"smi", "the output of nvidia-smi topo -m", "a cluster file", ImportKind::kDevice, ImportSmi},
     {"lstopo", "hwloc's XML (lstopo --of xml)", "a cluster file", ImportKind::kDevice, ImportHwloc},
-    {"slurm", "Slurm's topology.conf (topology/tree)", "a cluster file", ImportKind::kNode,
-     ImportTopologyConf},
-    {"ibnetdiscover", "the output of ibnetdiscover", "a cluster file", ImportKind::kNode,
-     ImportSubnet},
+    {"slurm", "Slurm's topology.conf (topology/tree, topology/block) or topology.yaml",
+     "a cluster file", ImportKind::kNode | ImportKind::kHosts, ImportTopologyConf},
+    {"ibnetdiscover", "the output of ibnetdiscover, or a net of ibsim", "a cluster file",
+     ImportKind::kNode | ImportKind::kHosts, ImportSubnet},
     {"infragraph", "an infrastructure of Keysight's InfraGraph (YAML or JSON)", "a cluster file",
      ImportKind::kDevice, ImportInfrastructure},
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
@@ -194,12 +196,12 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kCluster, ImportMegatronRun},
     {"torchtitan", "a torchtitan job's TOML", "a scenario", ImportKind::kCluster,
      ImportTorchtitanRun},
-    {"chakra", "MLCommons' execution traces NAME.RANK.et, or a folder of them", "a schedule",
-     ImportKind::kFiles, ImportTraces},
+    {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
+     "a schedule", ImportKind::kFiles, ImportTraces},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one per rank, or a folder of them",
-     "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kAs, ImportProfile},
+     "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kProfile, ImportProfile},
     {"nsys", "Nsight Systems' reports (nsys export --type sqlite), or a folder of them",
-     "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kAs, ImportNsysExport},
+     "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kProfile, ImportNsysExport},
     {"nccl-tests", "what all_reduce_perf or another of nccl-tests printed",
      "their tables, for compare", ImportKind::kNone, ImportNcclTests},
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@ struct ImportRequest {
   std::string node;
   std::string cluster;
   bool as_schedule = false;
+  std::string communication;
+  std::string step_name;
+  std::string hosts;
+  std::optional<int64_t> step;
   std::string output;  // where the result is written
 
   const std::string& file() const { return files.front(); }
@@ -31,7 +36,15 @@ struct ImportKind {
   const char* what;
   const char* result;
   // Which options it has, and whether it takes several files.
-  enum Options : uint8_t { kNone = 0, kDevice = 1, kNode = 2, kCluster = 4, kAs = 8, kFiles = 16 };
+  enum Options : uint8_t {
+    kNone = 0,
+    kDevice = 1,
+    kNode = 2,
+    kCluster = 4,
+    kProfile = 8,
+    kFiles = 16,
+    kHosts = 32,
+  };
   uint8_t options;
   Imported (*read)(const ImportRequest& request);
 

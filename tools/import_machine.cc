@@ -29,11 +29,13 @@ ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
 }
 
 ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
-                             const std::string& node) {
+                             const std::string& node, const std::string& hosts) {
   CHECK(kind == "slurm" || kind == "ibnetdiscover");
   const std::string name = InputName(file);
   const std::string text = ReadInputFile(file);
-  return kind == "slurm" ? ImportSlurm(text, name, node) : ImportIbnetdiscover(text, name, node);
+  const HostFilter filter(hosts);
+  return kind == "slurm" ? ImportSlurm(text, name, node, filter)
+                         : ImportIbnetdiscover(text, name, node, filter);
 }
 
 Taken TakenDevice() {

@@ -16,9 +16,10 @@ ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device);
 
 // `kind` is "slurm" or "ibnetdiscover" (CHECKed). `node` is the cluster preset whose node every
-// node is; "" for the usual one.
+// node is; "" for the usual one. `hosts` are patterns of the hosts that are taken; "" for all that
+// have GPUs.
 ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
-                             const std::string& node);
+                             const std::string& node, const std::string& hosts = "");
 
 // What --device takes: devices that are known by name; an import knows more.
 Taken TakenDevice();

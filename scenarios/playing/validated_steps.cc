@@ -94,6 +94,8 @@ std::span<const ValidatedSteps> ValidatedTable() { return kTable; }
 std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job) {
   const DeviceSpec& device = scenario.cluster->DeviceOf(job.placement.front());
   if (!IsGpu(device) || device.measured || !scenario.given) return std::nullopt;
+  // A step from others' traces says of no model how long it takes: it is as long as measured.
+  if (job.schedule.tokens <= 0 && job.schedule.model_flops <= Flops(0)) return std::nullopt;
   const nlohmann::json& given = *scenario.given;
   const std::string software = TextAt(given, "software");
   const std::string strategy =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
+#include "sim/report/fixed_ops.h"
 
 namespace rehearse {
 namespace {
@@ -14,7 +15,7 @@ std::optional<ComputeKind> ComputeKindOf(const std::string& kind) {
   if (kind == "gemm") return ComputeKind::kGemm;
   if (kind == "attention") return ComputeKind::kAttention;
   if (kind == "memory") return ComputeKind::kMemory;
-  if (kind == "fixed") return ComputeKind::kFixed;
+  if (kind == "fixed" || kind == kWaitKind) return ComputeKind::kFixed;
   return std::nullopt;
 }
 
@@ -37,6 +38,7 @@ ReportedRole RoleOfRecord(const RecordedRole& recorded, const std::vector<std::s
   for (const RecordedOp& op : recorded.ops) {
     ReportedOp& own = role.ops.emplace_back();
     const std::optional<ComputeKind> compute = ComputeKindOf(op.kind);
+    own.waits = op.kind == kWaitKind;
     if (compute) {
       own.span_class = SpanClasses::OfCompute(*compute, op.phase);
     } else {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/report/fixed_ops.h"
 #include "sim/report/numbered_spans.h"
 
 namespace rehearse {
@@ -58,6 +59,7 @@ StepShares SharesOfRank(const TimelineRecord& record, const Timeline& timeline, 
   const auto [first, last] = timeline.SpansOf(rank);
   for (size_t i = first; i < last; ++i) {
     const Span& span = timeline.spans[i];
+    if (record.OpOf(span).kind == kWaitKind) continue;
     const bool is_compute = record.OpOf(span).axis.empty();
     AddInterval(span.begin, span.end, is_compute ? Doing::kComputing : Doing::kCommunicating,
                 &changes);
@@ -253,6 +255,8 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b) {
   for (size_t number = 0; number < meanings.size(); ++number) {
     const OpMean& ours = a_means[number];
     const OpMean& theirs = b_means[number];
+    // Waits are gaps, and no work that the other could lack.
+    if (meanings[number].op->kind == kWaitKind) continue;
     comparison.only_in_a += ours.ranks > 0 && theirs.ranks == 0 ? 1 : 0;
     comparison.only_in_b += ours.ranks == 0 && theirs.ranks > 0 ? 1 : 0;
     if (ours.ranks == 0 || theirs.ranks == 0) continue;

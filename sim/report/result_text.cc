@@ -216,6 +216,8 @@ void WriteMemory(Page& page, const Result& result) {
   const double total = result.memory.Total().value();
   const double capacity = result.memory_capacity.value();
   const bool fits = capacity <= 0 || total <= capacity;
+  // A schedule without buffers, as one from others' traces, says nothing of memory.
+  if (total <= 0 && result.memory.host <= Bytes(0)) return;
   page.Gap();
   std::string beside;
   if (capacity > 0) {

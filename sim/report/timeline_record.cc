@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
 #include "sim/base/schema_version.h"
+#include "sim/report/fixed_ops.h"
 #include "sim/report/timeline_fields.h"
 #include "sim/schedule/done_ops.h"
 
@@ -158,7 +160,8 @@ TimelineRecord MakeRecord(std::string title, const Schedule& schedule, Timeline 
       const CommunicatorId id = CommunicatorOf(op.work);
       RecordedOp& own = recorded.ops.emplace_back();
       own.name = op.name;
-      own.kind = KindOf(op.work);
+      const auto* compute = std::get_if<Compute>(&op.work);
+      own.kind = compute != nullptr && IsWait(*compute) ? kWaitKind : KindOf(op.work);
       if (id.IsSet()) own.axis = schedule.communicators[id.index()].name();
       own.phase = op.tag.phase;
       own.layer = op.tag.layer;

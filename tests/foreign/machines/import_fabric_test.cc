@@ -171,8 +171,6 @@ TEST(ImportSlurmTest, MistakesAreSaidWithTheirLine) {
               HasSubstr("names \"t\" twice"));
   EXPECT_THAT(SlurmErrorOf("SwitchName=s Switches=t\nSwitchName=t Switches=s Nodes=a\n"),
               HasSubstr("switch \"s\" is below itself"));
-  EXPECT_THAT(SlurmErrorOf("BlockName=b1 Nodes=a\nBlockSizes=1\n"),
-              HasSubstr("topology/block, which has blocks instead of switches"));
   EXPECT_THAT(SlurmErrorOf("SwitchName=a/b Nodes=x\nSwitchName=a:b Nodes=y\nSwitchName=c "
                            "Switches=a/b,a:b\n"),
               HasSubstr("there is another \"a-b\""));

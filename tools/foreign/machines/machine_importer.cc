@@ -182,8 +182,19 @@ class MachineImporter {
   GpuKind KindOf(const NcclPci& pci) {
     if (chosen_kind_) return *chosen_kind_;
     const NcclGpu gpu = pci.gpu.value_or(NcclGpu());
-    if (const auto kind = FindGpuKind(pci.vendor, pci.device, gpu.sm, gpu.gcn)) return *kind;
+    const auto known = FindGpuKind(pci.vendor, pci.device, gpu.sm, gpu.gcn);
+    if (known && !known->is_of_family) return *known;
     if (const auto kind = FindGpuKindOfModel(gpu.model)) return *kind;
+    if (known) {
+      if (!pci.device.empty()) {
+        remarks_.Add(fmt::format("its PCI id {} is not known here; taken for {}, the first of its "
+                                 "{}: name the device that it is",
+                                 Printable(pci.device), known->device,
+                                 known->sm > 0 ? "compute capability" : "architecture"),
+                     pci.bus_text);
+      }
+      return *known;
+    }
     remarks_.Add(fmt::format("nothing that is known here says which GPU this is; taken for {}",
                              kAssumedDevice),
                  pci.bus_text);
@@ -196,9 +207,10 @@ class MachineImporter {
     for (uint32_t i = 0; i < gpus_.size(); ++i) {
       const NcclPci& pci = system_.pcis[gpus_[i]];
       const GpuKind& kind = kinds_[i];
-      auto spec = specs.find(kind.device);
-      if (spec == specs.end())
-        spec = specs.emplace(kind.device, cluster_.AddDeviceSpec(SpecOf(kind))).first;
+      const uint32_t parts = pci.gpu ? pci.gpu->parts : 1;
+      const DeviceSpec own = PartOf(SpecOf(kind), parts);
+      auto spec = specs.find(own.name);
+      if (spec == specs.end()) spec = specs.emplace(own.name, cluster_.AddDeviceSpec(own)).first;
       const uint32_t number = have_devs_ ? *pci.gpu->dev : numbers[HostOf(pci)]++;
       const std::string name = fmt::format("gpu{}", number);
       gpu_names_.push_back(fmt::format("{} {}", name, pci.bus_text));
@@ -207,6 +219,11 @@ class MachineImporter {
         remarks_.Add(fmt::format("peaks of {} are its data sheet's, efficiencies assumed to be "
                                  "those of {}",
                                  kind.device, kAssumedDevice),
+                     name);
+      if (parts > 1)
+        remarks_.Add(fmt::format("one of {} partitions of {}: that part of its peaks, memory and "
+                                 "bandwidth",
+                                 parts, kind.device),
                      name);
       if (pci.gpu && pci.gpu->is_without_gdr)
         remarks_.Add(

@@ -48,9 +48,6 @@ std::optional<PciType> ParsePciType(std::string_view text) {
 bool IsHwlocGpuClass(const PciType& type) {
   return type.device_class.starts_with("0x03") || type.device_class.starts_with("0x12");
 }
-bool IsNvSwitch(const PciType& type) {
-  return type.device_class == "0x068000" && type.vendor == "0x10de";
-}
 
 // 3 of "nvml3"; nothing for another name.
 std::optional<uint32_t> NumberBehind(std::string_view name, std::string_view prefix) {
@@ -109,7 +106,15 @@ class HwlocReader {
     uint64_t bus = 0;
     std::vector<pugi::xml_node> names = {};  // OSDev
     std::vector<NcclLink> links = {};
+    uint32_t part = 0;  // of `parts` partitions of one GPU
+    uint32_t parts = 1;
   };
+
+  // hwloc names NVSwitches that the driver tells it of, whatever PCI says of them in a container.
+  static bool IsNvSwitch(const Device& device) {
+    return (device.type.device_class == "0x068000" && device.type.vendor == "0x10de") ||
+           device.node.attribute("subtype").value() == std::string_view("NVSwitch");
+  }
 
   void CheckRoot(pugi::xml_node root) const {
     const std::string name = XmlDocument::NameOf(root);
@@ -191,8 +196,29 @@ class HwlocReader {
     device.bus = document_.BusId(node, "pci_busid");
     const auto position = static_cast<uint32_t>(devices_.size());
     RememberIndex(node, position);
-    AddNames(node, position, device);
-    devices_.push_back(std::move(device));
+    const std::vector<pugi::xml_node> parts = PartitionsIn(node);
+    if (parts.size() < 2) {
+      AddNames(node, position, device);
+      devices_.push_back(std::move(device));
+      return;
+    }
+    device.parts = static_cast<uint32_t>(parts.size());
+    for (const pugi::xml_node part : parts) {
+      document_.RefuseTwins(part);
+      RememberIndex(part, static_cast<uint32_t>(devices_.size()));
+      device.names = {part};
+      devices_.push_back(device);
+      ++device.part;
+    }
+  }
+
+  // AMD's driver shows each partition of a GPU (CPX, DPX) as a device of its own.
+  static std::vector<pugi::xml_node> PartitionsIn(pugi::xml_node pci) {
+    std::vector<pugi::xml_node> parts;
+    for (const pugi::xml_node child : pci.children())
+      if (IsObject(child, "OSDev") && NumberBehind(child.attribute("name").value(), "rsmi"))
+        parts.push_back(child);
+    return parts;
   }
 
   // What the system calls it; a name may follow another.
@@ -397,10 +423,9 @@ class HwlocReader {
     if (to == kNoPlace) {
       link.target_class = "0x068001";
     } else {
-      link.target = devices_[to].bus;
+      link.target = BusOf(devices_[to]);
       link.target_text = BusText(devices_[to].node);
-      link.target_class =
-          IsNvSwitch(devices_[to].type) ? "0x068000" : devices_[to].type.device_class;
+      link.target_class = IsNvSwitch(devices_[to]) ? "0x068000" : devices_[to].type.device_class;
     }
     devices_[from].links.push_back(std::move(link));
   }
@@ -409,6 +434,12 @@ class HwlocReader {
 
   static std::string BusText(pugi::xml_node node) {
     return Printable(XmlDocument::Text(node, "pci_busid"));
+  }
+
+  // Partitions of a GPU are at its bus id; here each has one that no device can have.
+  static uint64_t BusOf(const Device& device) {
+    constexpr uint32_t kAbove = 48;
+    return device.parts < 2 ? device.bus : device.bus | (uint64_t{device.part} + 1) << kAbove;
   }
 
   // The number of its first name with such a prefix.
@@ -466,7 +497,7 @@ class HwlocReader {
       } else if (is_network) {
         remarks_.Add("an Ethernet NIC beside InfiniBand or RoCE NICs is left out",
                      BusText(device.node));
-      } else if (!IsNvSwitch(device.type)) {
+      } else if (!IsNvSwitch(device)) {
         remarks_.Add("a PCI device that is not a GPU, NIC or switch is left out",
                      BusText(device.node));
       }
@@ -503,7 +534,25 @@ class HwlocReader {
       system_.pcis[bridge.position].has_children = true;
     }
     const double gigabytes = std::max(SpeedOf(device.node), device.place.port_gigabytes);
-    const uint32_t position = AddPci(device.node, cpu, device.place.bridge, gigabytes);
+    uint32_t position = 0;
+    if (device.parts < 2) {
+      position = AddPci(device.node, cpu, device.place.bridge, gigabytes);
+    } else {
+      // The partitions share their GPU's slot, as devices behind a switch do.
+      const auto [whole, is_new] = wholes_.emplace(device.bus, 0u);
+      if (is_new) {
+        whole->second = AddPci(device.node, cpu, device.place.bridge, gigabytes);
+        system_.pcis[whole->second].device_class = "0x060400";
+        system_.pcis[whole->second].has_children = true;
+      }
+      position = static_cast<uint32_t>(system_.pcis.size());
+      NcclPci part = system_.pcis[whole->second];
+      part.has_children = false;
+      part.bus = BusOf(device);
+      part.bus_text += fmt::format(" partition {}", device.part);
+      part.parent = whole->second;
+      system_.pcis.push_back(std::move(part));
+    }
     NcclPci& pci = system_.pcis[position];
     pci.device_class = device.type.device_class;
     pci.vendor = device.type.vendor;
@@ -528,6 +577,7 @@ class HwlocReader {
       if (!model.empty() && gpu.model.empty()) gpu.model = model;
     }
     gpu.links = device.links;
+    gpu.parts = device.parts;
     pci.gpu = std::move(gpu);
   }
 
@@ -589,6 +639,7 @@ class HwlocReader {
   std::map<std::ptrdiff_t, uint32_t> cpu_of_locality_;  // by the place in the file
   std::map<std::ptrdiff_t, uint32_t> cpus_;             // likewise, of NUMA nodes
   std::map<uint64_t, int> bus_lines_;
+  std::map<uint64_t, uint32_t> wholes_;  // GPUs with partitions, by bus id: their positions
   std::map<uint32_t, int> gpu_lines_;
 };
 

@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kIbExpected = "the output of ibnetdiscover";
+constexpr const char* kIbExpected = "the output of ibnetdiscover, or a net of ibsim";
 constexpr size_t kMostIbNodes = 1'000'000;
 
 // The rate of a lane in Gbit/s, after coding: 8 of 10 bits up to QDR, 64 of 66 from there on, and
@@ -89,6 +89,8 @@ class IbReader {
   IbReader(const std::string& file, Remarks& remarks) : file_(file), remarks_(remarks) {}
 
   std::vector<IbNode> Read(std::string_view text) {
+    // A net that ibsim plays has names instead of GUIDs, and needs a cable at one of its ends only.
+    is_net_ = text.find("guid=") == std::string_view::npos;
     while (!text.empty()) {
       ++line_;
       const size_t end = std::min(text.find('\n'), text.size());
@@ -112,7 +114,8 @@ class IbReader {
     Cursor cursor(line);
     if (cursor.rest().empty() || cursor.Take("#")) return;
     if (cursor.TakeWord("Switch")) return BeginNode(IbNode::Kind::kSwitch, "S-", cursor);
-    if (cursor.TakeWord("Ca")) return BeginNode(IbNode::Kind::kAdapter, "H-", cursor);
+    if (cursor.TakeWord("Ca") || (is_net_ && (cursor.TakeWord("Hca") || cursor.TakeWord("HCA"))))
+      return BeginNode(IbNode::Kind::kAdapter, "H-", cursor);
     if (cursor.TakeWord("Rt")) return BeginNode(IbNode::Kind::kRouter, "R-", cursor);
     if (cursor.Take("[")) return ReadPort(cursor);
     constexpr std::string_view kProperties[] = {
@@ -127,7 +130,8 @@ class IbReader {
     const auto ports = cursor.TakeNumber();
     cursor.SkipBlanks();
     const auto id = cursor.Take("\"") ? cursor.TakeUpTo('"') : std::nullopt;
-    if (!ports || !id || !id->starts_with(prefix) || !IsId(*id))
+    const bool is_id = id && (IsId(*id) ? id->starts_with(prefix) : is_net_ && !id->empty());
+    if (!ports || !is_id)
       Fail(line_, fmt::format("found no number of ports and GUID after the kind of a node, "
                               "expected something like: Switch 41 \"S-b8599f0300fc6de4\""));
     if (nodes_.size() == kMostIbNodes)
@@ -139,6 +143,7 @@ class IbReader {
            fmt::format("{} appears already in line {}", Quoted(*id), nodes_[twin->second].line));
     IbNode node = {
         .kind = kind, .line = line_, .id = std::string(*id), .description = {}, .ports = {}};
+    if (!IsId(*id)) node.description = node.id;
     if (cursor.TakeUpTo('"'))
       if (const auto description = cursor.TakeUpTo('"')) node.description = *description;
     nodes_.push_back(std::move(node));
@@ -175,11 +180,11 @@ class IbReader {
     if (!number || !cursor.Take("]") || !TakeMore(cursor)) refuse();
     cursor.SkipBlanks();
     const auto peer = cursor.Take("\"") ? cursor.TakeUpTo('"') : std::nullopt;
-    if (!peer || !IsId(*peer) || !cursor.Take("[")) refuse();
+    if (!peer || !(IsId(*peer) || is_net_) || !cursor.Take("[")) refuse();
     const auto peer_port = cursor.TakeNumber();
     if (!peer_port || !cursor.Take("]") || !TakeMore(cursor)) refuse();
     cursor.SkipBlanks();
-    if (!cursor.Take("#")) refuse();
+    if (!cursor.Take("#") && !(is_net_ && cursor.rest().empty())) refuse();
     port.number = *number;
     port.peer_port = *peer_port;
     port.bandwidth = RateIn(cursor.rest());
@@ -222,8 +227,25 @@ class IbReader {
         port.peer = peer->second;
       }
     }
+    if (is_net_) AddOtherEnds();
     for (uint32_t i = 0; i < nodes_.size(); ++i)
       for (const IbPort& port : nodes_[i].ports) CheckOtherEnd(i, port);
+  }
+
+  void AddOtherEnds() {
+    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+      for (size_t j = 0; j < nodes_[i].ports.size(); ++j) {
+        const IbPort port = nodes_[i].ports[j];
+        const auto [twin, is_new] =
+            ports_.emplace(std::pair(port.peer, port.peer_port), nodes_[port.peer].ports.size());
+        if (!is_new) continue;
+        IbPort other = port;
+        other.number = port.peer_port;
+        other.peer = i;
+        other.peer_port = port.number;
+        nodes_[port.peer].ports.push_back(other);
+      }
+    }
   }
 
   void CheckOtherEnd(uint32_t from, const IbPort& port) const {
@@ -245,6 +267,7 @@ class IbReader {
   const std::string file_;
   Remarks& remarks_;
   int line_ = 0;
+  bool is_net_ = false;
   std::vector<IbNode> nodes_;
   std::vector<std::vector<std::string>> peers_;  // GUIDs, by node and port
   std::map<std::string, uint32_t> by_id_;

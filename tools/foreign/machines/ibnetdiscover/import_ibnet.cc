@@ -10,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "tools/foreign/machines/fabric_plan.h"
+#include "tools/foreign/machines/host_filter.h"
 #include "tools/foreign/machines/ibnetdiscover/ibnet_file.h"
 
 namespace rehearse {
@@ -58,8 +59,10 @@ std::string SystemOf(const std::string& description) {
 
 class IbImporter {
  public:
-  IbImporter(std::string_view text, const std::string& file, const std::string& node)
+  IbImporter(std::string_view text, const std::string& file, const std::string& node,
+             const HostFilter& filter)
       : file_(file),
+        filter_(filter),
         kind_(NodeTemplateOf(node, remarks_)),
         nodes_(ReadIbnetdiscover(text, file, remarks_)) {}
 
@@ -108,8 +111,48 @@ class IbImporter {
     return port.bandwidth.value_or(kind_.shape.ports[of_node].cable.bandwidth);
   }
 
+  using Hosts = std::map<std::string, std::vector<uint32_t>, InOrder>;  // their adapters
+
+  // Hosts that the user does not want; without a word of his, those whose name says that they serve
+  // others, and those with one or two adapters where the others have many.
+  void LeaveOutHosts(Hosts* hosts) {
+    Hosts kept;
+    std::map<size_t, size_t> times;  // by how many adapters
+    for (const auto& [name, adapters] : *hosts) {
+      if (!filter_.Takes(name)) continue;
+      kept.emplace(name, adapters);
+      ++times[adapters.size()];
+    }
+    if (kept.empty()) {
+      if (!filter_.is_given() || hosts->empty()) return;
+      throw Error({file_, 0, ""}, fmt::format("--hosts takes none of the {} hosts, such as {}",
+                                              hosts->size(), Quoted(hosts->begin()->first)));
+    }
+    size_t usual = 0;
+    for (const auto& [adapters, count] : times)
+      if (times.count(usual) == 0 || count >= times.at(usual)) usual = adapters;
+    constexpr size_t kMany = 4;
+    constexpr size_t kFew = 2;
+    for (const auto& [name, adapters] : *hosts) {
+      if (!kept.contains(name)) {
+        remarks_.Add(filter_.is_given()
+                         ? "left out: --hosts does not name it"
+                         : "left out: by its name it serves others and has no GPU (--hosts '*' "
+                           "keeps all)",
+                     name);
+      } else if (!filter_.is_given() && usual >= kMany && adapters.size() <= kFew) {
+        remarks_.Add(fmt::format("left out: few adapters where most hosts have {} (--hosts '*' "
+                                 "keeps all)",
+                                 usual),
+                     name);
+        kept.erase(name);
+      }
+    }
+    *hosts = std::move(kept);
+  }
+
   void AddHosts() {
-    std::map<std::string, std::vector<uint32_t>, InOrder> hosts;
+    Hosts hosts;
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i].kind != Kind::kAdapter) continue;
       const std::string& description = nodes_[i].description;
@@ -124,6 +167,7 @@ class IbImporter {
       const size_t end = description.find_first_of(" '", begin);
       hosts[PlanName(description.substr(begin, end - begin))].push_back(i);
     }
+    LeaveOutHosts(&hosts);
     if (hosts.size() > kMostPlannedNodes)
       throw Error({file_, 0, ""}, fmt::format("found {} hosts, expected at most {}", hosts.size(),
                                               kMostPlannedNodes));
@@ -167,6 +211,7 @@ class IbImporter {
   }
 
   const std::string file_;
+  const HostFilter filter_;
   Remarks remarks_;
   const NodeTemplate kind_;
   const std::vector<IbNode> nodes_;
@@ -178,8 +223,8 @@ class IbImporter {
 }  // namespace
 
 ImportedCluster ImportIbnetdiscover(std::string_view text, const std::string& file,
-                                    const std::string& node) {
-  return IbImporter(text, file, node).Import();
+                                    const std::string& node, const HostFilter& hosts) {
+  return IbImporter(text, file, node, hosts).Import();
 }
 
 }  // namespace rehearse

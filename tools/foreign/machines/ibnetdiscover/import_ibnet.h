@@ -14,7 +14,11 @@
 // more are refused. A cable has the bandwidth of its width and speed, once for both directions in
 // which it is listed.
 //
-// Left out, with a remark: adapters that belong to no host (SHARP's aggregation nodes, those
+// A net of ibsim has the same lines without GUIDs; a cable of it may be listed at one end only.
+//
+// Left out, with a remark: hosts that `hosts` does not take, or, if the user named none, those that
+// clearly have no GPU: by their names, or with one or two adapters where most have many. Adapters
+// that belong to no host (SHARP's aggregation nodes, those
 // without a name yet), routers, cables between two adapters. Refused: a cable that its other end
 // does not list, as in a file that was cut off; the same node twice.
 #pragma once
@@ -22,12 +26,13 @@
 #include <string>
 #include <string_view>
 
+#include "tools/foreign/machines/host_filter.h"
 #include "tools/foreign/machines/imported_cluster.h"
 
 namespace rehearse {
 
 // The arguments are those of ImportSlurm().
 ImportedCluster ImportIbnetdiscover(std::string_view text, const std::string& file,
-                                    const std::string& node = "");
+                                    const std::string& node = "", const HostFilter& hosts = {});
 
 }  // namespace rehearse

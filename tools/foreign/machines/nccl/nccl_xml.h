@@ -42,6 +42,7 @@ struct NcclGpu {
   std::string gcn;
   std::string model;            // "NVIDIA A100-SXM4-80GB"; "" when the file does not say
   bool is_without_gdr = false;  // gdr="0"
+  uint32_t parts = 1;           // it is one of so many partitions of a GPU
   std::vector<NcclLink> links;
   double c2c_megabytes_per_second = 0;  // of all NVLink-C2C together
 };

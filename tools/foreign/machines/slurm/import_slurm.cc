@@ -1,6 +1,7 @@
 #include "tools/foreign/machines/slurm/import_slurm.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
@@ -9,13 +10,16 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
+#include "sim/base/json_reader.h"
 #include "tools/foreign/machines/fabric_plan.h"
+#include "tools/foreign/machines/infragraph/yaml_text.h"
 #include "tools/foreign/machines/slurm/hostlist.h"
 
 namespace rehearse {
 namespace {
 
-constexpr const char* kSlurmExpected = "Slurm's topology.conf";
+constexpr const char* kSlurmExpected = "Slurm's topology.conf or topology.yaml";
 constexpr size_t kMostSlurmSwitches = 100'000;
 
 struct SlurmSwitch {
@@ -23,6 +27,7 @@ struct SlurmSwitch {
   int line = 0;
   std::vector<std::string> nodes;
   std::vector<std::string> child_names;
+  std::string block;               // the name of a block, as a file has it
   std::vector<uint32_t> children;  // positions, once all are known
   uint32_t parents = 0;            // how many
 };
@@ -73,12 +78,50 @@ class SlurmReader {
 
   std::vector<SlurmSwitch> Read(std::string_view text) {
     for (const SlurmLine& line : SlurmLines(text)) ReadLine(line);
-    if (switches_.empty())
+    if (switches_.empty() && blocks_.empty() && block_sizes_.empty())
       throw Error({file_, 0, ""},
-                  fmt::format("there is no SwitchName= in this file, expected {}", kSlurmExpected));
-    Resolve();
-    RefuseCycles();
-    return std::move(switches_);
+                  fmt::format("there is no SwitchName= and no BlockName= in this file, expected {}",
+                              kSlurmExpected));
+    return Finish();
+  }
+
+  // What topology.yaml has: a list of topologies, or one of them.
+  std::vector<SlurmSwitch> ReadYamlText(std::string_view text) {
+    const JsonDocument document = ReadYaml(text, file_);
+    const JsonReader root = document.Root();
+    std::vector<JsonReader> all = root.IsArray() ? root.Elements() : std::vector{root};
+    if (all.empty()) root.Expected("a topology");
+    size_t chosen = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].Has("cluster_default") && all[i].At("cluster_default").value() == true) {
+        chosen = i;
+        break;
+      }
+    }
+    const auto name_of = [](const JsonReader& one) {
+      return one.Has("topology") ? TextOf(one.At("topology")) : std::string("without a name");
+    };
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i != chosen)
+        remarks_.Add("another topology of this file; left out", Printable(name_of(all[i])));
+    }
+    const JsonReader& topology = all[chosen];
+    if (topology.Has("tree")) {
+      for (const JsonReader& one : topology.At("tree").At("switches").Elements())
+        ReadYamlSwitch(one);
+      if (switches_.empty()) topology.At("tree").Expected("at least one switch");
+    } else if (topology.Has("block")) {
+      const JsonReader block = topology.At("block");
+      for (const JsonReader& one : block.At("blocks").Elements()) ReadYamlBlock(one);
+      if (blocks_.empty()) block.Expected("at least one block");
+      if (block.Has("block_sizes")) {
+        for (const JsonReader& size : block.At("block_sizes").Elements())
+          block_sizes_.push_back(static_cast<uint64_t>(size.Integer(1, kMostPlannedNodes)));
+      }
+    } else {
+      topology.Expected("\"tree\" or \"block\" (a flat topology says nothing of switches)");
+    }
+    return Finish();
   }
 
  private:
@@ -112,24 +155,113 @@ class SlurmReader {
       rest.remove_prefix(equals + 1);
       ReadPair(line.number, key, TakeValue(line.number, key, &rest), &found);
     }
+    if (!found.block.empty()) {
+      if (found.nodes.empty())
+        Fail(line.number, fmt::format("block {} has no Nodes=", Quoted(found.block)));
+      found.name = found.block;
+      blocks_.push_back(std::move(found));
+      return;
+    }
+    if (found.name.empty() && !block_sizes_.empty()) return;  // BlockSizes alone
     if (found.name.empty())
       Fail(line.number, fmt::format("this line has no SwitchName=, expected one in each line of {}",
                                     kSlurmExpected));
     if (found.nodes.empty() && found.child_names.empty())
       Fail(line.number,
            fmt::format("switch {} has neither Nodes= nor Switches=", Quoted(found.name)));
+    AddSwitch(std::move(found));
+  }
+
+  static std::string TextOf(const JsonReader& value) {
+    return value.value().is_string() ? value.String() : value.value().dump();
+  }
+  std::vector<std::string> YamlNames(const JsonReader& object, const char* key, size_t most) const {
+    if (!object.Has(key)) return {};
+    const JsonReader value = object.At(key);
+    return ExpandHostlist(TextOf(value), most, [&](const std::string& what) { value.Fail(what); });
+  }
+
+  void ReadYamlSwitch(const JsonReader& object) {
+    SlurmSwitch found;
+    found.name = TextOf(object.At("switch"));
+    found.nodes = YamlNames(object, "nodes", kMostPlannedNodes - node_lines_.size());
+    found.child_names = YamlNames(object, "children", kMostSlurmSwitches);
+    if (found.nodes.empty() && found.child_names.empty())
+      object.Expected("\"nodes\" or \"children\"");
+    AddSwitch(std::move(found));
+  }
+  void ReadYamlBlock(const JsonReader& object) {
+    SlurmSwitch found;
+    found.name = found.block = TextOf(object.At("block"));
+    found.nodes = YamlNames(object, "nodes", kMostPlannedNodes - node_lines_.size());
+    if (found.nodes.empty()) object.Expected("\"nodes\"");
+    blocks_.push_back(std::move(found));
+  }
+
+  std::vector<SlurmSwitch> Finish() {
+    if (!blocks_.empty()) {
+      if (!switches_.empty()) {
+        Fail(blocks_.front().line,
+             "found blocks beside switches, expected topology/tree or "
+             "topology/block");
+      }
+      JoinBlocks();
+    } else if (!block_sizes_.empty()) {
+      throw Error({file_, 0, ""}, "found BlockSizes, but no BlockName=");
+    }
+    Resolve();
+    RefuseCycles();
+    return std::move(switches_);
+  }
+
+  // A switch for each block, and above them one for as many as each larger size takes; at last one
+  // for all.
+  void JoinBlocks() {
+    std::vector<std::string> below;
+    const uint64_t least = block_sizes_.empty() ? 0 : block_sizes_.front();
+    for (SlurmSwitch& block : blocks_) {
+      below.push_back(block.name);
+      AddSwitch(std::move(block));
+    }
+    std::vector<uint64_t> groups;  // of how many blocks
+    for (const uint64_t size : block_sizes_)
+      if (size > least) groups.push_back(size / least);
+    uint64_t before = 1;
+    uint32_t level = 0;
+    const auto join = [&](uint64_t count) {
+      std::vector<std::string> above;
+      ++level;
+      for (size_t first = 0; first < below.size(); first += count) {
+        SlurmSwitch upper;
+        upper.name = fmt::format("blocks-{}-{}", level, above.size());
+        for (size_t i = first; i < std::min<size_t>(first + count, below.size()); ++i)
+          upper.child_names.push_back(below[i]);
+        above.push_back(upper.name);
+        AddSwitch(std::move(upper));
+      }
+      below = std::move(above);
+    };
+    for (const uint64_t group : groups) {
+      if (below.size() < 2 || group <= before || group % before != 0) continue;
+      join(group / before);
+      before = group;
+    }
+    if (below.size() > 1) join(below.size());
+  }
+
+  void AddSwitch(SlurmSwitch found) {
+    const int line = found.line;
     if (switches_.size() == kMostSlurmSwitches)
-      Fail(line.number, fmt::format("there are more than {} switches", kMostSlurmSwitches));
+      Fail(line, fmt::format("there are more than {} switches", kMostSlurmSwitches));
     const auto position = static_cast<uint32_t>(switches_.size());
     const auto [twin, is_new] = by_name_.emplace(found.name, position);
     if (!is_new)
-      Fail(line.number, fmt::format("switch {} appears already in line {}", Quoted(found.name),
-                                    switches_[twin->second].line));
+      Fail(line, fmt::format("switch {} appears already in line {}", Quoted(found.name),
+                             switches_[twin->second].line));
     for (const std::string& node : found.nodes) {
-      const auto [first, is_new_node] = node_lines_.emplace(node, line.number);
+      const auto [first, is_new_node] = node_lines_.emplace(node, line);
       if (!is_new_node)
-        Fail(line.number,
-             fmt::format("node {} appears already in line {}", Quoted(node), first->second));
+        Fail(line, fmt::format("node {} appears already in line {}", Quoted(node), first->second));
     }
     switches_.push_back(std::move(found));
   }
@@ -174,13 +306,28 @@ class SlurmReader {
     } else if (lower == "linkspeed") {
       remarks_.Add("LinkSpeed, which has no unit, is left out: a NIC has the speed of the node's",
                    fmt::format("line {}", line));
-    } else if (lower.starts_with("block")) {
-      Fail(line, fmt::format("found {} of topology/block, which has blocks instead of switches; "
-                             "expected SwitchName of topology/tree",
-                             Quoted(key)));
+    } else if (lower == "blockname") {
+      refuse_second(!found->block.empty());
+      found->block = value;
+    } else if (lower == "blocksizes") {
+      refuse_second(!block_sizes_.empty());
+      ReadBlockSizes(line, value);
     } else {
       remarks_.Add(fmt::format("{} is left out", Quoted(key)), fmt::format("line {}", line));
     }
+  }
+
+  void ReadBlockSizes(int line, std::string_view text) {
+    while (!text.empty()) {
+      uint64_t size = 0;
+      const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), size);
+      if (fault != std::errc() || size == 0 || size > kMostPlannedNodes)
+        Fail(line, fmt::format("found {} in BlockSizes, expected numbers of nodes", Quoted(text)));
+      block_sizes_.push_back(size);
+      text.remove_prefix(static_cast<size_t>(stop - text.data()));
+      if (!text.empty() && text[0] == ',') text.remove_prefix(1);
+    }
+    std::sort(block_sizes_.begin(), block_sizes_.end());
   }
 
   void Resolve() {
@@ -222,10 +369,28 @@ class SlurmReader {
   const std::string file_;
   Remarks& remarks_;
   std::vector<SlurmSwitch> switches_;
+  std::vector<SlurmSwitch> blocks_;
+  std::vector<uint64_t> block_sizes_;
   size_t child_count_ = 0;
   std::map<std::string, uint32_t> by_name_;
   std::map<std::string, int> node_lines_;
 };
+
+// topology.yaml begins with a document, a list or a key; a line of topology.conf has an equals
+// sign.
+bool IsTopologyYaml(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    const size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos) continue;
+    line.remove_prefix(first);
+    return line.starts_with("---") || line.starts_with("- ") || line.find(':') < line.find('=');
+  }
+  return false;
+}
 
 // ---- The plan -----------------------------------------------------------------------------------
 
@@ -281,6 +446,43 @@ void CheckJoined(const std::vector<SlurmSwitch>& switches, const std::string& fi
                   Quoted(switches.front().name), Quoted(other.name)));
 }
 
+// A preset whose node is a rack takes a block for a node: its trays are the rack's.
+void MakeRacksOfBlocks(const NodeTemplate& kind, std::vector<SlurmSwitch>* switches,
+                       Remarks* remarks) {
+  if (!kind.preset.ends_with("-nvl72")) return;
+  for (SlurmSwitch& one : *switches) {
+    if (one.block.empty()) continue;
+    const size_t trays = one.nodes.size();
+    constexpr size_t kTrays = 18;
+    if (trays != kTrays)
+      remarks->Add(
+          fmt::format("a block of {} nodes, drawn as a whole rack of {} trays", trays, kTrays),
+          one.block);
+    one.nodes = {one.block + "-rack"};
+  }
+  remarks->Add(fmt::format("each block is one rack, a node of {}", kind.preset));
+}
+
+// Leaves out nodes that the user does not want, and switches that then have nothing below them
+// stay.
+void KeepHosts(const HostFilter& hosts, const std::string& file, std::vector<SlurmSwitch>* switches,
+               Remarks* remarks) {
+  if (!hosts.is_given()) return;
+  size_t kept = 0;
+  for (SlurmSwitch& one : *switches) {
+    std::vector<std::string> nodes;
+    for (const std::string& node : one.nodes) {
+      if (hosts.Takes(node))
+        nodes.push_back(node);
+      else
+        remarks->Add("left out: --hosts does not name it", node);
+    }
+    one.nodes = std::move(nodes);
+    kept += one.nodes.size();
+  }
+  if (kept == 0) throw Error({file, 0, ""}, "--hosts takes none of the nodes of this file");
+}
+
 FabricPlan PlanOf(const std::vector<SlurmSwitch>& switches, const NodeTemplate& kind) {
   FabricPlan plan;
   const std::vector<double> upwards = UpwardsOf(switches);
@@ -303,13 +505,26 @@ FabricPlan PlanOf(const std::vector<SlurmSwitch>& switches, const NodeTemplate& 
 
 }  // namespace
 
-ImportedCluster ImportSlurm(std::string_view text, const std::string& file,
-                            const std::string& node) {
+ImportedCluster ImportSlurm(std::string_view text, const std::string& file, const std::string& node,
+                            const HostFilter& hosts) {
   RefuseNonText(text, file, kSlurmExpected, Escapes::kRefused);
   Remarks remarks;
   const NodeTemplate kind = NodeTemplateOf(node, remarks);
-  const std::vector<SlurmSwitch> switches = SlurmReader(file, remarks).Read(text);
+  SlurmReader reader(file, remarks);
+  std::vector<SlurmSwitch> switches =
+      IsTopologyYaml(text) ? reader.ReadYamlText(text) : reader.Read(text);
   CheckJoined(switches, file);
+  KeepHosts(hosts, file, &switches, &remarks);
+  const bool has_blocks = std::any_of(switches.begin(), switches.end(),
+                                      [](const SlurmSwitch& one) { return !one.block.empty(); });
+  if (has_blocks && kind.preset.ends_with("-nvl72")) {
+    MakeRacksOfBlocks(kind, &switches, &remarks);
+  } else if (has_blocks) {
+    remarks.Add(fmt::format(
+        "blocks are NVLink domains of several nodes; drawn as switches with nodes of {} "
+        "(--node gb200-nvl72 makes each block a rack)",
+        kind.preset));
+  }
   if (switches.size() > 1)
     remarks.Add(
         "the file does not say how many cables lead upwards: as many as lead to a switch from "

@@ -14,7 +14,12 @@
 // it, so that nothing is oversubscribed. LinkSpeed has no unit, and Slurm itself does not use it: a
 // NIC has the preset's speed. The remarks say all this.
 //
-// Refused: topology/block (BlockName), which has blocks instead of switches; a node or a switch
+// Blocks of topology/block are the NVLink domains of racks, which Slurm places jobs in: each is
+// drawn as a switch that its nodes are cabled to, and below one switch for each of the larger
+// BlockSizes. Where the preset's node is a whole rack (gb200-nvl72), each block is one node.
+// topology.yaml has either, and perhaps several; the default one is taken, or else the first.
+//
+// Refused: a node or a switch
 // that appears twice; switches that are not described, have nothing below them, or are below
 // themselves; switches that no other joins, since their nodes could not reach each other.
 #pragma once
@@ -22,13 +27,15 @@
 #include <string>
 #include <string_view>
 
+#include "tools/foreign/machines/host_filter.h"
 #include "tools/foreign/machines/imported_cluster.h"
 
 namespace rehearse {
 
 // `file` names the text in messages, and the cluster. `node` is the cluster preset whose node every
-// node is; "" for one that is assumed, with a remark. Throws Error with file and line.
+// node is; "" for one that is assumed, with a remark. Nodes that `hosts` does not take are left
+// out. Throws Error with file and line.
 ImportedCluster ImportSlurm(std::string_view text, const std::string& file,
-                            const std::string& node = "");
+                            const std::string& node = "", const HostFilter& hosts = {});
 
 }  // namespace rehearse

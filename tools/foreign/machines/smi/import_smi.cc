@@ -12,11 +12,12 @@
 #include <fmt/format.h>
 
 #include "tools/foreign/machines/import_rates.h"
+#include "tools/foreign/machines/smi/rocm_topology.h"
 
 namespace rehearse {
 namespace {
 
-constexpr const char* kExpected = "the output of nvidia-smi topo -m";
+constexpr const char* kExpected = "the output of nvidia-smi topo -m, or of rocm-smi --showtopo";
 constexpr uint32_t kMostDevices = 256;
 constexpr uint32_t kMostLinks = 64;  // of one pair
 
@@ -243,6 +244,24 @@ class TableReader {
   Table table_;
 };
 
+// What AMD's tools print, as such a table: who shares a NUMA node is near, and all others far.
+Table TableOfRocm(const RocmTopology& topology) {
+  Table table;
+  for (uint32_t i = 0; i < topology.gpus.size(); ++i) {
+    const RocmTopology::Gpu& gpu = topology.gpus[i];
+    Device device = {fmt::format("GPU{}", i), true, gpu.line, gpu.numa, {}};
+    for (uint32_t j = 0; j < topology.gpus.size(); ++j) {
+      const RocmTopology::Gpu& other = topology.gpus[j];
+      device.cells.push_back(i == j                                 ? Cell{Relation::kSelf, 0}
+                             : gpu.has_xgmi[j] && other.has_xgmi[i] ? Cell{Relation::kNvLink, 1}
+                             : gpu.numa == other.numa               ? Cell{Relation::kPhb, 0}
+                                                                    : Cell{Relation::kSys, 0});
+    }
+    table.devices.push_back(std::move(device));
+  }
+  return table;
+}
+
 // ---- Finding the tree ---------------------------------------------------------------------------
 
 // Sets of devices that only grow together.
@@ -272,14 +291,15 @@ class Importer {
  public:
   Importer(std::string_view text, const std::string& file, const std::string& device)
       : file_(file),
-        table_(TableReader(text, file).Read()),
+        is_rocm_(IsRocmTopology(text)),
+        table_(is_rocm_ ? RocmTable(text, file) : TableReader(text, file).Read()),
         devices_(table_.devices),
-        kind_(GpuKindOf(device.empty() ? kAssumedDevice : device)),
+        kind_(GpuKindOf(!device.empty() ? device : AssumedDevice())),
         slot_{kind_.gigatransfers, 16},
         cluster_(ClusterNameOf(file)) {
     if (device.empty())
       remarks_.Add(
-          fmt::format("the table does not say which GPUs these are; taken for {}", kAssumedDevice));
+          fmt::format("the table does not say which GPUs these are; taken for {}", kind_.device));
     if (!IsKnownDevice(kind_.device))
       remarks_.Add(
           fmt::format("peaks of {} are its data sheet's, efficiencies assumed to be those "
@@ -302,7 +322,8 @@ class Importer {
     AddNvLinks();
     ImportedCluster imported;
     imported.remarks = remarks_.Lines();
-    cluster_.AddNote(fmt::format("Imported from {}, nvidia-smi topo -m.", Printable(file_)));
+    cluster_.AddNote(fmt::format("Imported from {}, {}.", Printable(file_),
+                                 is_rocm_ ? "AMD's tables" : "nvidia-smi topo -m"));
     if (!nic_names_.empty()) cluster_.AddNote(fmt::format("NICs: {}", fmt::join(nic_names_, ", ")));
     for (const std::string& remark : imported.remarks) cluster_.AddNote(remark);
     imported.cluster = FinishImported(cluster_, file_);
@@ -313,6 +334,12 @@ class Importer {
   [[noreturn]] void Fail(int line, const std::string& message) const {
     throw Error({file_, line, ""}, message);
   }
+
+  static Table RocmTable(std::string_view text, const std::string& file) {
+    RefuseNonText(text, file, kExpected, Escapes::kAllowed);
+    return TableOfRocm(ReadRocmTopology(text, file));
+  }
+  const char* AssumedDevice() const { return is_rocm_ ? "mi300x" : kAssumedDevice; }
 
   uint32_t count() const { return static_cast<uint32_t>(devices_.size()); }
 
@@ -444,9 +471,21 @@ class Importer {
         if (switches.count(group) == 0) switches[group] = add_switch(parent);
         parent = switches.at(group);
       }
-      cluster_.AddLinks(vertices_[i], parent,
-                        PcieLinkOf(slot_, devices_[i].is_gpu ? kGpuUplink : kNicUplink));
+      cluster_.AddLinks(vertices_[i], parent, UplinkOf(devices_[i].is_gpu));
     }
+  }
+
+  // Grace and its GPUs are joined by NVLink-C2C, 450 GB/s each way, whatever the table calls near.
+  ClusterLink UplinkOf(bool is_gpu) {
+    if (!is_gpu || kind_.host == HostLink::kPcie)
+      return PcieLinkOf(slot_, is_gpu ? kGpuUplink : kNicUplink);
+    remarks_.Add(fmt::format("a {} is joined to its processor by NVLink-C2C, 450 GB/s each way",
+                             kind_.device));
+    ClusterLink link;
+    link.kind = LinkKind::kNvLink;
+    link.bandwidth = BytesPerSecond(450e9);
+    link.latency = kGpuUplink;
+    return link;
   }
 
   // ---- NVLink -----------------------------------------------------------------------------------
@@ -458,10 +497,13 @@ class Importer {
         if (CellOf(i, j).relation == Relation::kNvLink) linked.Join(i, j);
     std::map<uint32_t, std::vector<uint32_t>> groups;
     for (uint32_t i = 0; i < count(); ++i) groups[linked.Of(i)].push_back(i);
+    if (is_rocm_ && groups.size() < count())
+      remarks_.Add(
+          "the table does not say how many xGMI links join two GPUs; taken as one each way");
     for (const auto& [first, members] : groups) {
       if (members.size() == 1) continue;
       const uint32_t links = SameLinksOfAllPairs(members);
-      if (links > 0 && links * (members.size() - 1) > kind_.nvlinks)
+      if (kind_.sm > 0 && links > 0 && links * (members.size() - 1) > kind_.nvlinks)
         AddNvSwitch(members, links);
       else
         AddDirectLinks(members);
@@ -497,9 +539,11 @@ class Importer {
         const uint32_t links = CellOf(i, j).nvlinks;
         sum += links;
         if (links > 0 && i < j)
-          cluster_.AddLinks(vertices_[i], vertices_[j], NvLinksOf(kind_.sm, links, kNvLinkHop));
+          cluster_.AddLinks(vertices_[i], vertices_[j],
+                            kind_.sm > 0 ? NvLinksOf(kind_.sm, links, kNvLinkHop)
+                                         : XgmiLinksOf(kind_.gcn, links, kNvLinkHop));
       }
-      RemarkTooMany(sum);
+      if (kind_.sm > 0) RemarkTooMany(sum);
     }
   }
 
@@ -510,6 +554,7 @@ class Importer {
   }
 
   const std::string file_;
+  const bool is_rocm_;
   Remarks remarks_;
   const Table table_;
   const std::vector<Device>& devices_;

@@ -1,4 +1,4 @@
-// The table of `nvidia-smi topo -m`.
+// The table of `nvidia-smi topo -m`, and those of AMD's tools.
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tools/foreign/machines/smi/import_smi.h"
@@ -18,7 +18,12 @@ std::vector<std::string> SmiSeeds() {
       "\t8-15\n",
       "\x1b[4m\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\x1b[0m\nGPU0\t X "
       "\tNV2\tNODE\t0-3,8-11\nGPU1\tNV2\t X "
-      "\tNODE\t0-3,8-11\nmlx5_0\tNODE\tNODE\t X \n"};
+      "\tNODE\t0-3,8-11\nmlx5_0\tNODE\tNODE\t X \n",
+      "== ROCm System Management Interface ==\n== Hops between two GPUs ==\n GPU0 GPU1\nGPU0 0 1\n"
+      "GPU1 1 0\n\n== Link Type between two GPUs ==\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n"
+      "GPU[0]\t: (Topology) Numa Node: 0\n",
+      "LINK TYPE TABLE:\n 0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 SELF XGMI\n"
+      "0000:22:00.0 PCIE SELF\n"};
 }
 
 std::vector<std::string> SmiWords() {
@@ -51,7 +56,13 @@ std::vector<std::string> SmiWords() {
           "\x1b[4m",
           "\x1b[0m",
           "4294967295",
-          "18446744073709551616"};
+          "18446744073709551616",
+          "Link Type between two GPUs\n",
+          "LINK TYPE TABLE:\n",
+          "Hops between two GPUs\n",
+          "XGMI",
+          "PCIE",
+          "GPU[0] Numa Node: 1\n"};
 }
 
 const FuzzTargetRow kSmiRow({"smi", ReadSmi, SmiSeeds, SmiWords});

@@ -234,7 +234,8 @@ class NodeReader {
     if (attribute.name == chakra::kIsCpuOp)
       node_.is_cpu_op = attribute.number.value_or(0) != 0;
     else if (attribute.name == chakra::kGroupName)
-      node_.group = attribute.text.value_or("");
+      node_.group = attribute.number ? fmt::format("{:g}", *attribute.number)
+                                     : std::string(attribute.text.value_or(""));
     else if (attribute.name == chakra::kOurOp)
       node_.op = std::string(attribute.text.value_or(""));
     else if (!attribute.name.starts_with(chakra::kOurs))

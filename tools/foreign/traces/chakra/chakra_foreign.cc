@@ -1,6 +1,7 @@
 #include "tools/foreign/traces/chakra/chakra_foreign.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -17,7 +18,9 @@
 #include "sim/schedule/schedule_check.h"
 #include "tools/foreign/traces/chakra/chakra_format.h"
 #include "tools/foreign/traces/chakra/chakra_groups.h"
+#include "tools/foreign/traces/chakra/chakra_issue.h"
 #include "tools/foreign/traces/chakra/chakra_order.h"
+#include "tools/foreign/traces/kernel_names.h"
 
 namespace rehearse {
 namespace {
@@ -27,8 +30,23 @@ bool IsOutside(const ChakraNode& node) {
   return node.type == chakra::kStorage || node.type == chakra::kBatch ||
          node.type == chakra::kCheckpoint || (node.type == chakra::kMetadata && node.has_storage);
 }
+// The host's part of communication, which does not say what is done: a device's node does.
+bool IsHostsPart(const ChakraNode& node) {
+  if (!node.is_cpu_op) return false;
+  switch (node.type) {
+    case chakra::kCollective:
+      return !node.comm_type || (!node.comm_size && *node.comm_type != uint32_t{chakra::kBarrier});
+    case chakra::kSend:
+      return !node.comm_target || !node.comm_size;
+    case chakra::kReceive:
+      return !node.comm_source || !node.comm_size;
+    default:
+      return false;
+  }
+}
 // Nothing can be played.
 bool IsDescription(const ChakraNode& node) {
+  if (IsHostsPart(node)) return true;
   return IsOutside(node) ? node.microseconds == 0 : node.type == chakra::kMetadata;
 }
 
@@ -58,6 +76,7 @@ struct TracePosts {
 
 struct Counts {
   uint64_t descriptions = 0;
+  uint64_t hosts = 0;
   uint64_t untimed = 0;
   uint64_t measured = 0;
   uint64_t products = 0;
@@ -91,7 +110,11 @@ class ForeignReader {
  public:
   explicit ForeignReader(const ChakraTraces& traces)
       : traces_(traces), groups_(ReadChakraGroups(traces.groups, ranks())) {
-    for (const ChakraTrace& trace : traces.traces) orders_.push_back(OrderOf(trace));
+    for (const ChakraTrace& trace : traces.traces) {
+      orders_.push_back(OrderOf(trace));
+      missing_ += orders_.back().missing;
+    }
+    Issue();
   }
 
   Schedule Read() {
@@ -119,6 +142,8 @@ class ForeignReader {
         remarks->push_back(fmt::format("{} node{} {}", count, count == 1 ? "" : "s", what));
     };
     say(counts_.descriptions, "left out: they only describe");
+    say(counts_.hosts,
+        "left out: the host's part of communication, which does not say which it is");
     say(counts_.untimed,
         "not understood and left out: storage, batches or checkpoints without a time");
     say(counts_.measured, "computed as long as measured, on any device");
@@ -127,6 +152,15 @@ class ForeignReader {
     say(counts_.transfers, "of communication: their times are the simulation's");
     say(counts_.rootless,
         "that name no root (comm_src, comm_dst): taken as the group's first rank");
+    if (missing_ > 0) {
+      remarks->push_back(
+          fmt::format("{} dependenc{} left out: on nodes that are not there, or on the node itself",
+                      missing_, missing_ == 1 ? "y" : "ies"));
+    }
+    if (is_world_assumed_) {
+      remarks->push_back(
+          "nothing is known of the group \"0\": taken as all ranks, as PyTorch calls them");
+    }
     if (!noted_.empty())
       remarks->push_back("groups of ranks are those that the traces themselves note");
     std::set<std::string> unknown;
@@ -175,19 +209,25 @@ class ForeignReader {
       const ChakraNode& node = trace.nodes[place];
       after.clear();
       for (const uint32_t one : nodes.Before(place)) {
-        if (op_of[one] != kNoOp) {
-          after.push_back(op_of[one]);
-        } else {
-          const std::vector<uint32_t>& others = passed_on[one];
-          after.insert(after.end(), others.begin(), others.end());
-        }
+        if (op_of[one] != kNoOp) after.push_back(op_of[one]);
+        const auto others = passed_on.find(one);
+        if (others != passed_on.end())
+          after.insert(after.end(), others->second.begin(), others->second.end());
       }
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
       if (IsDescription(node)) {
-        ++(IsOutside(node) ? counts_.untimed : counts_.descriptions);
+        ++(IsHostsPart(node) ? counts_.hosts
+           : IsOutside(node) ? counts_.untimed
+                             : counts_.descriptions);
         passed_on[place] = after;
         continue;
+      }
+      // What is sent is taken whenever it comes, so that no send waits for its receiver; only what
+      // follows the receive waits for what comes before it.
+      if (node.type == chakra::kReceive && !after.empty()) {
+        passed_on[place] = after;
+        after.clear();
       }
       Op op;
       op.name = node.name;
@@ -199,6 +239,93 @@ class ForeignReader {
       node_of_op_.back().push_back(place);
       role.ops.push_back(std::move(op));
     }
+  }
+
+  // Brings each trace's nodes into the order in which they would be issued.
+  void Issue() {
+    std::vector<uint32_t> sharers(traces_.traces.size());
+    for (const uint32_t trace : traces_.trace_of_rank) ++sharers[trace];
+    std::vector<IssueTrace> issues(traces_.traces.size());
+    std::vector<uint32_t> meetings;
+    std::map<std::pair<std::string, uint32_t>, uint32_t> meeting_of;  // by group: the k-th
+    using Message = std::array<uint32_t, 4>;  // source, target, tag: the k-th
+    std::map<Message, uint32_t> message_of;
+    for (uint32_t trace = 0; trace < issues.size(); ++trace) {
+      const ChakraTrace& own = traces_.traces[trace];
+      IssueTrace& issue = issues[trace];
+      issue.nodes.resize(own.nodes.size());
+      std::map<std::string, uint32_t> engines;
+      const auto engine_of = [&](const std::string& name, bool keeps_order) {
+        const auto [known, is_new] =
+            engines.emplace(name, static_cast<uint32_t>(issue.keeps_order.size()));
+        if (is_new) issue.keeps_order.push_back(keeps_order);
+        return known->second;
+      };
+      std::map<std::string, uint32_t> met;
+      std::map<Message, uint32_t> passed;
+      for (const uint32_t place : orders_[trace].order) {
+        const ChakraNode& node = own.nodes[place];
+        IssueNode& next = issue.nodes[place];
+        if (IsDescription(node)) {
+          // Each is its own engine's, in effect: it takes no time.
+          next.engine = engine_of("describes", false);
+          continue;
+        }
+        next.microseconds = GuessedTime(node);
+        if (node.type == chakra::kCollective) {
+          const std::string group = node.group.empty() ? "" : GroupOf(own, node);
+          next.engine = engine_of("group " + group, true);
+          next.kind = IssueKind::kMeeting;
+          const auto [known, is_new] = meeting_of.emplace(std::pair(group, met[group]++),
+                                                          static_cast<uint32_t>(meetings.size()));
+          if (is_new) meetings.push_back(DistinctTraces(group));
+          next.with = known->second;
+        } else if (node.type == chakra::kSend || node.type == chakra::kReceive) {
+          const bool is_send = node.type == chakra::kSend;
+          next.kind = is_send ? IssueKind::kSend : IssueKind::kReceive;
+          const double peer = (is_send ? node.comm_target : node.comm_source).value_or(ranks());
+          const double tag = std::min(node.comm_tag.value_or(0), 4294967295.0);
+          next.engine =
+              engine_of(fmt::format("{} {} {}", is_send ? "to" : "from", peer, tag), true);
+          next.with = kNoMessage;
+          // Ranks that share a trace are not told apart here.
+          if (!(peer < ranks()) || sharers[trace] > 1 ||
+              sharers[traces_.trace_of_rank[static_cast<uint32_t>(peer)]] > 1)
+            continue;
+          const auto other = static_cast<uint32_t>(peer);
+          Message message = {is_send ? own.rank : other, is_send ? other : own.rank,
+                             static_cast<uint32_t>(tag), is_send ? 0u : 1u};
+          const uint32_t index = passed[message]++;
+          message[3] = index;
+          next.with =
+              message_of.emplace(message, static_cast<uint32_t>(message_of.size())).first->second;
+        } else {
+          next.engine = engine_of(StreamNameOf(node), false);
+        }
+      }
+    }
+    OrderAsIssued(traces_, issues, meetings, static_cast<uint32_t>(message_of.size()), &orders_);
+  }
+
+  uint32_t DistinctTraces(const std::string& group) const {
+    if (group.empty()) return static_cast<uint32_t>(traces_.traces.size());
+    std::set<uint32_t> distinct;
+    for (const uint32_t rank : groups_.at(group)) distinct.insert(traces_.trace_of_rank[rank]);
+    return static_cast<uint32_t>(distinct.size());
+  }
+
+  // In microseconds; of what is not measured, as a device of today would take. It decides only what
+  // comes first.
+  static double GuessedTime(const ChakraNode& node) {
+    constexpr double kFlops = 1e8;  // in a microsecond
+    constexpr double kMemory = 1e6;
+    constexpr double kNetwork = 1e5;
+    constexpr double kLatency = 1;
+    if (node.type == chakra::kCollective || node.type == chakra::kSend ||
+        node.type == chakra::kReceive)
+      return kLatency + node.comm_size.value_or(0) / kNetwork;
+    if (node.microseconds > 0) return static_cast<double>(node.microseconds);
+    return node.num_ops.value_or(0) / kFlops + node.tensor_size.value_or(0) / kMemory;
   }
 
   StreamId StreamOf(const std::string& name, StreamKind kind) {
@@ -324,12 +451,14 @@ class ForeignReader {
   }
 
   static const CollectiveRow& RowOf(const ChakraTrace& trace, const ChakraNode& node) {
-    if (!node.comm_type) FailAtNode(trace, node, "expected which collective it is, \"comm_type\"");
     std::string known;
+    // A kernel's name says it as well.
+    const std::optional<std::string> named = CommunicationOfKernel(node.name);
     for (const CollectiveRow& row : kCollectiveRows) {
-      if (*node.comm_type == row.type) return row;
+      if (node.comm_type ? *node.comm_type == row.type : named == row.what) return row;
       known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.what, row.type);
     }
+    if (!node.comm_type) FailAtNode(trace, node, "expected which collective it is, \"comm_type\"");
     FailAtNode(trace, node,
                fmt::format("found a collective of type {}, expected {}", *node.comm_type, known));
   }
@@ -376,11 +505,36 @@ class ForeignReader {
       noted_.insert(name);
       return name;
     }
+    // Converters that count in floating point write "0.0"; "0" is PyTorch's name for all ranks.
+    if (const std::string whole = WithoutFraction(node.group); whole != node.group) {
+      ChakraNode other;
+      other.id = node.id;
+      other.offset = node.offset;
+      other.group = whole;
+      return groups_.contains(whole) && !noted_.contains(whole) ? whole : TakeUpNoted(trace, other);
+    }
+    if (traces_.groups.empty() && trace.contents.groups.empty() && node.group == "0") {
+      std::vector<uint32_t>& members = groups_["0"];
+      members.clear();
+      for (uint32_t rank = 0; rank < ranks(); ++rank) members.push_back(rank);
+      is_world_assumed_ = true;
+      return "0";
+    }
     FailAtNode(
         trace, node,
         fmt::format("is of group \"{}\", of which {}", shown,
                     traces_.groups.empty() ? "nothing is known: give the JSON of the groups as well"
                                            : traces_.groups + " says nothing"));
+  }
+
+  // "0" of "0.0" and "0.", else what it was.
+  static std::string WithoutFraction(const std::string& group) {
+    const size_t point = group.find('.');
+    if (point == 0 || point == std::string::npos ||
+        group.find_first_not_of("0123456789") != point ||
+        group.find_first_not_of('0', point + 1) != std::string::npos)
+      return group;
+    return group.substr(0, point);
   }
 
   // Which member of the group gives or takes.
@@ -587,7 +741,9 @@ class ForeignReader {
   std::vector<TracePosts> posts_;                                   // of each trace
   std::vector<std::vector<uint32_t>> node_of_op_;                   // of each trace
   Counts counts_;
-  uint64_t pairs_ = 0;  // of gathers and scatters
+  uint64_t pairs_ = 0;    // of gathers and scatters
+  uint64_t missing_ = 0;  // dependencies
+  bool is_world_assumed_ = false;
 };
 
 }  // namespace

@@ -110,9 +110,10 @@ NodeOrder OrderOf(const ChakraTrace& trace) {
     before.clear();
     for (const uint64_t id : trace.nodes[i].before) {
       const std::optional<uint32_t> place = places.Find(id);
-      if (!place)
-        FailAtNode(trace, trace.nodes[i],
-                   fmt::format("depends on node {}, which does not exist", id));
+      if (!place || *place == i) {
+        ++result.missing;
+        continue;
+      }
       is_sorted = is_sorted && *place < i;
       before.push_back(*place);
     }

@@ -20,14 +20,16 @@ struct NodeOrder {
   std::vector<uint32_t> order;
   std::vector<uint32_t> begins = {0};  // where those of a node begin in `before`, and one more
   std::vector<uint32_t> before;
+  uint64_t missing = 0;  // dependencies on nodes that are not there, or on the node itself
 
   std::span<const uint32_t> Before(uint32_t node) const {
     return {before.data() + begins[node], begins[size_t{node} + 1] - begins[node]};
   }
 };
 
-// The lowest number first among nodes whose dependencies are there. Throws Error for cycles, for
-// dependencies on missing nodes, and where two nodes have one number.
+// The lowest number first among nodes whose dependencies are there. Dependencies on missing nodes
+// and of a node on itself, which converters leave behind, are left out. Throws Error for cycles,
+// and where two nodes have one number.
 NodeOrder OrderOf(const ChakraTrace& trace);
 
 }  // namespace rehearse

@@ -14,6 +14,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/foreign/traces/chakra/chakra_foreign.h"
+#include "tools/foreign/traces/chakra/chakra_json.h"
 #include "tools/foreign/traces/trace_files.h"
 
 namespace rehearse {
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// NAME and RANK of DIR/NAME.RANK.et.
+// NAME and RANK of DIR/NAME.RANK.et, or of a trace as JSON.
 struct TraceName {
   std::string name;
   uint32_t rank = 0;
@@ -32,8 +33,8 @@ TraceName NameOf(const std::string& path) {
   const std::string stem = file.stem().string();
   const size_t dot = stem.rfind('.');
   const std::string rank = dot == std::string::npos ? "" : stem.substr(dot + 1);
-  if (file.extension() != ".et" || rank.empty() || rank.size() > kMostDigits ||
-      rank.find_first_not_of("0123456789") != std::string::npos)
+  if ((file.extension() != ".et" && file.extension() != ".json") || rank.empty() ||
+      rank.size() > kMostDigits || rank.find_first_not_of("0123456789") != std::string::npos)
     throw Error(fmt::format("{}: expected a file NAME.RANK.et, such as step.0.et", path));
   return {stem.substr(0, dot), static_cast<uint32_t>(std::stoul(rank))};
 }
@@ -49,7 +50,17 @@ NamedFiles Named(const std::vector<std::string>& files) {
   std::optional<std::string> name;
   NamedFiles named;
   for (const std::string& file : files) {
-    if (fs::path(file).extension() == ".json") {
+    const bool is_json = fs::path(file).extension() == ".json";
+    const ChakraJson json = is_json ? ChakraJsonOf(file) : ChakraJson::kTrace;
+    if (json == ChakraJson::kHostTrace) {
+      throw Error(fmt::format(
+          "{}: is what PyTorch's ExecutionTraceObserver writes, which has the host's part only; "
+          "Chakra links it with the profiler's trace and converts both: chakra_trace_link "
+          "--chakra-host-trace {} --chakra-device-trace kineto.json --rank 0 --output-file "
+          "linked.json, then chakra_converter PyTorch --input linked.json --output step.0.et",
+          file, file));
+    }
+    if (json == ChakraJson::kGroups) {
       if (!named.groups.empty()) {
         throw Error(fmt::format("found {} and {}, expected one JSON of groups of ranks",
                                 named.groups, file));
@@ -113,7 +124,9 @@ class TraceSet {
     trace.file = path;
     trace.rank = rank;
     uint64_t count = 0;
-    trace.contents = ReadChakraFile(path, rank, [&](const ChakraHeader& header, ChakraNode&& node) {
+    const bool is_json = fs::path(path).extension() == ".json";
+    const auto read = is_json ? ReadChakraJson : ReadChakraFile;
+    trace.contents = read(path, rank, [&](const ChakraHeader& header, ChakraNode&& node) {
       ++count;
       if (!header.schedule) {
         trace.nodes.push_back(std::move(node));
@@ -205,7 +218,14 @@ ImportedChakra ReadOwn(const TraceSet& set) {
 }  // namespace
 
 ImportedChakra ImportChakra(const std::vector<std::string>& paths) {
-  std::optional<TraceSet> set(Named(TraceFiles(paths, {".et"}, {".json"}, "NAME.RANK.et")));
+  // A folder's traces may be JSON; then there is none that ends otherwise.
+  std::vector<std::string> files;
+  try {
+    files = TraceFiles(paths, {".et"}, {".json"}, "NAME.RANK.et");
+  } catch (const Error&) {
+    files = TraceFiles(paths, {".json"}, {}, "NAME.RANK.et");
+  }
+  std::optional<TraceSet> set(Named(files));
   if (set->is_own()) return ReadOwn(*set);
   ImportedChakra imported;
   const Schedule schedule = ScheduleOfForeign(set->traces(), &imported.remarks);

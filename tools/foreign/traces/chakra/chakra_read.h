@@ -15,8 +15,9 @@ struct ImportedChakra {
   std::vector<std::string> remarks;  // what is left out, not understood, or taken for something
 };
 
-// `paths` are traces NAME.RANK.et, one for each rank from 0 on, and the JSON of their groups; or a
-// folder of them. Throws Error, naming file, rank, node and offset as far as they apply.
+// `paths` are traces NAME.RANK.et, or NAME.RANK.json, one for each rank from 0 on, and the JSON of
+// their groups; or a folder of them. Throws Error, naming file, rank, node and offset as far as
+// they apply.
 ImportedChakra ImportChakra(const std::vector<std::string>& paths);
 
 }  // namespace rehearse

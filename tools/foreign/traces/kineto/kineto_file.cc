@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,8 @@
 #include "sim/base/text_stream.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/timeline_fields.h"
+#include "tools/foreign/traces/kernel_names.h"
+#include "tools/foreign/traces/name_pattern.h"
 
 namespace rehearse {
 namespace {
@@ -88,13 +92,74 @@ const Keys& KeysOfArguments() {
   return keys;
 }
 
-enum class Category : uint8_t { kDevice, kLaunch, kAnnotation, kHost, kOther };
+enum class Category : uint8_t { kKernel, kCopy, kLaunch, kAnnotation, kDeviceRange, kHost, kOther };
+// Older profilers write "Kernel", "Memcpy", "Memset", "Runtime" and "Operator".
 Category CategoryOf(const std::string& name) {
-  if (name == "kernel" || name == "gpu_memcpy" || name == "gpu_memset") return Category::kDevice;
-  if (name == "cuda_runtime" || name == "cuda_driver") return Category::kLaunch;
-  if (name == "user_annotation") return Category::kAnnotation;
-  return name == "cpu_op" ? Category::kHost : Category::kOther;
+  static const std::unordered_map<std::string, Category> categories = {
+      {"kernel", Category::kKernel},
+      {"Kernel", Category::kKernel},
+      {"gpu_memcpy", Category::kCopy},
+      {"gpu_memset", Category::kCopy},
+      {"Memcpy", Category::kCopy},
+      {"Memset", Category::kCopy},
+      {"memcpy", Category::kCopy},
+      {"memset", Category::kCopy},
+      {"cuda_runtime", Category::kLaunch},
+      {"cuda_driver", Category::kLaunch},
+      {"hip_runtime", Category::kLaunch},
+      {"hip_driver", Category::kLaunch},
+      {"Runtime", Category::kLaunch},
+      {"Driver", Category::kLaunch},
+      {"user_annotation", Category::kAnnotation},
+      {"gpu_user_annotation", Category::kDeviceRange},
+      {"cpu_op", Category::kHost},
+      {"Operator", Category::kHost}};
+  const auto found = categories.find(name);
+  return found == categories.end() ? Category::kOther : found->second;
 }
+
+bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+// A JSON text, character by character, for a parser that keeps each token, and what lies before it,
+// until the next one: of many blanks it sees one, and no token may be longer than a trace's own
+// are, so that no text takes more memory than a piece of it.
+class JsonCharacters {
+ public:
+  explicit JsonCharacters(TextStream* text) : text_(*text) {}
+
+  bool AtEnd() { return text_.AtEnd(); }
+  const char& Current() const { return text_.Current(); }
+  // False if the token has become too long.
+  bool Next() {
+    const char c = text_.Current();
+    const bool was_number = is_number_;
+    is_number_ = false;
+    if (is_string_) {
+      is_string_ = c != '"' || is_escaped_;
+      is_escaped_ = c == '\\' && !is_escaped_;
+    } else if (c == '"') {
+      is_string_ = true;
+      token_ = 0;
+    } else if ((c >= '0' && c <= '9') || c == '-') {
+      is_number_ = true;
+      if (!was_number) token_ = 0;
+    }
+    text_.Next();
+    if (!is_string_ && IsBlank(c)) {
+      while (!text_.AtEnd() && IsBlank(text_.Current())) text_.Next();
+    }
+    return ++token_ <= kLargestToken;
+  }
+
+  static constexpr uint64_t kLargestToken = uint64_t{16} << 20;
+
+ private:
+  TextStream& text_;
+  bool is_string_ = false;
+  bool is_escaped_ = false;
+  bool is_number_ = false;
+  uint64_t token_ = 0;
+};
 
 // "[0, 1, ..., 28, ..., 63]"
 KinetoRanks RanksOf(std::string_view text) {
@@ -122,13 +187,18 @@ struct KinetoValue {
 
 class KinetoReader {
  public:
-  explicit KinetoReader(const std::string& path) : stream_(path) {
+  KinetoReader(const std::string& path, const KinetoOptions& options)
+      : stream_(path),
+        characters_(&stream_),
+        communication_("--communication", options.communication),
+        step_name_("--step-name", options.step_name) {
     trace_.file = path;
     values_.resize(static_cast<size_t>(EventKey::kCount));
   }
 
   KinetoTrace Read() {
-    nlohmann::json::sax_parse(TextIterator(&stream_), TextIterator(), this);
+    nlohmann::json::sax_parse(Characters(this), Characters(), this);
+    Attach();
     if (!has_events_) Fail("found no \"traceEvents\", expected a trace of PyTorch's profiler");
     trace_.bytes = stream_.offset();
     return std::move(trace_);
@@ -194,7 +264,9 @@ class KinetoReader {
       key_ = Find(KeysOfEvents(), key);
       is_arguments_ = key_ == EventKey::kNone && key == "args";
     } else if (inside_ == Inside::kArguments) {
-      const bool is_wanted = category_ == Category::kDevice || category_ == Category::kLaunch;
+      const bool is_wanted = category_ == Category::kKernel || category_ == Category::kCopy ||
+                             category_ == Category::kLaunch ||
+                             (category_ == Category::kHost && IsCollectiveCall());
       key_ = is_wanted ? Find(KeysOfArguments(), key) : EventKey::kNone;
     } else if (inside_ != Inside::kOther) {
       std::swap(word_, key);
@@ -227,6 +299,33 @@ class KinetoReader {
     kGroupRanks,
     kOwn,
     kOther,
+  };
+
+  // The text for the parser, of which all copies read on. None is the end.
+  class Characters {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = const char&;
+
+    Characters() = default;
+    explicit Characters(KinetoReader* reader) : reader_(reader) {}
+
+    reference operator*() const { return reader_->characters_.Current(); }
+    Characters& operator++() {
+      if (!reader_->characters_.Next()) reader_->FailToken();
+      return *this;
+    }
+    friend bool operator==(const Characters& a, const Characters& b) {
+      return a.IsAtEnd() == b.IsAtEnd();
+    }
+
+   private:
+    bool IsAtEnd() const { return reader_ == nullptr || reader_->characters_.AtEnd(); }
+
+    KinetoReader* reader_ = nullptr;
   };
 
   static EventKey Find(const Keys& keys, const std::string& key) {
@@ -350,7 +449,8 @@ class KinetoReader {
   void Take() {
     if (Text(EventKey::kPhase) != "X") return;
     switch (category_) {
-      case Category::kDevice:
+      case Category::kKernel:
+      case Category::kCopy:
         TakeDevice();
         return;
       case Category::kLaunch:
@@ -359,16 +459,11 @@ class KinetoReader {
         }
         return;
       case Category::kAnnotation:
-        TakeAnnotation();
-        return;
       case Category::kHost:
-        if (Value(EventKey::kName).text.starts_with("autograd::engine::")) {
-          std::vector<int64_t>& threads = trace_.backward_threads;
-          const int64_t thread = Whole(EventKey::kThread);
-          if (std::find(threads.begin(), threads.end(), thread) == threads.end())
-            threads.push_back(thread);
-        }
-        ++trace_.not_used["cpu_op"];
+        TakeHost();
+        return;
+      case Category::kDeviceRange:
+        if (!TakeLabel()) ++trace_.not_used["gpu_user_annotation"];
         return;
       case Category::kOther:
         ++trace_.not_used[Text(EventKey::kCategory)];
@@ -376,17 +471,46 @@ class KinetoReader {
     }
   }
 
-  void TakeAnnotation() {
+  // Older profilers write annotations as operators.
+  void TakeHost() {
     const std::string& name = Value(EventKey::kName).text;
-    const bool is_step = name.starts_with("ProfilerStep#");
+    const bool is_step = step_name_ ? step_name_.IsIn(name) : name.starts_with("ProfilerStep#");
     const bool is_update = name.starts_with("Optimizer.step#");
-    if (!is_step && !is_update) {
-      ++trace_.not_used["user_annotation"];
+    if (is_step || is_update) {
+      KinetoRange range = {name, Begin(), 0, Whole(EventKey::kThread)};
+      range.end = range.begin + Duration();
+      (is_step ? trace_.steps : trace_.updates).push_back(std::move(range));
       return;
     }
-    KinetoRange range = {name, Begin(), 0, Whole(EventKey::kThread)};
-    range.end = range.begin + Duration();
-    (is_step ? trace_.steps : trace_.updates).push_back(std::move(range));
+    if (name.starts_with("autograd::engine::")) {
+      std::vector<int64_t>& threads = trace_.backward_threads;
+      const int64_t thread = Whole(EventKey::kThread);
+      if (std::find(threads.begin(), threads.end(), thread) == threads.end())
+        threads.push_back(thread);
+    }
+    if (!TakeLabel()) ++trace_.not_used[Text(EventKey::kCategory)];
+  }
+
+  bool IsCollectiveCall() const {
+    return Value(EventKey::kName).is_given && Value(EventKey::kName).text == "record_param_comms";
+  }
+
+  // What c10d says of its collectives: a range "nccl:all_reduce", or an operator that has what
+  // newer profilers write at the kernel.
+  bool TakeLabel() {
+    const std::string& name = Value(EventKey::kName).text;
+    const bool is_range = name.starts_with("nccl:");
+    if (!is_range && !(IsCollectiveCall() && Value(EventKey::kCollective).is_given)) return false;
+    KinetoLabel label;
+    label.begin = Begin();
+    label.end = label.begin + Duration();
+    label.thread = Whole(EventKey::kThread);
+    label.is_on_device = category_ == Category::kDeviceRange;
+    label.transfer = TakeTransfer();
+    KinetoTransfer& transfer = trace_.transfers.back();
+    if (transfer.collective.empty()) transfer.collective = name.substr(name.find(':') + 1);
+    trace_.labels.push_back(label);
+    return true;
   }
 
   void TakeDevice() {
@@ -402,16 +526,57 @@ class KinetoReader {
         static_cast<uint64_t>(std::max<int64_t>(Whole(EventKey::kDevice), 0)) * kStreams +
         static_cast<uint64_t>(stream);
     const std::string& name = Value(EventKey::kName).text;
-    event.is_copy = Text(EventKey::kCategory) != "kernel";
+    event.is_copy = category_ == Category::kCopy;
     const auto [place, is_new] =
         place_of_name_.emplace(name, static_cast<uint32_t>(trace_.names.size()));
-    if (is_new) trace_.names.push_back(VisibleText(name));
+    if (is_new) {
+      trace_.names.push_back(VisibleText(name));
+      communicates_.push_back(communication_.IsIn(name) ||
+                              (!event.is_copy && CommunicationOfKernel(name)));
+    }
     event.name = place->second;
-    if (Value(EventKey::kCollective).is_given || name.find("nccl") != std::string::npos ||
-        name.find("rccl") != std::string::npos)
+    if (Value(EventKey::kCollective).is_given || communicates_[event.name])
       event.transfer = TakeTransfer();
     if (trace_.is_own && Value(EventKey::kOwnOp).is_given) event.own = TakeOwn();
     trace_.events.push_back(event);
+  }
+
+  // Kernels that say nothing of their collective have what the innermost range around their launch,
+  // or around themselves, says.
+  void Attach() {
+    if (trace_.labels.empty()) return;
+    using Key = std::pair<bool, int64_t>;
+    std::map<Key, std::vector<const KinetoLabel*>> by_thread;
+    for (const KinetoLabel& label : trace_.labels)
+      by_thread[{label.is_on_device, label.thread}].push_back(&label);
+    for (auto& entry : by_thread) {
+      std::stable_sort(entry.second.begin(), entry.second.end(),
+                       [](const auto* a, const auto* b) { return a->begin < b->begin; });
+    }
+    const auto find = [&](const Key& key, int64_t at) -> const KinetoLabel* {
+      const auto own = by_thread.find(key);
+      if (own == by_thread.end()) return nullptr;
+      auto next = std::upper_bound(
+          own->second.begin(), own->second.end(), at,
+          [](int64_t time, const KinetoLabel* label) { return time < label->begin; });
+      // Ranges nest, but not deeply: an operator in an annotation.
+      for (int tried = 0; tried < 4 && next != own->second.begin(); ++tried) {
+        --next;
+        if (at < (*next)->end) return *next;
+      }
+      return nullptr;
+    };
+    for (const KinetoEvent& event : trace_.events) {
+      if (event.transfer == kNotGiven || !trace_.transfers[event.transfer].collective.empty())
+        continue;
+      const auto launch = trace_.launches.find(event.correlation);
+      const KinetoLabel* label = nullptr;
+      if (launch != trace_.launches.end())
+        label = find({false, launch->second.thread}, launch->second.at);
+      if (label == nullptr)
+        label = find({true, static_cast<int64_t>(event.stream & 0xffffffffu)}, event.begin);
+      if (label != nullptr) trace_.transfers[event.transfer] = trace_.transfers[label->transfer];
+    }
   }
 
   uint32_t TakeTransfer() {
@@ -459,12 +624,19 @@ class KinetoReader {
   [[noreturn]] void Fail(const std::string& what) const {
     throw Error(fmt::format("{}byte {}: {}", Where(), stream_.offset(), what));
   }
+  [[noreturn]] void FailToken() const {
+    Fail(fmt::format("found a string, or a piece without strings and numbers, of more than {} MiB",
+                     JsonCharacters::kLargestToken >> 20));
+  }
   [[noreturn]] void FailEvent(const std::string& what) const {
     throw Error(fmt::format("{}event \"{}\" before byte {}: {}", Where(),
                             VisibleText(Value(EventKey::kName).text), stream_.offset(), what));
   }
 
   TextStream stream_;
+  JsonCharacters characters_;
+  NamePattern communication_;
+  NamePattern step_name_;
   KinetoTrace trace_;
   std::vector<Inside> stack_;
   Inside inside_ = Inside::kNothing;
@@ -478,11 +650,14 @@ class KinetoReader {
   std::string group_;
   KinetoRanks group_ranks_;
   std::unordered_map<std::string, uint32_t> place_of_name_;
+  std::vector<bool> communicates_;  // by name
 };
 
 }  // namespace
 
-KinetoTrace ReadKineto(const std::string& path) { return KinetoReader(path).Read(); }
+KinetoTrace ReadKineto(const std::string& path, const KinetoOptions& options) {
+  return KinetoReader(path, options).Read();
+}
 
 std::string KinetoPlace(const KinetoTrace& trace, const KinetoEvent& event) {
   return fmt::format("{}: rank {}, event \"{}\" before byte {}", trace.file, trace.rank.value_or(0),

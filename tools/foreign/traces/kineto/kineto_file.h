@@ -82,6 +82,24 @@ struct KinetoRange {
   int64_t thread = 0;
 };
 
+// What a user says of traces that do not say it themselves.
+struct KinetoOptions {
+  // Regular expressions; "": only what is known.
+  std::string communication;    // of kernels and copies that communicate, beside those known to
+  std::string step_name;        // of annotations that are steps, instead of ProfilerStep#N
+  std::optional<int64_t> step;  // the number of the only step that is wanted
+};
+
+// A range that says of which collective the kernels are that were launched in it (on the host's
+// thread) or that ran in it (on the device's stream).
+struct KinetoLabel {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t thread = 0;
+  uint32_t transfer = 0;  // position in `transfers`
+  bool is_on_device = false;
+};
+
 struct KinetoTrace {
   std::string file;
   std::optional<uint32_t> rank;
@@ -100,12 +118,13 @@ struct KinetoTrace {
   std::vector<KinetoRange> steps;                      // ProfilerStep#N
   std::vector<KinetoRange> updates;                    // Optimizer.step
   std::vector<int64_t> backward_threads;               // autograd's
+  std::vector<KinetoLabel> labels;                     // of kernels that do not say it themselves
   std::map<std::string, uint64_t> not_used;            // by category: how many
   uint64_t bytes = 0;                                  // of its text, unpacked
 };
 
 // Throws Error, naming the file, the rank where it is known, and the byte (of the unpacked text).
-KinetoTrace ReadKineto(const std::string& path);
+KinetoTrace ReadKineto(const std::string& path, const KinetoOptions& options = {});
 
 // "rank-0.json: rank 0, event "ncclDevKernel" at byte 4711"
 std::string KinetoPlace(const KinetoTrace& trace, const KinetoEvent& event);

@@ -17,6 +17,9 @@ void ReadProfiles(std::string_view input) {
     paths.push_back(WriteFuzzFile("rank1.json", input.substr(end + kBetweenRanks.size())));
   ImportKineto(paths, KinetoResult::kTimeline);
   ImportKineto(paths, KinetoResult::kSchedule);
+  // The patterns and the step that a user may name.
+  ImportKineto(paths, KinetoResult::kTimeline, {"gemm|sum", "^Step", std::nullopt});
+  ImportKineto(paths, KinetoResult::kSchedule, {"", "", 1});
 }
 
 std::vector<std::string> ProfileSeeds() {
@@ -41,6 +44,18 @@ std::vector<std::string> ProfileSeeds() {
     }
     seeds.push_back(seed);
   }
+  // One rank of four, by an older profiler, with steps that overlap.
+  KinetoText trace(2, 4);
+  for (uint32_t step = 0; step < 3; ++step) {
+    const double at = 100.0 * step;
+    trace.Event("Operator", fmt::format("ProfilerStep#{}", step), at, 100)
+        .Event("cpu_op", "record_param_comms", at + 1, 5,
+               R"({"Collective name": "all_gather", "Process Group Name": "0"})")
+        .Kernel("ncclDevKernel_Generic", 20, at + 2, at + 80, 40)
+        .Kernel("void deep_ep::intranode::dispatch<8>()", 7, at + 10, at + 20, 50)
+        .Event("Memcpy", "Memcpy HtoD", at + 90, 30, R"({"stream": 9, "device": 0})");
+  }
+  seeds.push_back(trace.text());
   return seeds;
 }
 
@@ -61,6 +76,11 @@ std::vector<std::string> ProfileWords() {
           "ProfilerStep#1",
           "Optimizer.step#Adam",
           "autograd::engine::",
+          "\"cat\": \"Kernel\"",
+          "\"cat\": \"gpu_user_annotation\"",
+          "nccl:all_reduce",
+          "record_param_comms",
+          "\"world_size\": 8",
           "\"rehearse\": {}"};
 }
 

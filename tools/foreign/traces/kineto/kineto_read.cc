@@ -26,9 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<KinetoTrace> ReadTraces(const std::vector<std::string>& files) {
+std::vector<KinetoTrace> ReadTraces(const std::vector<std::string>& files,
+                                    const KinetoOptions& options) {
   std::vector<KinetoTrace> traces(files.size());
-  InParallel(files.size(), 0, [&](size_t i) { traces[i] = ReadKineto(files[i]); });
+  InParallel(files.size(), 0, [&](size_t i) { traces[i] = ReadKineto(files[i], options); });
   return traces;
 }
 
@@ -76,14 +77,19 @@ class TimelineMaker {
         } else if (arrival != arrivals[rank].end()) {
           span.begin = std::clamp(Time(arrival->second - start), span.begin, span.end);
         }
-        timeline.step = std::max(timeline.step, span.end);
         timeline.spans.push_back(span);
       }
       KeepApart(trace, step.events[rank], timeline.spans.data() + first);
+      if (step.period > 0 && first < timeline.spans.size())
+        EndAfter(Time(step.period), timeline.spans.data() + first,
+                 timeline.spans.data() + timeline.spans.size());
     }
+    for (const Span& span : timeline.spans) timeline.step = std::max(timeline.step, span.end);
+    timeline.step = std::max(timeline.step, Time(step.period));
     return timeline;
   }
   uint64_t overlaps() const { return overlaps_; }
+  uint64_t cut() const { return cut_; }
 
  private:
   int64_t StartOf(const KinetoStep& step) const {
@@ -94,6 +100,18 @@ class TimelineMaker {
         start = std::min(start, ranks_.traces[rank].events[place].begin + later_[rank]);
     }
     return start;
+  }
+
+  // A rank's step that the next one overlaps ends where that begins.
+  void EndAfter(Time period, Span* first, Span* last) {
+    Time begin = first->ready;
+    for (const Span* span = first; span != last; ++span) begin = std::min(begin, span->ready);
+    const Time end = begin + period;
+    for (Span* span = first; span != last; ++span) {
+      if (span->end <= end) continue;
+      ++cut_;
+      *span = {span->rank, span->op, std::min(span->ready, end), std::min(span->begin, end), end};
+    }
   }
 
   // A stream does one thing at a time; programmatic launches and rounding may overlap a little.
@@ -116,6 +134,7 @@ class TimelineMaker {
   const KinetoRanksOfStep& ranks_;
   const std::vector<int64_t>& later_;
   uint64_t overlaps_ = 0;
+  uint64_t cut_ = 0;
 };
 
 // Ranks that do the same share a role.
@@ -133,7 +152,7 @@ void AddRoles(const KinetoRanksOfStep& ranks, const KinetoStep& step, TimelineRe
     const auto [place, is_new] =
         known.emplace(std::move(key), static_cast<uint32_t>(record->roles.size()));
     if (is_new) {
-      role.name = fmt::format("as rank {}", rank);
+      role.name = fmt::format("as rank {}", *ranks.traces[rank].rank);
       record->roles.push_back(std::move(role));
     }
     record->role_of_rank.push_back(place->second);
@@ -172,11 +191,36 @@ void RemarkUnused(const KinetoRanksOfStep& ranks, std::vector<std::string>* rema
     remarks->push_back(fmt::format("events not used: {}", fmt::join(parts, ", ")));
 }
 
+// Says which ranks there are, and of how much it is not known who waited for whom.
+void RemarkPartners(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks) {
+  if (!ranks.is_whole()) {
+    remarks->push_back(fmt::format(
+        "found {}: these are all that is made, and what they did with others lasts as long as "
+        "measured",
+        RanksPresent(ranks)));
+  }
+  uint64_t unknown = 0;
+  for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
+    const KinetoTrace& trace = ranks.traces[rank];
+    for (const KinetoEvent& event : trace.events) {
+      const bool is_unknown = event.own == kNotGiven && event.transfer != kNotGiven &&
+                              !ranks.works[rank][event.transfer].is_understood();
+      unknown += is_unknown ? 1 : 0;
+    }
+  }
+  if (unknown == 0) return;
+  remarks->push_back(fmt::format(
+      "{} of what communicates {} not say its size or its partners: how much of that time is "
+      "waiting for others is unknown",
+      unknown, unknown == 1 ? "does" : "do"));
+}
+
 // Imports the traces of all ranks; `imported` has earlier remarks.
 ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
-                      ImportedKineto imported = {}) {
-  const KinetoRanksOfStep ranks = GatherRanks(std::move(traces));
-  const std::vector<KinetoStep> steps = StepsOf(ranks, &imported.remarks);
+                      const KinetoOptions& options, ImportedKineto imported = {}) {
+  KinetoRanksOfStep ranks = GatherRanks(std::move(traces));
+  RemarkPartners(ranks, &imported.remarks);
+  const std::vector<KinetoStep> steps = StepsOf(&ranks, options, &imported.remarks);
   CheckOwn(ranks, steps);
   std::vector<std::vector<KinetoMeeting>> meetings;
   std::vector<KinetoMeeting> all;
@@ -202,6 +246,10 @@ ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
         fmt::format("{} kernels and copies begin before the previous one on their stream ends; "
                     "they are taken to follow it",
                     maker.overlaps()));
+  }
+  if (maker.cut() > 0) {
+    imported.remarks.push_back(fmt::format(
+        "{} kernels and copies go on when the next step begins: shown until then", maker.cut()));
   }
   if (result == KinetoResult::kTimeline) {
     imported.steps = steps.size();
@@ -233,23 +281,25 @@ ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
 
 }  // namespace
 
-ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result) {
-  return Import(
-      ReadTraces(TraceFiles(paths, {".json", ".json.gz"}, {}, "NAME.json or NAME.json.gz")),
-      result);
+ImportedKineto ImportKineto(const std::vector<std::string>& paths, KinetoResult result,
+                            const KinetoOptions& options) {
+  const std::vector<std::string> files =
+      TraceFiles(paths, {".json", ".json.gz"}, {}, "NAME.json or NAME.json.gz");
+  return Import(ReadTraces(files, options), result, options);
 }
 
-ImportedKineto ImportNsys(const std::vector<std::string>& paths, KinetoResult result) {
+ImportedKineto ImportNsys(const std::vector<std::string>& paths, KinetoResult result,
+                          const KinetoOptions& options) {
   const std::vector<std::string> files = TraceFiles(paths, {".sqlite"}, {}, "NAME.sqlite");
   std::vector<std::vector<KinetoTrace>> read(files.size());
-  InParallel(files.size(), 0, [&](size_t i) { read[i] = ReadNsys(files[i]); });
+  InParallel(files.size(), 0, [&](size_t i) { read[i] = ReadNsys(files[i], options); });
   std::vector<KinetoTrace> traces;
   for (std::vector<KinetoTrace>& own : read)
     traces.insert(traces.end(), std::make_move_iterator(own.begin()),
                   std::make_move_iterator(own.end()));
   ImportedKineto imported;
   CompleteNcclGroups(&traces, &imported.remarks);
-  return Import(std::move(traces), result, std::move(imported));
+  return Import(std::move(traces), result, options, std::move(imported));
 }
 
 }  // namespace rehearse

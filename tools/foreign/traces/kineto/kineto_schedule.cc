@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +19,7 @@ struct KinetoCounts {
   uint64_t dependencies = 0;
   int64_t gaps = 0;  // picoseconds
   std::map<std::string, uint64_t> unknown;
+  std::map<std::string, uint64_t> apart;  // with ranks whose traces are missing
 };
 
 // The latest ops of a stream.
@@ -41,13 +41,15 @@ class RoleMaker {
   RoleMaker(const KinetoRanksOfStep& ranks, uint32_t rank, Role* role, KinetoCounts* counts)
       : ranks_(ranks), trace_(ranks.traces[rank]), rank_(rank), role_(*role), counts_(*counts) {}
 
-  // `start`: of the step, in the time of this rank's trace.
-  void Add(const std::vector<uint32_t>& events, int64_t start) {
+  // `start`: of the step, in the time of this rank's trace. With a period, the next step begins
+  // that much later.
+  void Add(const std::vector<uint32_t>& events, int64_t start, int64_t period) {
     std::vector<uint32_t> in_time = events;
     std::stable_sort(in_time.begin(), in_time.end(), [&](uint32_t a, uint32_t b) {
       return ReadyOf(trace_.events[a]) < ReadyOf(trace_.events[b]);
     });
     for (const uint32_t place : in_time) Add(trace_.events[place], start);
+    if (period > 0 && !in_time.empty()) WaitUntil(start + period);
   }
   // For each op, its event.
   const std::vector<const KinetoEvent*>& events() const { return events_; }
@@ -135,16 +137,37 @@ class RoleMaker {
     states_[own].ended.emplace_back(id, event.end);
   }
 
+  // What the device does last is followed by a gap until then.
+  void WaitUntil(int64_t time) {
+    size_t last = 0;
+    for (size_t i = 1; i < states_.size(); ++i) {
+      if (states_[i].ended.back().second > states_[last].ended.back().second) last = i;
+    }
+    const auto [op, end] = states_[last].ended.back();
+    if (end >= time) return;
+    Op gap;
+    gap.name = "gap";
+    gap.stream = Gaps(last);
+    gap.work = FixedFor(time - end, 0);
+    gap.after = {op};
+    counts_.gaps += time - end;
+    Append(std::move(gap), *events_.back());
+  }
+
   Work WorkOf(const KinetoEvent& event) {
     const int64_t time = event.end - event.begin;
     if (event.transfer == kNotGiven) {
       ++counts_.kernels;
-      return FixedFor(time, event.is_copy ? 0 : 1);
+      return FixedFor(time, 1);
     }
     const KinetoWork& work = ranks_.works[rank_][event.transfer];
     if (!work.is_understood()) {
-      const std::string& name = trace_.transfers[event.transfer].collective;
-      ++counts_.unknown[name.empty() ? trace_.names[event.name] : name];
+      const KinetoTransfer& transfer = trace_.transfers[event.transfer];
+      const std::string& name = transfer.collective;
+      const bool is_apart = !transfer.group.empty() && transfer.in_elements >= 0 &&
+                            (work.collective || work.is_send || work.is_receive);
+      ++(is_apart ? counts_.apart
+                  : counts_.unknown)[name.empty() ? trace_.names[event.name] : name];
       return FixedFor(time, 0);
     }
     ++counts_.played;
@@ -179,13 +202,8 @@ class RoleMaker {
 Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step,
                           const std::vector<int64_t>& later, std::vector<std::string>* remarks) {
   Schedule schedule;
-  std::set<std::string> names;
-  for (const KinetoGroup& group : ranks.groups) {
-    std::string name = group.name;
-    if (!names.insert(name).second)
-      name = fmt::format("{} of rank {}", group.name, group.members.front());
-    schedule.communicators.push_back(Communicator::Explicit(name, {group.members}));
-  }
+  for (const KinetoGroup& group : ranks.groups)
+    schedule.communicators.push_back(Communicator::Explicit(group.axis, {group.members}));
   int64_t start = std::numeric_limits<int64_t>::max();
   for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
     for (const uint32_t place : step.events[rank])
@@ -195,10 +213,10 @@ Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step
   std::vector<std::vector<const KinetoEvent*>> events;
   for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
     Role& role = schedule.roles.emplace_back();
-    role.name = fmt::format("rank {}", rank);
+    role.name = fmt::format("rank {}", *ranks.traces[rank].rank);
     schedule.role_of_rank.push_back(rank);
     RoleMaker maker(ranks, rank, &role, &counts);
-    maker.Add(step.events[rank], start - later[rank]);
+    maker.Add(step.events[rank], start - later[rank], step.period);
     events.push_back(maker.events());
   }
   try {
@@ -222,6 +240,11 @@ Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step
   for (const auto& [name, count] : counts.unknown) {
     remarks->push_back(
         fmt::format("{} of \"{}\" not understood: waits, as long as measured", count, name));
+  }
+  for (const auto& [name, count] : counts.apart) {
+    remarks->push_back(
+        fmt::format("{} of \"{}\" with ranks whose traces are missing: waits, as long as measured",
+                    count, name));
   }
   return schedule;
 }

@@ -9,38 +9,17 @@
 
 #include "sim/base/error.h"
 #include "sim/base/visible_text.h"
+#include "tools/foreign/traces/kernel_names.h"
 
 namespace rehearse {
 namespace {
-
-std::optional<CollectiveKind> CollectiveOf(const std::string& name) {
-  static const std::map<std::string, CollectiveKind> kinds = {
-      {"allreduce", CollectiveKind::kAllReduce},
-      {"allreduce_coalesced", CollectiveKind::kAllReduce},
-      {"allgather", CollectiveKind::kAllGather},
-      {"_allgather_base", CollectiveKind::kAllGather},
-      {"allgather_coalesced", CollectiveKind::kAllGather},
-      {"allgather_into_tensor_coalesced", CollectiveKind::kAllGather},
-      {"reduce_scatter", CollectiveKind::kReduceScatter},
-      {"_reduce_scatter_base", CollectiveKind::kReduceScatter},
-      {"reduce_scatter_tensor_coalesced", CollectiveKind::kReduceScatter},
-      {"all_to_all", CollectiveKind::kAllToAll},
-      {"all_to_allv", CollectiveKind::kAllToAll},
-      {"alltoall_base", CollectiveKind::kAllToAll},
-      {"broadcast", CollectiveKind::kBroadcast},
-      {"_broadcast_oop", CollectiveKind::kBroadcast},
-      {"reduce", CollectiveKind::kReduce},
-      {"_reduce_oop", CollectiveKind::kReduce},
-      {"barrier", CollectiveKind::kBarrier}};
-  const auto found = kinds.find(name);
-  if (found == kinds.end()) return std::nullopt;
-  return found->second;
-}
 
 struct ElementType {
   DType dtype = DType::kBf16;
   double bytes = 0;
 };
+constexpr uint32_t kMostKinetoRanks = 1u << 24;
+
 std::optional<ElementType> ElementOf(const std::string& name) {
   static const std::map<std::string, ElementType> types = {
       {"Double", {DType::kFp64, 8}},       {"Float", {DType::kFp32, 4}},
@@ -64,18 +43,29 @@ std::optional<ElementType> ElementOf(const std::string& name) {
 class GroupFinder {
  public:
   explicit GroupFinder(KinetoRanksOfStep* ranks) : ranks_(*ranks) {
-    for (const KinetoTrace& trace : ranks_.traces) {
+    for (uint32_t place = 0; place < ranks_.traces.size(); ++place) {
+      const KinetoTrace& trace = ranks_.traces[place];
+      place_of_rank_[*trace.rank] = place;
       for (const KinetoTransfer& transfer : trace.transfers) {
         if (!transfer.group.empty()) users_[{transfer.group, SizeOf(transfer)}].insert(*trace.rank);
       }
     }
   }
 
+  // kNotGiven where a member has no trace.
   uint32_t Find(const KinetoTrace& trace, const KinetoTransfer& transfer) {
-    const std::pair<std::string, std::vector<uint32_t>> key = {transfer.group,
-                                                               MembersOf(trace, transfer)};
-    const auto [place, is_new] = places_.emplace(key, static_cast<uint32_t>(ranks_.groups.size()));
-    if (is_new) ranks_.groups.push_back({key.first, key.second});
+    const std::optional<std::vector<uint32_t>> members = MembersOf(trace, transfer);
+    if (!members) return kNotGiven;
+    const auto [place, is_new] = places_.emplace(std::pair(transfer.group, *members),
+                                                 static_cast<uint32_t>(ranks_.groups.size()));
+    if (!is_new) return place->second;
+    KinetoGroup& group = ranks_.groups.emplace_back();
+    group.name = transfer.group;
+    const bool has_name = names_.insert(transfer.group).second;
+    // Rehearse's own are called as its axes are.
+    group.axis = (trace.is_own ? "" : "group ") + VisibleText(transfer.group) +
+                 (has_name ? "" : fmt::format(" of rank {}", members->front()));
+    for (const uint32_t rank : *members) group.members.push_back(place_of_rank_.at(rank));
     return place->second;
   }
 
@@ -85,13 +75,15 @@ class GroupFinder {
     return transfer.ranks.is_whole ? transfer.ranks.listed.size() : 0;
   }
 
-  std::vector<uint32_t> MembersOf(const KinetoTrace& trace, const KinetoTransfer& transfer) const {
+  // Ranks; nothing where some have no trace.
+  std::optional<std::vector<uint32_t>> MembersOf(const KinetoTrace& trace,
+                                                 const KinetoTransfer& transfer) const {
     KinetoRanks ranks = transfer.ranks;
     const auto told = trace.groups.find(transfer.group);
     if (!ranks.is_whole && told != trace.groups.end() && told->second.is_whole)
       ranks = told->second;
     const size_t size = SizeOf(transfer);
-    const size_t world = ranks_.traces.size();
+    const uint32_t world = ranks_.world;
     std::vector<uint32_t> members = ranks.listed;
     if (!ranks.is_whole && size == world) {
       members.clear();
@@ -101,20 +93,26 @@ class GroupFinder {
       const std::set<uint32_t>& users = users_.at({transfer.group, size});
       members.assign(users.begin(), users.end());
       for (const uint32_t rank : ranks.listed) {
-        if (!users.contains(rank)) FailGroup(trace, transfer.group, Absent(rank));
+        if (users.contains(rank)) continue;
+        if (!ranks_.is_whole()) return std::nullopt;
+        FailGroup(trace, transfer.group, Absent(rank));
       }
     }
     std::sort(members.begin(), members.end());
     if (std::adjacent_find(members.begin(), members.end()) != members.end())
       FailGroup(trace, transfer.group, "lists a rank twice");
-    if (!members.empty() && members.back() >= world)
-      FailGroup(trace, transfer.group, Absent(members.back()));
-    if (size != 0 && members.size() != size) {
+    const bool is_here = std::all_of(members.begin(), members.end(),
+                                     [&](uint32_t rank) { return place_of_rank_.contains(rank); });
+    if (!is_here || (size != 0 && members.size() != size)) {
+      if (!ranks_.is_whole()) return std::nullopt;
+      if (!is_here) FailGroup(trace, transfer.group, Absent(members.back()));
       FailGroup(trace, transfer.group,
                 fmt::format("has {} ranks, but {} are known", size, members.size()));
     }
-    if (!std::binary_search(members.begin(), members.end(), *trace.rank))
+    if (!std::binary_search(members.begin(), members.end(), *trace.rank)) {
+      if (!ranks_.is_whole()) return std::nullopt;
       FailGroup(trace, transfer.group, "is used by this rank, which is not a member of it");
+    }
     return members;
   }
   static std::string Absent(uint32_t rank) {
@@ -122,6 +120,8 @@ class GroupFinder {
   }
 
   KinetoRanksOfStep& ranks_;
+  std::map<uint32_t, uint32_t> place_of_rank_;
+  std::set<std::string> names_;
   std::map<std::pair<std::string, size_t>, std::set<uint32_t>> users_;  // by name and size
   std::map<std::pair<std::string, std::vector<uint32_t>>, uint32_t> places_;
 };
@@ -129,29 +129,32 @@ class GroupFinder {
 KinetoWork WorkOf(const KinetoTrace& trace, const KinetoTransfer& transfer,
                   const std::vector<KinetoGroup>& groups, GroupFinder* finder) {
   KinetoWork work;
-  const std::optional<CollectiveKind> kind = CollectiveOf(transfer.collective);
-  const bool is_message = transfer.collective == "send" || transfer.collective == "recv";
+  const std::optional<CollectiveKind> kind = CollectiveOfWord(transfer.collective);
+  // What it is may be known where neither its size nor its partners are.
+  work.collective = kind;
+  work.is_send = transfer.collective == "send";
+  work.is_receive = transfer.collective == "recv";
+  const bool is_message = work.is_send || work.is_receive;
   const std::optional<ElementType> element = ElementOf(transfer.dtype);
   const bool has_size = transfer.in_elements >= 0 && transfer.out_elements >= 0 && element;
   if (transfer.group.empty() || (kind != CollectiveKind::kBarrier && !has_size) ||
       (!kind && !is_message))
     return work;
-  work.group = finder->Find(trace, transfer);
+  const uint32_t group = finder->Find(trace, transfer);
+  if (group == kNotGiven) return work;
   if (element) work.dtype = element->dtype;
   const double size = element ? element->bytes : 0;
   const auto in = Bytes(static_cast<double>(transfer.in_elements) * size);
   const auto out = Bytes(static_cast<double>(transfer.out_elements) * size);
   if (is_message) {
-    const bool is_send = transfer.collective == "send";
-    const int64_t peer = is_send ? transfer.target : transfer.source;
-    if (peer < 0 || static_cast<size_t>(peer) >= groups[work.group].members.size()) return work;
-    work.is_send = is_send;
-    work.is_receive = !is_send;
+    const int64_t peer = work.is_send ? transfer.target : transfer.source;
+    if (peer < 0 || static_cast<size_t>(peer) >= groups[group].members.size()) return work;
+    work.group = group;
     work.peer = static_cast<uint32_t>(peer);
-    work.bytes = is_send ? in : out;
+    work.bytes = work.is_send ? in : out;
     return work;
   }
-  work.collective = kind;
+  work.group = group;
   if (kind == CollectiveKind::kAllGather) {
     work.bytes = out;
   } else if (kind != CollectiveKind::kBarrier) {
@@ -190,10 +193,11 @@ const KinetoEvent& EventOf(const KinetoRanksOfStep& ranks, uint32_t rank, const 
   };
   const std::string other =
       number < a.second->size()
-          ? fmt::format("{} on rank {} (before byte {} of {})", say((*a.second)[number]), a.first,
+          ? fmt::format("{} on rank {} (before byte {} of {})", say((*a.second)[number]),
+                        *ranks.traces[a.first].rank,
                         EventOf(ranks, a.first, (*a.second)[number]).offset,
                         ranks.traces[a.first].file)
-          : fmt::format("rank {} has only {}", a.first, a.second->size());
+          : fmt::format("rank {} has only {}", *ranks.traces[a.first].rank, a.second->size());
   throw Error(fmt::format("{}: collective {} of group \"{}\" is {} here, but {}",
                           KinetoPlace(ranks.traces[b.first], EventOf(ranks, b.first, found)),
                           number + 1, VisibleText(group.name), say(found), other));
@@ -241,14 +245,16 @@ void MatchPair(const KinetoRanksOfStep& ranks, const PairKey& pair, const Posts&
       continue;
     }
     const uint32_t blamed = is_sent ? pair.source : pair.target;
+    const uint32_t source = *ranks.traces[pair.source].rank;
+    const uint32_t target = *ranks.traces[pair.target].rank;
     const Posted& post = is_sent ? sends[k] : receives[k];
-    const std::string other = !is_received ? fmt::format("rank {} does not receive it", pair.target)
-                              : !is_sent   ? fmt::format("rank {} does not send it", pair.source)
-                                           : fmt::format("rank {} receives {} bytes", pair.target,
+    const std::string other = !is_received ? fmt::format("rank {} does not receive it", target)
+                              : !is_sent   ? fmt::format("rank {} does not send it", source)
+                                           : fmt::format("rank {} receives {} bytes", target,
                                                          receives[k].work->bytes.value());
     throw Error(fmt::format("{}: message {} from rank {} to {} has {} bytes, but {}",
                             KinetoPlace(ranks.traces[blamed], EventOf(ranks, blamed, post)), k + 1,
-                            pair.source, pair.target, post.work->bytes.value(), other));
+                            source, target, post.work->bytes.value(), other));
   }
 }
 
@@ -275,12 +281,18 @@ KinetoRanksOfStep GatherRanks(std::vector<KinetoTrace> traces) {
     }
     if (trace.world) world = std::max(world, *trace.world);
   }
-  world = std::max(world, known.rbegin()->first + 1);
-  for (uint32_t rank = 0; rank < world; ++rank) {
-    if (known.contains(rank)) continue;
-    throw Error(fmt::format("missing the trace of rank {}: found {} of {} ranks, such as {}", rank,
-                            traces.size(), world, traces[0].file));
+  if (world == 0) {
+    // Nobody says how many ranks there were, but what their groups list were some.
+    for (const KinetoTrace& trace : traces) {
+      for (const KinetoTransfer& transfer : trace.transfers) {
+        for (const uint32_t rank : transfer.ranks.listed)
+          world = std::max(world, std::min(rank, kMostKinetoRanks - 1) + 1);
+        const auto size = std::clamp<int64_t>(transfer.group_size, 0, kMostKinetoRanks);
+        world = std::max(world, static_cast<uint32_t>(size));
+      }
+    }
   }
+  ranks.world = std::max(world, known.rbegin()->first + 1);
   std::sort(traces.begin(), traces.end(),
             [](const KinetoTrace& a, const KinetoTrace& b) { return *a.rank < *b.rank; });
   ranks.traces = std::move(traces);
@@ -291,6 +303,16 @@ KinetoRanksOfStep GatherRanks(std::vector<KinetoTrace> traces) {
       works.push_back(WorkOf(trace, transfer, ranks.groups, &finder));
   }
   return ranks;
+}
+
+std::string RanksPresent(const KinetoRanksOfStep& ranks) {
+  constexpr size_t kMost = 4;
+  const size_t count = ranks.traces.size();
+  std::vector<uint32_t> shown;
+  for (size_t i = 0; i < (count > kMost ? kMost : count); ++i)
+    shown.push_back(*ranks.traces[i].rank);
+  return fmt::format("rank{} {}{} of {}", count == 1 ? "" : "s", fmt::join(shown, ", "),
+                     count > kMost ? fmt::format(" and {} more", count - kMost) : "", ranks.world);
 }
 
 std::vector<KinetoMeeting> MatchEvents(const KinetoRanksOfStep& ranks,
@@ -390,7 +412,7 @@ KinetoClocks AlignClocks(const KinetoRanksOfStep& ranks,
       throw Error(fmt::format(
           "{}: ends {:.3f} ms before rank {} begins it ({}): their clocks jump or run backwards",
           KinetoPlace(ranks.traces[first_end.first], event_of(first_end)),
-          static_cast<double>(begin - earliest) / 1e9, last_begin.first,
+          static_cast<double>(begin - earliest) / 1e9, *ranks.traces[last_begin.first].rank,
           ranks.traces[last_begin.first].file));
     }
     apart.push_back(latest - earliest);

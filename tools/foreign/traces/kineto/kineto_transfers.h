@@ -22,12 +22,15 @@ struct KinetoWork {
   uint32_t group = kNotGiven;
   uint32_t peer = 0;  // a member of the group
 
-  bool is_understood() const { return collective || is_send || is_receive; }
+  // Whether it can be matched and simulated: what it is, how large, and between which of the
+  // traces.
+  bool is_understood() const { return group != kNotGiven && (collective || is_send || is_receive); }
 };
 
 struct KinetoGroup {
   std::string name;
-  std::vector<uint32_t> members;  // ascending
+  std::string axis;               // what it is called, unlike any other
+  std::vector<uint32_t> members;  // positions of traces, ascending
 };
 
 // Kernels that met: for each of these ranks, the event at this position.
@@ -36,15 +39,21 @@ struct KinetoMeeting {
   bool ends_together = false;
 };
 
+// Traces are of some of the ranks that there were, or of all.
 struct KinetoRanksOfStep {
-  std::vector<KinetoTrace> traces;  // by rank
-  std::vector<KinetoGroup> groups;
+  std::vector<KinetoTrace> traces;  // by rank; their positions here are the ranks of what is made
+  uint32_t world = 0;               // how many ranks there were
+  std::vector<KinetoGroup> groups;  // those whose members all have traces
   std::vector<std::vector<KinetoWork>> works;  // by rank, as KinetoTrace::transfers
+
+  bool is_whole() const { return traces.size() == world; }
 };
 
-// Sorts the traces by rank and finds their groups. Throws Error for ranks that are missing or
-// appear twice, and groups whose members are not known.
+// Sorts the traces by rank and finds their groups. Throws Error for ranks that appear twice and,
+// where no trace is missing, groups whose members are not known.
 KinetoRanksOfStep GatherRanks(std::vector<KinetoTrace> traces);
+// "rank 3 of 64", "ranks 0, 8, 16 and 5 more of 64".
+std::string RanksPresent(const KinetoRanksOfStep& ranks);
 
 // Events of one step, by rank, in their order. Throws Error, naming two ranks, where collectives or
 // messages do not match.

@@ -13,6 +13,8 @@
 #include "sim/base/error.h"
 #include "sim/base/sqlite_connection.h"
 #include "sim/base/visible_text.h"
+#include "tools/foreign/traces/kernel_names.h"
+#include "tools/foreign/traces/name_pattern.h"
 #include "tools/foreign/traces/nsys/nsys_nccl.h"
 
 namespace rehearse {
@@ -56,8 +58,10 @@ const char* NameOfCopy(int64_t kind) {
 
 class NsysReader {
  public:
-  explicit NsysReader(const std::string& path)
+  NsysReader(const std::string& path, const KinetoOptions& options)
       : path_(path),
+        communication_("--communication", options.communication),
+        step_name_("--step-name", options.step_name),
         file_(path, FrozenSqliteName(fs::absolute(path).string()),
               SqliteConnection::Access::kRead) {}
 
@@ -172,7 +176,7 @@ class NsysReader {
           own.place_of_name.emplace(text, static_cast<uint32_t>(own.trace.names.size()));
       if (is_new) own.trace.names.push_back(VisibleText(text));
       event.name = place->second;
-      if (text.find("nccl") != std::string::npos) {
+      if (communication_.IsIn(text) || (!event.is_copy && CommunicationOfKernel(text))) {
         event.transfer = static_cast<uint32_t>(own.trace.transfers.size());
         own.trace.transfers.emplace_back();
       }
@@ -213,7 +217,7 @@ class NsysReader {
       const std::string text = !rows.IsNull(3)  ? rows.Text(3)
                                : rows.IsNull(4) ? ""
                                                 : StringOf(rows.Whole(4));
-      if (!IsStepName(text)) {
+      if (!(step_name_ ? step_name_.IsIn(text) : IsStepName(text))) {
         ForProcess(rows.Whole(2), [](KinetoTrace& trace) { ++trace.not_used["NVTX range"]; });
         continue;
       }
@@ -244,6 +248,8 @@ class NsysReader {
   }
 
   const std::string path_;
+  NamePattern communication_;
+  NamePattern step_name_;
   SqliteConnection file_;
   std::set<std::string> tables_;
   std::unordered_map<int64_t, std::string> strings_;
@@ -266,9 +272,9 @@ void CheckMagic(const std::string& path) {
 
 }  // namespace
 
-std::vector<KinetoTrace> ReadNsys(const std::string& path) {
+std::vector<KinetoTrace> ReadNsys(const std::string& path, const KinetoOptions& options) {
   CheckMagic(path);
-  return NsysReader(path).Read();
+  return NsysReader(path, options).Read();
 }
 
 }  // namespace rehearse

@@ -23,6 +23,6 @@ namespace rehearse {
 
 // Without ranks. Throws Error, naming the file, for a file that is not such an export, and for
 // events that end before they begin.
-std::vector<KinetoTrace> ReadNsys(const std::string& path);
+std::vector<KinetoTrace> ReadNsys(const std::string& path, const KinetoOptions& options = {});
 
 }  // namespace rehearse
