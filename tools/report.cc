@@ -162,8 +162,13 @@ ReportedTable StudyTable(const Input& input, const std::vector<std::string>& cha
           study.description, study.metric.Title(), TableOf(study, sweep, Compare(study, sweep))};
 }
 
-ReportedTable SearchTable(const Input& input, const po::variables_map& values,
-                          ProgressObserver& observer) {
+struct SearchedTable {
+  ReportedTable table;
+  JsonDocument best;  // the scenario of the best point
+};
+
+SearchedTable PlayedSearch(const Input& input, const po::variables_map& values,
+                           ProgressObserver& observer) {
   JsonDocument document = input.document;
   for (const std::string& change : ChangesOf(values, "set")) document.Set(change);
   const Search search = ReadSearch(document);
@@ -174,7 +179,16 @@ ReportedTable SearchTable(const Input& input, const po::variables_map& values,
   ReportedTable table{DotsKind::kSearch, "search", input.path, "", "", TableOf(search, found)};
   table.metric = search.objectives.front().name;
   if (search.objectives.size() > 1) table.across = search.objectives.back().name;
-  return table;
+  return {std::move(table), ScenarioOf(search, found.points.front().point)};
+}
+
+bool CanBeRead(const JsonDocument& document, const po::variables_map& values) {
+  try {
+    ReadScenarioWith(document, values);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 ReportedTable ValidationRows(const Input& input, const std::vector<std::string>& changes,
@@ -292,6 +306,13 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   for (Input& input : inputs) {
     switch (input.kind) {
       case InputKind::kScenario: {
+        // A search's scenario may be impossible as it is written: then its best point is shown.
+        std::optional<ReportedTable> searched;
+        if (values.count("search") > 0 && !CanBeRead(input.document, values)) {
+          SearchedTable search = PlayedSearch(input, values, progress);
+          searched = std::move(search.table);
+          input.document = std::move(search.best);
+        }
         // Both are read before the first is played, so that a mistake costs no time.
         const Scenario scenario = ReadScenarioWith(input.document, values);
         if (values.count("live") > 0) {
@@ -306,7 +327,8 @@ int ReportCommand(const std::vector<std::string>& arguments) {
         if (!versus.empty()) other = ReadScenarioWith(input.document, values, versus);
         report.runs.push_back(PlayedRun(input, scenario, values, progress));
         if (values.count("search") > 0)
-          report.tables.push_back(SearchTable(input, values, progress));
+          report.tables.push_back(searched ? *std::move(searched)
+                                           : PlayedSearch(input, values, progress).table);
         if (!other) break;
         report.runs.push_back(PlayedRun(input, *other, values, progress));
         for (const std::string& change : versus) report.runs.back().source += " " + change;

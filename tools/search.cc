@@ -33,9 +33,13 @@ struct KeyOption {
   const char* option;
   const char* key;
 };
-constexpr KeyOption kKeyOptions[] = {{"objective", "objective"},     {"method", "method"},
-                                     {"decide", "decide"},           {"formula", "formula"},
-                                     {"evaluations", "evaluations"}, {"seed", "seed"}};
+constexpr KeyOption kKeyOptions[] = {{"objective", "objective"},
+                                     {"method", "method"},
+                                     {"decide", "decide"},
+                                     {"formula", "formula"},
+                                     {"evaluations", "evaluations"},
+                                     {"seed", "seed"},
+                                     {"per", "per"}};
 
 // A name becomes JSON text; two names separated by a comma become a list.
 std::string ValueOfOption(const std::string& option, const std::string& text) {
@@ -44,7 +48,36 @@ std::string ValueOfOption(const std::string& option, const std::string& text) {
   return parts.size() == 1 ? nlohmann::json(text).dump() : nlohmann::json(parts).dump();
 }
 
+// "dgx-h100:nodes=8,nics=4,dgx-b200" names two: what has no ':' but a '=' belongs to the one before.
+std::vector<std::string> ClustersIn(const std::string& text) {
+  std::vector<std::string> clusters;
+  for (const std::string& part : SplitAtCommas(text)) {
+    const bool goes_on = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
+    if (goes_on && !clusters.empty())
+      clusters.back() += "," + part;
+    else
+      clusters.push_back(part);
+  }
+  return clusters;
+}
+
+// An axis of clusters in place of those that the search may have, and the best of each.
+void SetClusters(const std::string& text, JsonDocument* document) {
+  const Place place{"--clusters", 0, ""};
+  nlohmann::json axes = nlohmann::json::array();
+  axes.push_back({{"path", "cluster"}, {"values", ClustersIn(text)}});
+  const nlohmann::json& scenario = document->value();
+  if (scenario.contains("search") && scenario["search"].is_object() &&
+      scenario["search"].contains("axes") && scenario["search"]["axes"].is_array())
+    for (const nlohmann::json& axis : scenario["search"]["axes"])
+      if (!axis.is_object() || axis.value("path", nlohmann::json()) != "cluster")
+        axes.push_back(axis);
+  document->Set("search.axes=" + axes.dump(), place);
+  document->Set("search.per=cluster", place);
+}
+
 void SetKeys(const po::variables_map& values, JsonDocument* document) {
+  if (values.count("clusters") > 0) SetClusters(values["clusters"].as<std::string>(), document);
   for (const KeyOption& one : kKeyOptions) {
     if (values.count(one.option) == 0) continue;
     document->Set(fmt::format("search.{}={}", one.key,
@@ -105,20 +138,31 @@ CommandSyntax SearchSyntax() {
       "product of its strategy's axes, with all numbers of micro-batches, or what its \"search\"\n"
       "section says (`rehearse schema scenario`). A formula, from the strategy's paper or closed\n"
       "forms without contention, chooses what is simulated; impossible configurations are\n"
-      "counted by reason. Ctrl-C shows the best so far; ranks under mpirun share the\n"
+      "counted by reason. With \"per\", the best for each choice of an axis stands beside those "
+      "of\n"
+      "the others, each with its price. Ctrl-C shows the best so far; ranks under mpirun share "
+      "the\n"
       "simulations. Examples:\n"
       "  rehearse search scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse search scenarios/axonn-gpt20b-perlmutter.json --decide simulation --quality\n"
+      "  rehearse search mine.json --clusters dgx-h100:nodes=16,dgx-b200:nodes=16\n"
       "  rehearse search mine.json --objective time,memory --method descent --out best\n";
   syntax.positional = {"scenario"};
   syntax.takes["scenario"] = TakenFile({".json"});
   syntax.takes["objective"] = TakenName({std::begin(kObjectiveNames), std::end(kObjectiveNames)});
   syntax.takes["objective"].only_names = false;
+  syntax.takes["per"] = TakenName({"cluster"});
+  syntax.takes["per"].only_names = false;
+  syntax.takes["clusters"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["svg"] = TakenOutput({".svg"});
   auto add = syntax.options.add_options();
   add("objective", po::value<std::string>()->value_name("NAME[,NAME]"),
       "what to optimise: time, tokens, gpu-hours, money (search.price), energy, memory or a number "
       "of result.json; with two, the Pareto front");
+  add("clusters", po::value<std::string>()->value_name("CLUSTER[,CLUSTER]"),
+      "try these clusters (presets or files), and show the best on each");
+  add("per", po::value<std::string>()->value_name("PATH"),
+      "show the best for each value of an axis, such as cluster");
   add("method",
       po::value<std::string>()->value_name("exhaustive|random|descent|metropolis|annealing"),
       "how the space is searched (exhaustive)");

@@ -14,6 +14,8 @@
 #include "collectives/lowering/kernel_times.h"
 #include "collectives/lowering/plan_flows.h"
 #include "sim/base/error.h"
+#include "sim/base/machine_memory.h"
+#include "sim/base/units.h"
 #include "sim/schedule/done_ops.h"
 #include "topology/devices/measured_costs.h"
 
@@ -103,6 +105,11 @@ LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
   return options;
 }
 
+// What a process grows by from here to its result, by task and by flow, edges, use sets, events and
+// spans included.
+constexpr double kBytesOfTask = 200;
+constexpr double kBytesOfFlow = 400;
+
 class Lowering {
  public:
   Lowering(const Schedule& schedule, Router& router, const LowerOptions& options,
@@ -140,6 +147,7 @@ class Lowering {
     for (const uint32_t rank : folding_.ranks.representative) {
       LowerRank(rank);
       observer.Done(++lowered_ranks);
+      CheckMemory(lowered_ranks);
     }
     if (has_copies_) builder_.SetCopies(std::move(copies_));
     Lowered lowered;
@@ -158,8 +166,36 @@ class Lowering {
  private:
   static constexpr uint32_t kUnset = 0xffffffffu;
 
+  // Of a program, its play and its timeline: kBytesOfTask and kBytesOfFlow say how they were read.
+  static double BytesToPlay(uint32_t tasks, uint32_t flows) {
+    return kBytesOfTask * tasks + kBytesOfFlow * flows;
+  }
+
   const Slowdown& SlowdownOf(const DeviceSpec& device) const {
     return options_.slowdown ? *options_.slowdown : device.slowdown;
+  }
+
+  // Throws Error if the step needs more memory than there is. What all ranks will take is told from
+  // those that have been lowered, after a sixteenth of them and at each doubling. What is not much
+  // is not asked about, so that small steps do not depend on the machine.
+  void CheckMemory(uint32_t lowered) {
+    constexpr uint32_t kFirstLook = 16;
+    constexpr double kLittle = 1e9;
+    const auto all = static_cast<uint32_t>(folding_.ranks.size());
+    if (lowered == 1) next_look_ = all / kFirstLook;
+    if (all < kFirstLook || lowered != next_look_) return;
+    next_look_ *= 2;
+    const double share = static_cast<double>(lowered) / all;
+    const double wanted = BytesToPlay(builder_.task_count(), builder_.flow_count()) / share;
+    if (lowered == all || (wanted < kLittle && !options_.free_memory)) return;
+    const std::optional<uint64_t> left = options_.free_memory ? options_.free_memory : FreeMemory();
+    // What is there already is part of what is wanted.
+    if (!left || wanted * (1 - share) <= static_cast<double>(*left)) return;
+    throw Error(fmt::format(
+        "the step is too large for this machine: it needs about {} to be played, and {} are free; "
+        "{} of {} ranks do not behave like others. --fidelity formula needs less, as do fewer "
+        "micro-batches, and routes that are sprayed rather than hashed",
+        Print(Bytes(wanted)), Print(Bytes(static_cast<double>(*left))), all, schedule_.ranks()));
   }
 
   // A rank's op is about one task and one edge.
@@ -595,6 +631,7 @@ class Lowering {
   const std::vector<std::vector<LinkUse>> uses_;  // by class of transfers
   std::vector<uint32_t> use_sets_;                // by class of transfers
   bool may_detour_ = false;
+  uint32_t next_look_ = 0;                     // CheckMemory: after this many ranks
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
   std::vector<bool> is_noted_;                  // by site, in chosen_

@@ -21,6 +21,7 @@
 // one link of each class, with multiplicities; without, of all.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "collectives/lowering/perturbation.h"
@@ -52,6 +53,7 @@ struct LowerOptions {
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
   bool note_flows = false;         // Lowered::flows_of_ops
+  std::optional<uint64_t> free_memory = {};  // bytes; otherwise what the machine has
 };
 
 // The flows [begin, end) of the program that ops at a position of a rank make, the first of those

@@ -24,6 +24,7 @@ struct SpaceAxis {
   std::string name;  // "column x row x depth x data"
   std::vector<SpaceChoice> choices;
   Place place = {};
+  bool is_always_named = false;  // in points' names, even if there is only one choice
 };
 
 // The change of this path to this value; throws Error if it is impossible.

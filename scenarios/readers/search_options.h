@@ -51,6 +51,7 @@ struct SearchOptions {
   uint64_t keep_at_least = 20;
   WalkOptions walk;
   std::optional<double> seconds;
+  std::optional<std::string> per;  // a path of an axis: the best of each of its choices
 };
 const Fields<SearchOptions>& SearchFields();
 

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
+#include "topology/devices/board_power.h"
 
 namespace rehearse {
 namespace {
@@ -34,8 +35,12 @@ std::string ReasonOf(const std::string& error) {
   return reason;
 }
 
+std::string BrokenWords(const std::string& constraint) {
+  return "does not meet \"where\": " + constraint;
+}
+
 [[noreturn]] void FailBroken(const std::string& constraint) {
-  throw Error("does not meet \"where\": " + constraint);
+  throw Error(BrokenWords(constraint));
 }
 
 }  // namespace
@@ -51,13 +56,16 @@ std::string WithoutPlace(std::string text) {
 PointEvaluator::PointEvaluator(const Search& search, const SearchRun& run)
     : search_(search),
       run_(run),
+      conditions_(search.space, search.scenario.value()),
+      rates_(search.space, search.rates),
       begin_(std::chrono::steady_clock::now()),
       is_over_([this] { return IsOver(); }),
       engine_({.stores = run.stores,
                .allow_out_of_memory = run.allow_out_of_memory,
                .hash = !run.stores.empty(),
                .bounds_memory = run.stores.empty(),
-               .is_stopped = is_over_}) {
+               .is_stopped = is_over_}),
+      broken_(search.space.constraints.size()) {
   if (search.formula == FormulaKind::kClosedForms) return;
   paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario, &papers_);
   if (search.space.Size() <= kMostExhaustivePoints)
@@ -155,17 +163,33 @@ EvaluationKey PointEvaluator::KeyOf(const SpacePoint& point) const {
           .parameters = search_.space.ChangesOf(point)};
 }
 
-double PointEvaluator::ClosedForms(Scenario scenario) {
+bool PointEvaluator::IsBroken(const SpacePoint& point) {
+  const size_t condition = conditions_.BrokenBy(point);
+  if (condition == PointConditions::kNone) return false;
+  ++broken_[condition];
+  return true;
+}
+
+double PointEvaluator::ClosedForms(const SpacePoint& point, Scenario scenario) {
   scenario.lowering.fidelity = Fidelity::kFormula;
   const Objective& objective = search_.objectives.front();
   const std::string device = scenario.cluster->DeviceOf(0).name;
-  return objective.CostOf(ValueOf(objective, engine_.Play(scenario), device));
+  return objective.CostOf(ValueOf(objective, engine_.Play(scenario), device, rates_.At(point)));
 }
 
-SimulatedPoint PointEvaluator::SimulatedOf(const Result& result, const std::string& device) const {
+SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result& result,
+                                           const std::string& device) const {
   SimulatedPoint simulated;
+  const Rates rates = rates_.At(point);
   for (const Objective& objective : search_.objectives)
-    simulated.values.push_back(ValueOf(objective, result, device));
+    simulated.values.push_back(ValueOf(objective, result, device, rates));
+  simulated.devices = result.ranks;
+  simulated.tokens_per_second = result.tokens_per_second;
+  simulated.token_name = result.token_name;
+  if (rates.price)
+    simulated.money = ValueOf({.kind = ObjectiveKind::kMoney}, result, device, rates);
+  if (rates.watts || BoardPowerOf(device))
+    simulated.energy = ValueOf({.kind = ObjectiveKind::kEnergy}, result, device, rates);
   simulated.step = result.step;
   simulated.compute = result.breakdown.compute;
   simulated.idle = result.breakdown.idle;
@@ -182,6 +206,7 @@ SimulatedPoint PointEvaluator::SimulatedOf(const Result& result, const std::stri
 }
 
 std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
+  if (IsBroken(point)) return std::nullopt;
   if (paper_) {
     const SpaceFormula::Found found = paper_->At(point);
     if (found.seconds) {
@@ -199,7 +224,7 @@ std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
       const JsonDocument document = DocumentOf(point);
       const Scenario scenario = engine_.Read(document);
       if (!paper_) {
-        entry->formula = ClosedForms(scenario);
+        entry->formula = ClosedForms(point, scenario);
         return;
       }
       const auto model = static_cast<PaperModel>(search_.formula);
@@ -211,12 +236,13 @@ std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
 }
 
 std::optional<std::vector<double>> PointEvaluator::Simulate(const SpacePoint& point) {
+  if (IsBroken(point)) return std::nullopt;
   Entry known = Known(point);
   if (known.IsOpen() && !known.simulated) {
     known = Add(point, [&](Entry* entry) {
       const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
       if (!evaluation.error.empty()) throw Error(evaluation.error);
-      entry->simulated = SimulatedOf(evaluation.results.front(), evaluation.device);
+      entry->simulated = SimulatedOf(point, evaluation.results.front(), evaluation.device);
       NoteBest(point, entry->simulated->values.front());
     });
   }
@@ -278,6 +304,14 @@ FoundPoints PointEvaluator::Found() {
       found.points.push_back({point, entry.formula, std::move(entry.simulated)});
     }
   });
+  for (size_t i = 0; i < broken_.size(); ++i) {
+    if (broken_[i] == 0) continue;
+    const std::string error = BrokenWords(search_.space.constraints[i].Text());
+    ExcludedPoints& excluded = found.excluded[ReasonOf(error)];
+    if (excluded.points == 0) excluded.example = error;
+    excluded.points += broken_[i];
+    found.looked_at += broken_[i];
+  }
   return found;
 }
 

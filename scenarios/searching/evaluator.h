@@ -15,6 +15,8 @@
 
 #include "scenarios/evaluating/engine.h"
 #include "scenarios/explaining/paper_models.h"
+#include "scenarios/searching/point_conditions.h"
+#include "scenarios/searching/point_rates.h"
 #include "scenarios/searching/search.h"
 #include "scenarios/searching/space_formula.h"
 
@@ -31,6 +33,8 @@ class PointEvaluator {
   // Stopped by its user, or out of time.
   const std::function<bool()>& is_over() const { return is_over_; }
 
+  // Whether no condition on the numbers of its choices excludes it.
+  bool IsAllowed(const SpacePoint& point) const { return conditions_.Allow(point); }
   // The formula's number; nothing if the point is impossible.
   std::optional<double> Formula(const SpacePoint& point);
   // By objective.
@@ -63,8 +67,11 @@ class PointEvaluator {
   // The scenario of a point that meets the constraints.
   JsonDocument DocumentOf(const SpacePoint& point) const;
   EvaluationKey KeyOf(const SpacePoint& point) const;
-  double ClosedForms(Scenario scenario);
-  SimulatedPoint SimulatedOf(const Result& result, const std::string& device) const;
+  double ClosedForms(const SpacePoint& point, Scenario scenario);
+  SimulatedPoint SimulatedOf(const SpacePoint& point, const Result& result,
+                             const std::string& device) const;
+  // Counts a point that a condition excludes, and says whether one does.
+  bool IsBroken(const SpacePoint& point);
   void Note(const SpacePoint& point, double number);
   // What is known about each point, in order.
   template <typename Visit>
@@ -79,6 +86,8 @@ class PointEvaluator {
 
   const Search& search_;
   const SearchRun& run_;
+  const PointConditions conditions_;
+  const PointRates rates_;
   const std::chrono::steady_clock::time_point begin_;
   const std::function<bool()> is_over_;
   Engine engine_;
@@ -89,6 +98,7 @@ class PointEvaluator {
   // By the number of the point, of all points if there are not too many: what the paper's formula
   // says; most of them have no entry.
   std::vector<std::atomic<double>> numbers_;
+  std::vector<std::atomic<size_t>> broken_;  // points that each condition excludes
   std::optional<double> best_;
   size_t done_ = 0;
 };

@@ -55,7 +55,7 @@ Objective ObjectiveOfNumber(const std::string& name, const JsonReader& reader) {
           .more_is_better = MoreIsBetter(name)};
 }
 
-Objective ReadObjective(const JsonReader& reader, const JsonReader& search) {
+Objective ReadObjective(const JsonReader& reader) {
   const std::string name = reader.String();
   const auto found = std::find(std::begin(kObjectiveNames), std::end(kObjectiveNames), name);
   if (found == std::end(kObjectiveNames)) return ObjectiveOfNumber(name, reader);
@@ -70,21 +70,9 @@ Objective ReadObjective(const JsonReader& reader, const JsonReader& search) {
     case ObjectiveKind::kGpuHours:
       objective.unit = "GPU hours a million";
       break;
-    case ObjectiveKind::kMoney: {
-      if (!search.Has("price")) reader.Fail("money needs \"price\", such as \"2.5USD/h\" of a GPU");
-      const JsonReader price = search.At("price");
-      const auto [number, unit] =
-          NumberBefore(price.String(), "/h").value_or(std::pair(0.0, std::string()));
-      const bool is_currency =
-          !unit.empty() && unit.size() <= 8 && std::none_of(unit.begin(), unit.end(), [](char c) {
-            return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '/' ||
-                   static_cast<unsigned char>(c) < ' ';
-          });
-      if (!is_currency) price.Expected("a price such as \"2.5USD/h\"");
-      objective.price = number;
-      objective.unit = unit + " a million";
+    case ObjectiveKind::kMoney:
+      objective.unit = "a million";
       break;
-    }
     case ObjectiveKind::kEnergy:
       objective.unit = "kWh a million";
       break;
@@ -95,18 +83,39 @@ Objective ReadObjective(const JsonReader& reader, const JsonReader& search) {
     case ObjectiveKind::kNumber:
       break;
   }
-  if (search.Has("power")) {
-    const auto power = NumberBefore(search.At("power").String(), "W");
-    if (!power || (!power->second.empty() && power->second != "k"))
-      search.At("power").Expected("a power such as \"700W\" or \"0.7kW\"");
-    objective.watts = power->first * (power->second.empty() ? 1 : 1000);
-  }
   return objective;
 }
 
 }  // namespace
 
-double ValueOf(const Objective& objective, const Result& result, const std::string& device) {
+Price ReadPrice(const JsonReader& reader) {
+  const auto [number, currency] =
+      NumberBefore(reader.String(), "/h").value_or(std::pair(0.0, std::string()));
+  const bool is_currency = !currency.empty() && currency.size() <= 8 &&
+                           std::none_of(currency.begin(), currency.end(), [](char c) {
+                             return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '/' ||
+                                    static_cast<unsigned char>(c) < ' ';
+                           });
+  if (!is_currency) reader.Expected("a price such as \"2.5USD/h\"");
+  return {number, currency};
+}
+
+double ReadPower(const JsonReader& reader) {
+  const auto power = NumberBefore(reader.String(), "W");
+  if (!power || (!power->second.empty() && power->second != "k"))
+    reader.Expected("a power such as \"700W\" or \"0.7kW\"");
+  return power->first * (power->second.empty() ? 1 : 1000);
+}
+
+Rates ReadRates(const JsonReader& search) {
+  Rates rates;
+  if (search.Has("price")) rates.price = ReadPrice(search.At("price"));
+  if (search.Has("power")) rates.watts = ReadPower(search.At("power"));
+  return rates;
+}
+
+double ValueOf(const Objective& objective, const Result& result, const std::string& device,
+               const Rates& rates) {
   switch (objective.kind) {
     case ObjectiveKind::kTime:
       return result.step.value();
@@ -115,9 +124,11 @@ double ValueOf(const Objective& objective, const Result& result, const std::stri
     case ObjectiveKind::kGpuHours:
       return GpuHoursOf(result);
     case ObjectiveKind::kMoney:
-      return objective.price * GpuHoursOf(result);
+      if (!rates.price)
+        throw Error("money needs \"price\", such as \"2.5USD/h\" of a GPU, in the search");
+      return rates.price->number * GpuHoursOf(result);
     case ObjectiveKind::kEnergy: {
-      const std::optional<double> watts = objective.watts ? objective.watts : BoardPowerOf(device);
+      const std::optional<double> watts = rates.watts ? rates.watts : BoardPowerOf(device);
       if (!watts)
         throw Error(
             fmt::format("the power of {} is not known from a data sheet; expected \"power\", such "
@@ -143,10 +154,9 @@ std::vector<Objective> ReadObjectives(const JsonReader& search) {
   const JsonReader reader = search.At("objective");
   std::vector<Objective> objectives;
   if (reader.IsArray()) {
-    for (const JsonReader& one : reader.Elements())
-      objectives.push_back(ReadObjective(one, search));
+    for (const JsonReader& one : reader.Elements()) objectives.push_back(ReadObjective(one));
   } else {
-    objectives.push_back(ReadObjective(reader, search));
+    objectives.push_back(ReadObjective(reader));
   }
   if (objectives.empty() || objectives.size() > 2) reader.Expected("one or two objectives");
   if (objectives.size() == 2 && objectives[0].name == objectives[1].name)

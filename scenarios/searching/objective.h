@@ -11,6 +11,7 @@
 // or any number of result.json: more is better for rates and utilisations, less for all else.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,18 +31,32 @@ struct Objective {
   std::string number = {};  // path in a result
   std::string unit = "s";
   bool more_is_better = false;
-  double price = 0;                  // of a GPU per hour
-  std::optional<double> watts = {};  // of a GPU; otherwise the board's
-
   // What is minimised: negative if more is better.
   double CostOf(double value) const { return more_is_better ? -value : value; }
 };
 
-// The objective's value for a result on devices called `device`.
-double ValueOf(const Objective& objective, const Result& result, const std::string& device);
+// What an hour of a GPU costs: "2.5USD/h".
+struct Price {
+  double number = 0;
+  std::string currency;
+};
+// What money and energy are counted with, of the search or of one choice.
+struct Rates {
+  std::optional<Price> price = {};
+  std::optional<double> watts = {};  // of a GPU; otherwise the board's
+};
+// The "price" and "power" of an object. Throws Error.
+Price ReadPrice(const JsonReader& reader);
+double ReadPower(const JsonReader& reader);
+Rates ReadRates(const JsonReader& search);
+
+// The objective's value for a result on devices called `device`. Throws Error for money without a
+// price, and for energy where no board's power is known.
+double ValueOf(const Objective& objective, const Result& result, const std::string& device,
+               const Rates& rates);
 
 // From a "search" read through its table. Throws Error for unknown names, numbers that results
-// lack, money without "price" and so on.
+// lack and so on.
 std::vector<Objective> ReadObjectives(const JsonReader& search);
 
 // "1.374 s", "38.2 GiB", "12,345 tokens/s".

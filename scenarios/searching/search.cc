@@ -6,13 +6,16 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/evaluator.h"
+#include "scenarios/searching/point_rates.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {
@@ -32,12 +35,12 @@ bool DiffersInStrategyOnly(const SearchSpace& space) {
   return true;
 }
 
-FormulaKind FormulaOf(const Search& partial, const Scenario& scenario) {
+FormulaKind FormulaOf(const Search& partial, const std::optional<Scenario>& scenario) {
   if (partial.formula != FormulaKind::kAuto) return partial.formula;
   if (partial.objectives.size() > 1 || !IsOfTime(partial.objectives.front()) ||
-      !DiffersInStrategyOnly(partial.space))
+      !DiffersInStrategyOnly(partial.space) || !scenario)
     return FormulaKind::kClosedForms;
-  const std::optional<PaperModel> model = PaperModels::ModelOf(scenario);
+  const std::optional<PaperModel> model = PaperModels::ModelOf(*scenario);
   return model ? static_cast<FormulaKind>(*model) : FormulaKind::kClosedForms;
 }
 
@@ -80,15 +83,25 @@ void MarkFront(const Search& search, FoundPoints* found) {
 }
 
 [[noreturn]] void FailEmpty(const Search& search, const FoundPoints& found) {
-  const auto most = std::max_element(
-      found.excluded.begin(), found.excluded.end(),
-      [](const auto& a, const auto& b) { return a.second.points < b.second.points; });
-  if (most == found.excluded.end())
-    throw Error({search.scenario.name(), 0, "/search"},
-                "no point was looked at; expected more \"evaluations\" or \"seconds\"");
-  throw Error({search.scenario.name(), 0, "/search"},
-              fmt::format("none of {} points is possible; {} of them: {}", found.looked_at,
-                          most->second.points, WithoutPlace(most->second.example)));
+  const Place place{search.scenario.name(), 0, "/search"};
+  std::vector<const ExcludedPoints*> reasons;
+  for (const auto& [reason, points] : found.excluded) reasons.push_back(&points);
+  if (reasons.empty())
+    throw Error(place, "no point was looked at; expected more \"evaluations\" or \"seconds\"");
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const auto* a, const auto* b) { return a->points > b->points; });
+  constexpr size_t kMostNamed = 4;
+  std::string text;
+  size_t named = 0;
+  for (size_t i = 0; i < std::min(reasons.size(), kMostNamed); ++i) {
+    named += reasons[i]->points;
+    text += fmt::format("{}{} of them: {}", i == 0 ? "" : "; ", reasons[i]->points,
+                        WithoutPlace(reasons[i]->example));
+  }
+  if (reasons.size() > kMostNamed)
+    text += fmt::format("; {} for {} other reasons", found.looked_at - named,
+                        reasons.size() - kMostNamed);
+  throw Error(place, fmt::format("none of {} points is possible; {}", found.looked_at, text));
 }
 
 // Whether one axis has another choice, in which at most two numbers differ: a factor has moved from
@@ -179,39 +192,87 @@ void CheckPart(const Search& search, const SearchRun& run) {
     throw Error(place, fmt::format("the method {} goes where simulations lead it, which cannot be "
                                    "shared; expected exhaustive or random, or \"decide\": \"both\"",
                                    Name(search.walk.method)));
+  if (search.per_axis && run.leases != nullptr)
+    throw Error(
+        place,
+        "with \"per\" there are several searches, one after another, which ranks of one run "
+        "do not share; expected --shard, or one process");
 }
 
-}  // namespace
+void Sort(const Search& search, FoundPoints* found) {
+  std::stable_sort(
+      found->points.begin(), found->points.end(),
+      [&](const FoundPoint& a, const FoundPoint& b) { return IsBetter(search, a, b); });
+  MarkFront(search, found);
+}
 
-Search ReadSearch(const JsonDocument& document) {
-  Search search;
-  const JsonReader root = document.Root();
-  search.scenario = document;
-  search.name = root.Has("name") ? root.At("name").String() : "search";
-  const Scenario scenario = ReadScenario(document);
-  if (scenario.lists_jobs) root.At("jobs").Fail("a search is for one step; found \"jobs\"");
-  search.space = ReadSpace(document, static_cast<uint32_t>(scenario.jobs.front().placement.size()));
-
-  const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
-  const JsonReader reader =
-      (root.Has("search") ? root.At("search") : nothing.Root()).As(SearchFields().shape());
-  search.objectives = ReadObjectives(reader);
-  SearchFields().ReadInto(reader, &search);
-  search.formula = FormulaOf(search, scenario);
-  if (search.decide == Decision::kFormula && search.objectives.size() > 1)
-    reader.At("decide").Fail("a formula has one number; expected one objective");
-  if (search.walk.method == WalkMethod::kExhaustive &&
-      search.space.Size() > kMostExhaustivePoints) {
-    throw Error(reader.place(),
-                fmt::format("the space has {:.3g} points, too many for an exhaustive search (at "
-                            "most {:.0f}); expected another \"method\", or fewer choices",
-                            search.space.Size(), kMostExhaustivePoints));
+// Money is in the currency of the prices.
+void SetCurrency(const JsonReader& reader, Search* search) {
+  const PointRates rates(search->space, search->rates);
+  for (Objective& objective : search->objectives) {
+    if (objective.kind != ObjectiveKind::kMoney) continue;
+    if (!rates.AllHavePrice())
+      reader.At("objective")
+          .Fail(
+              "money needs \"price\", such as \"2.5USD/h\" of a GPU, here or in each choice of "
+              "an axis");
+    objective.unit = rates.currency() + " a million";
   }
-  return search;
 }
 
-FoundPoints RunSearch(const Search& search, const SearchRun& run) {
-  CheckPart(search, run);
+// The axis that changes a path.
+size_t AxisOf(const SearchSpace& space, const JsonReader& path) {
+  std::set<std::string> changed;
+  for (size_t i = 0; i < space.axes.size(); ++i) {
+    for (const SpaceChoice& choice : space.axes[i].choices) {
+      for (const auto& [name, value] : choice.changes) {
+        if (name == path.String()) return i;
+        changed.insert(name);
+      }
+    }
+  }
+  path.Expected(fmt::format("a path that an axis changes: {}", fmt::join(changed, ", ")));
+}
+
+// The scenario as it is written; nothing if that is impossible, as one of the points may be.
+std::optional<Scenario> ReadBase(const JsonDocument& document) {
+  try {
+    return ReadScenario(document);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+uint32_t RanksOf(const std::optional<Scenario>& scenario, const JsonReader& root) {
+  if (scenario) return static_cast<uint32_t>(scenario->jobs.front().placement.size());
+  return ReadCluster(root.At("cluster"))->device_count();
+}
+
+// Throws what is wrong with the scenario as it is written if it is wrong with others too: then no
+// axis has to do with it.
+void CheckOthers(const JsonDocument& document, const SearchSpace& space) {
+  const auto error_of = [](const JsonDocument& one) -> std::string {
+    try {
+      ReadScenario(one);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string error = error_of(document);
+  constexpr uint64_t kTried = 16;
+  const auto size = static_cast<uint64_t>(std::min(space.Size(), 1e15));
+  for (uint64_t i = 0; i < std::min(size, kTried); ++i) {
+    JsonDocument other = document;
+    for (const auto& [path, value] : space.ChangesOf(space.PointAt(size / kTried * i + i % size)))
+      other.Set(path + "=" + value.dump());
+    if (error_of(other) != error) return;
+  }
+  ReadScenario(document);
+}
+
+// Nothing may be possible.
+FoundPoints RunWhole(const Search& search, const SearchRun& run) {
   PointEvaluator evaluator(search, run);
   const bool by_formula = search.decide != Decision::kSimulation;
   const double most =
@@ -234,7 +295,8 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
     return value;
   };
   const WalkShare share = by_formula ? WalkShare() : WalkShare{run.leases, run.shard};
-  Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share);
+  const auto is_allowed = [&](const SpacePoint& point) { return evaluator.IsAllowed(point); };
+  Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share, is_allowed);
   std::optional<double> worst_kept;
   if (search.decide == Decision::kBoth) worst_kept = SimulateBest(search, run, &evaluator);
 
@@ -242,20 +304,100 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
   found.worst_kept = worst_kept;
   found.was_stopped = run.is_stopped();
   found.shard = run.shard;
-  if (found.points.empty() && found.was_stopped) throw Stopped("no point was done");
-  if (found.points.empty() && !run.IsPart()) FailEmpty(search, found);
-  if (search.decide != Decision::kFormula && found.simulated == 0 && !run.IsPart()) {
-    if (found.was_stopped) throw Stopped("no point was simulated");
-    if (!evaluator.is_over()()) FailEmpty(search, found);
-  }
-  std::stable_sort(
-      found.points.begin(), found.points.end(),
-      [&](const FoundPoint& a, const FoundPoint& b) { return IsBetter(search, a, b); });
-  MarkFront(search, &found);
+  found.was_too_slow = evaluator.is_over()() && !found.was_stopped;
+  Sort(search, &found);
   for (const FoundPoint& point : found.points) {
     if (!point.formula || point.simulated || search.decide != Decision::kBoth) continue;
     found.best_left = std::min(found.best_left.value_or(*point.formula), *point.formula);
   }
+  return found;
+}
+
+void CheckFound(const Search& search, const SearchRun& run, const FoundPoints& found) {
+  if (found.points.empty() && found.was_stopped) throw Stopped("no point was done");
+  if (run.IsPart()) return;
+  if (found.points.empty()) FailEmpty(search, found);
+  if (search.decide == Decision::kFormula || found.simulated > 0) return;
+  if (found.was_stopped) throw Stopped("no point was simulated");
+  if (!found.was_too_slow) FailEmpty(search, found);
+}
+
+// Adds what was found with one choice of the axis, which was the only one of its space.
+void AddGroup(size_t axis, uint32_t choice, FoundPoints group, FoundPoints* all) {
+  for (FoundPoint& point : group.points) {
+    point.point[axis] = choice;
+    all->points.push_back(std::move(point));
+  }
+  for (const auto& [reason, points] : group.excluded) {
+    ExcludedPoints& sum = all->excluded[reason];
+    if (sum.points == 0) sum.example = points.example;
+    sum.points += points.points;
+  }
+  all->looked_at += group.looked_at;
+  all->simulated += group.simulated;
+  all->was_stopped = all->was_stopped || group.was_stopped;
+  all->was_too_slow = all->was_too_slow || group.was_too_slow;
+  all->shard = group.shard;
+  all->groups.push_back({.name = {},
+                         .best = {},
+                         .excluded = std::move(group.excluded),
+                         .looked_at = group.looked_at,
+                         .simulated = group.simulated});
+}
+
+// Each choice of the axis has a search of its own, with as many simulations as any search.
+FoundPoints RunPerChoice(const Search& search, const SearchRun& run) {
+  const size_t axis = *search.per_axis;
+  FoundPoints found;
+  const std::vector<SpaceChoice>& choices = search.space.axes[axis].choices;
+  for (uint32_t choice = 0; choice < choices.size() && !run.is_stopped(); ++choice) {
+    Search one = search;
+    one.space.axes[axis].choices = {choices[choice]};
+    one.space.axes[axis].is_always_named = true;
+    AddGroup(axis, choice, RunWhole(one, run), &found);
+    found.groups.back().name = choices[choice].name;
+  }
+  Sort(search, &found);
+  for (size_t i = found.points.size(); i-- > 0;) found.groups[found.points[i].point[axis]].best = i;
+  return found;
+}
+}  // namespace
+
+Search ReadSearch(const JsonDocument& document) {
+  Search search;
+  const JsonReader root = document.Root();
+  search.scenario = document;
+  search.name = root.Has("name") ? root.At("name").String() : "search";
+  if (root.Has("jobs")) root.At("jobs").Fail("a search is for one step; found \"jobs\"");
+  const std::optional<Scenario> scenario = ReadBase(document);
+  search.space = ReadSpace(document, RanksOf(scenario, root));
+  if (!scenario) CheckOthers(document, search.space);
+
+  const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
+  const JsonReader reader =
+      (root.Has("search") ? root.At("search") : nothing.Root()).As(SearchFields().shape());
+  search.objectives = ReadObjectives(reader);
+  SearchFields().ReadInto(reader, &search);
+  search.rates = ReadRates(reader);
+  SetCurrency(reader, &search);
+  if (search.per) search.per_axis = AxisOf(search.space, reader.At("per"));
+  search.formula = FormulaOf(search, scenario);
+  if (search.decide == Decision::kFormula && search.objectives.size() > 1)
+    reader.At("decide").Fail("a formula has one number; expected one objective");
+  if (search.walk.method == WalkMethod::kExhaustive &&
+      search.space.Size() > kMostExhaustivePoints) {
+    throw Error(reader.place(),
+                fmt::format("the space has {:.3g} points, too many for an exhaustive search (at "
+                            "most {:.0f}); expected another \"method\", or fewer choices",
+                            search.space.Size(), kMostExhaustivePoints));
+  }
+  return search;
+}
+
+FoundPoints RunSearch(const Search& search, const SearchRun& run) {
+  CheckPart(search, run);
+  FoundPoints found = search.per_axis ? RunPerChoice(search, run) : RunWhole(search, run);
+  CheckFound(search, run, found);
   return found;
 }
 

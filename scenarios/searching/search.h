@@ -34,6 +34,8 @@ struct Search : SearchOptions {
   JsonDocument scenario;
   SearchSpace space;
   std::vector<Objective> objectives;  // one, or two with their Pareto front
+  Rates rates;
+  std::optional<size_t> per_axis;  // the axis that "per" means
 };
 
 // Throws Error (file, line, pointer, found, expected).
@@ -50,6 +52,13 @@ struct SimulatedPoint {
   Bytes memory;  // of the fullest GPU
   std::string busiest_link;
   double busiest_share = 0;
+  uint32_t devices = 0;  // that the step keeps busy
+  double tokens_per_second = 0;
+  std::string token_name;
+  // For a million tokens, in the price's currency and in kWh; nothing where no price is said, or no
+  // power is known.
+  std::optional<double> money;
+  std::optional<double> energy;
 };
 
 struct FoundPoint {
@@ -64,6 +73,15 @@ struct ExcludedPoints {
   std::string example;  // the first one's whole message
 };
 
+// With "per": what was found with one choice of its axis.
+struct FoundGroup {
+  std::string name;
+  std::optional<size_t> best;  // in FoundPoints::points; nothing if none is possible
+  std::map<std::string, ExcludedPoints> excluded;  // by reason
+  size_t looked_at = 0;
+  size_t simulated = 0;
+};
+
 struct FoundPoints {
   // Those that are possible: first the simulated ones, the best first; then the others by the
   // formula.
@@ -75,7 +93,9 @@ struct FoundPoints {
   std::optional<double> worst_kept;
   std::optional<double> best_left;
   bool was_stopped = false;
+  bool was_too_slow = false;  // "seconds" were over
   Shard shard;
+  std::vector<FoundGroup> groups;  // with "per", in the order of its axis
 };
 
 struct SearchRun {
@@ -93,8 +113,8 @@ struct SearchRun {
   bool IsPart() const { return !shard.IsWhole() || leases != nullptr; }
 };
 
-// Throws Error if nothing is possible (naming what excludes most), and if there is a shard but
-// nothing to share. Throws Stopped when it is stopped before a point is done. A shard may find
+// Throws Error if nothing is possible (counting what excludes by reason), and if there is a shard
+// but nothing to share. Throws Stopped when it is stopped before a point is done. A shard may find
 // nothing.
 FoundPoints RunSearch(const Search& search, const SearchRun& run);
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/searching/search_groups.h"
 #include "scenarios/searching/search_quality.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
@@ -19,14 +20,6 @@ Seconds ExposedOf(const SimulatedPoint& point) {
   Seconds sum;
   for (const auto& [axis, seconds] : point.exposed) sum += seconds;
   return sum;
-}
-
-// The parts of a step, which add up to it.
-std::vector<std::pair<std::string, Seconds>> PartsOf(const SimulatedPoint& point) {
-  std::vector<std::pair<std::string, Seconds>> parts = {{"compute", point.compute}};
-  for (const auto& [axis, seconds] : point.exposed) parts.emplace_back("exposed " + axis, seconds);
-  parts.emplace_back("idle", point.idle);
-  return parts;
 }
 
 Seconds PartOf(const SimulatedPoint& point, const std::string& name) {
@@ -260,7 +253,8 @@ std::string ToText(const Search& search, const FoundPoints& found, const SearchW
   if (found.points.empty())  // of a shard
     return Headline(search, found) + FormulaSentence(search, found) + ExcludedText(found);
   std::string text = BestSentence(search, found) + Headline(search, found) +
-                     FormulaSentence(search, found) + Rows(search, found, words.top);
+                     FormulaSentence(search, found) + GroupsText(search, found) +
+                     Rows(search, found, words.top);
   if (words.explain) text += ExplainText(search, found);
   if (words.quality) text += QualityText(search, ComputeQuality(search, found));
   return text + ExcludedText(found);
@@ -282,6 +276,8 @@ ordered_json ToJson(const Search& search, const FoundPoints& found, const Search
     excluded.push_back(
         {{"reason", reason}, {"points", points.points}, {"example", points.example}});
   json["impossible"] = std::move(excluded);
+  if (!found.groups.empty())
+    json["per"] = {{"path", *search.per}, {"choices", GroupsJson(search, found)}};
   if (words.quality) {
     const SearchQuality quality = ComputeQuality(search, found);
     json["quality"] = {{"points", quality.points},

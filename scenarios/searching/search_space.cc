@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/readers/search_options.h"
+#include "scenarios/searching/objective.h"
+#include "scenarios/searching/point_rates.h"
 #include "sim/base/error.h"
 #include "topology/files/cluster_file.h"
 
@@ -150,8 +152,11 @@ class SpaceReader {
 
   static void CheckPath(const std::string& path, const JsonReader& reader) {
     CheckScenarioPath(path, reader);
+    if (IsPathOfRates(path)) return;
     if (path == "search" || path.rfind("search.", 0) == 0)
-      reader.Fail("a search does not change itself; expected a path of the scenario");
+      reader.Fail(
+          "a search does not change itself; expected a path of the scenario, search.price or "
+          "search.power");
   }
 
   SpaceAxis ReadAxis(const JsonReader& object) {
@@ -172,6 +177,8 @@ class SpaceReader {
     } else {
       axis = ReadListedAxis(object, ' ', [](const std::string& path, const JsonReader& value) {
         CheckPath(path, value);
+        if (path == "search.price") ReadPrice(value);
+        if (path == "search.power") ReadPower(value);
         return value.value();
       });
     }
@@ -314,7 +321,7 @@ Changes SearchSpace::ChangesOf(const SpacePoint& point) const {
 std::string SearchSpace::NameOf(const SpacePoint& point) const {
   std::string name;
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i].choices.size() == 1 && axes.size() > 1) continue;
+    if (axes[i].choices.size() == 1 && axes.size() > 1 && !axes[i].is_always_named) continue;
     name += (name.empty() ? "" : ", ") + axes[i].choices[point[i]].name;
   }
   return name;

@@ -13,6 +13,9 @@
 namespace rehearse {
 namespace {
 
+// Where conditions are narrow, most points are refused.
+constexpr uint64_t kMostRefused = 10'000'000;
+
 class Dice {
  public:
   explicit Dice(uint64_t seed) : engine_(seed) {}
@@ -42,13 +45,15 @@ SpacePoint RandomPoint(const SearchSpace& space, Dice& dice) {
 class Walker {
  public:
   Walker(const SearchSpace& space, const WalkOptions& options, uint32_t start, uint64_t evaluations,
-         const CostOfPoint& cost, const std::function<bool()>& is_stopped)
+         const CostOfPoint& cost, const std::function<bool()>& is_stopped,
+         const AllowsPoint& is_allowed)
       : space_(space),
         options_(options),
         start_(start),
         evaluations_(evaluations),
         cost_(cost),
         is_stopped_(is_stopped),
+        is_allowed_(is_allowed),
         dice_(options.seed * 1'000'003 + start) {
     for (size_t i = 0; i < space.axes.size(); ++i)
       if (space.axes[i].choices.size() > 1) open_.push_back(i);
@@ -71,6 +76,10 @@ class Walker {
   bool FindStart() {
     while (!IsOver()) {
       at_ = RandomPoint(space_, dice_);
+      if (!is_allowed_(at_)) {
+        if (++refused_ > kMostRefused) return false;
+        continue;
+      }
       // In a small space, the same points come up again and again.
       if (++drawn_ > 1000 + 100 * evaluations_) return false;
       if (const auto cost = Cost(at_)) {
@@ -97,6 +106,7 @@ class Walker {
     for (uint32_t choice = 0; choice < space_.axes[axis].choices.size() && !IsOver(); ++choice) {
       SpacePoint other = at_;
       other[axis] = choice;
+      if (!is_allowed_(other)) continue;
       const std::optional<double> cost = Cost(other);
       if (!cost || *cost >= least) continue;
       least = *cost;
@@ -117,6 +127,7 @@ class Walker {
       other[axis] = dice_.Below(space_.axes[axis].choices.size() - 1);
       if (other[axis] >= at_[axis]) ++other[axis];
       const double chance = dice_.Unit();
+      if (!is_allowed_(other)) continue;
       const std::optional<double> cost = Cost(other);
       if (!cost) continue;
       const double worse = (*cost - cost_here_) / std::abs(cost_here_);
@@ -138,23 +149,33 @@ class Walker {
   const uint64_t evaluations_;
   const CostOfPoint& cost_;
   const std::function<bool()>& is_stopped_;
+  const AllowsPoint& is_allowed_;
   Dice dice_;
   std::vector<size_t> open_;  // axes with more than one choice
   std::unordered_map<SpacePoint, std::optional<double>, HashOfPoint> seen_;
   uint64_t drawn_ = 0;
+  uint64_t refused_ = 0;
   SpacePoint at_;
   double cost_here_ = 0;
 };
 
-std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions& options) {
+std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions& options,
+                                     const AllowsPoint& is_allowed) {
   Dice dice(options.seed);
   std::unordered_set<SpacePoint, HashOfPoint> drawn;
   std::vector<SpacePoint> points;
   const auto most =
       static_cast<uint64_t>(std::min(space.Size(), static_cast<double>(options.evaluations)));
   const uint64_t most_draws = 1000 + 50 * most;
-  for (uint64_t draw = 0; draw < most_draws && points.size() < most; ++draw) {
+  uint64_t refused = 0;
+  uint64_t draws = 0;
+  while (draws < most_draws && points.size() < most && refused < kMostRefused) {
     SpacePoint point = RandomPoint(space, dice);
+    if (!is_allowed(point)) {
+      ++refused;
+      continue;
+    }
+    ++draws;
     if (drawn.insert(point).second) points.push_back(std::move(point));
   }
   return points;
@@ -163,8 +184,8 @@ std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions
 }  // namespace
 
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
-          const CostOfPoint& cost, const std::function<bool()>& is_stopped,
-          const WalkShare& share) {
+          const CostOfPoint& cost, const std::function<bool()>& is_stopped, const WalkShare& share,
+          const AllowsPoint& is_allowed) {
   const auto look = [&](const SpacePoint& point) {
     if (!is_stopped()) cost(point, 0);
   };
@@ -179,7 +200,7 @@ void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads
       return;
     }
     case WalkMethod::kRandom: {
-      const std::vector<SpacePoint> points = RandomPoints(space, options);
+      const std::vector<SpacePoint> points = RandomPoints(space, options, is_allowed);
       const std::vector<bool> is_own = share.shard.Own(points.size());
       ForLeased(points.size(), threads, share.leases, [&](size_t index) {
         if (is_own[index]) look(points[index]);
@@ -195,7 +216,9 @@ void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads
       InParallel(starts, threads, [&](size_t start) {
         const uint64_t evaluations =
             options.evaluations / starts + (start < options.evaluations % starts ? 1 : 0);
-        Walker(space, options, static_cast<uint32_t>(start), evaluations, cost, is_stopped).Go();
+        Walker(space, options, static_cast<uint32_t>(start), evaluations, cost, is_stopped,
+               is_allowed)
+            .Go();
       });
       return;
     }

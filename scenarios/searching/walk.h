@@ -35,10 +35,14 @@ inline constexpr double kMostExhaustivePoints = 2'000'000;
 // the point is impossible. Called from several threads, perhaps more than once for a point.
 using CostOfPoint = std::function<std::optional<double>(const SpacePoint& point, uint32_t start)>;
 
+// Whether the space's conditions let a point be looked at; quick.
+using AllowsPoint = std::function<bool(const SpacePoint& point)>;
+inline bool AllowEvery(const SpacePoint& /*point*/) { return true; }
+
 // CHECKs that the method can have a shard, and that an exhaustive walk has at most
-// kMostExhaustivePoints. `is_stopped` ends it.
+// kMostExhaustivePoints. Other walks take only points that `is_allowed`, and count no others. `is_stopped` ends it.
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
           const CostOfPoint& cost, const std::function<bool()>& is_stopped,
-          const WalkShare& share = {});
+          const WalkShare& share = {}, const AllowsPoint& is_allowed = AllowEvery);
 
 }  // namespace rehearse

@@ -85,6 +85,18 @@ struct Target {
   std::string folder;
 };
 
+// What a chain of links ends in, though nothing is there yet.
+fs::path LastName(fs::path path) {
+  constexpr int kMostLinks = 40;  // as the kernel follows
+  std::error_code ignored;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(fs::symlink_status(path, ignored));
+       ++links) {
+    const fs::path named = fs::read_symlink(path, ignored);
+    path = named.is_absolute() ? named : path.parent_path() / named;
+  }
+  return path;
+}
+
 Target FindTarget(const std::string& path) {
   Target target;
   target.exists = stat(path.c_str(), &target.status) == 0;
@@ -98,8 +110,9 @@ Target FindTarget(const std::string& path) {
   std::error_code unresolved;
   fs::path final = fs::canonical(path, unresolved);
   if (unresolved) {
-    const fs::path parent = fs::path(path).parent_path();
-    final = fs::canonical(parent.empty() ? "." : parent, unresolved) / fs::path(path).filename();
+    const fs::path last = LastName(path);
+    const fs::path parent = last.parent_path();
+    final = fs::canonical(parent.empty() ? "." : parent, unresolved) / last.filename();
     if (unresolved) FailWriting(path, unresolved.value());
   }
   target.path = final.string();

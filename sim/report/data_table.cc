@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,8 +17,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A spreadsheet runs text that begins like a formula, and names may come from anybody's files. A
+// quote before it makes it text there.
+bool IsRunBySpreadsheets(const std::string& text) {
+  return !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+}
+
 std::string CsvText(const std::string& text) {
   std::string visible = VisibleText(text);
+  if (IsRunBySpreadsheets(text)) visible.insert(visible.begin(), '\'');
   if (visible.find_first_of(",\"\r\n") == std::string::npos) return visible;
   std::string quoted = "\"";
   for (const char c : visible) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -192,7 +192,80 @@ TEST(SearchTest, ObjectivesFollowFromTheStep) {
   EXPECT_EQ(value("breakdown.compute_seconds"), result.breakdown.compute.value());
 }
 
+// Two batches stand for two machines: the best of each is what a search of it alone finds.
+TEST(SearchTest, FindsTheBestPerChoiceOfAnAxis) {
+  const std::string axis = R"({"choices": [
+      {"name": "few", "set": {"training.sequence": 64, "search.price": "1USD/h"}},
+      {"name": "many", "set": {"training.sequence": 128, "search.price": "3USD/h"}},
+      {"name": "too many", "set": {"training.sequence": 100000000, "search.price": "1USD/h"}}]})";
+  const Search search =
+      SearchOf({"search.axes=[" + axis + "]", "search.per=\"training.sequence\"",
+                R"(search.objective=["money", "time"])", "search.decide=\"simulation\""});
+  const FoundPoints found = RunSearch(search, {.threads = 2});
+  ASSERT_EQ(found.groups.size(), 3);
+  size_t looked_at = 0;
+  for (const FoundGroup& group : found.groups) looked_at += group.looked_at;
+  EXPECT_EQ(found.looked_at, looked_at);
+  EXPECT_FALSE(found.groups[2].best);
+  for (size_t choice = 0; choice < 2; ++choice) {
+    const FoundGroup& group = found.groups[choice];
+    EXPECT_EQ(group.name, choice == 0 ? "few" : "many");
+    ASSERT_TRUE(group.best);
+    const FoundPoint& best = found.points[*group.best];
+    const Search alone =
+        SearchOf({fmt::format("training.sequence={}", choice == 0 ? 64 : 128),
+                  fmt::format("search.price=\"{}USD/h\"", choice == 0 ? 1 : 3),
+                  R"(search.objective=["money", "time"])", "search.decide=\"simulation\""});
+    const FoundPoints one = RunSearch(alone, {.threads = 2});
+    EXPECT_EQ(best.simulated->values, one.points.front().simulated->values);
+    EXPECT_EQ(best.simulated->money, best.simulated->values.front());
+  }
+  const std::string text = ToText(search, found, {});
+  EXPECT_THAT(text, AllOf(HasSubstr("The best of each"), HasSubstr("a million cost"),
+                          HasSubstr("too many"), HasSubstr("points is possible")));
+  const auto json = ToJson(search, found, {});
+  EXPECT_EQ(json["per"]["path"], "training.sequence");
+  EXPECT_EQ(json["per"]["choices"][0]["ratio"], 1.0);
+  EXPECT_GT(json["per"]["choices"][1]["ratio"], 1.0);
+}
+
+// A walk spends what it may look at on points that the conditions let through.
+TEST(SearchTest, WalksOnlyWhatConditionsAllow) {
+  const std::string where = R"(search.where=[{"product": ["strategy.column"], "equals": 2}])";
+  const FoundPoints all = RunSearch(SearchOf({where}), {.threads = 1});
+  size_t excluded = 0;
+  for (const auto& [reason, points] : all.excluded)
+    if (reason.find("\"where\"") != std::string::npos) excluded += points.points;
+  EXPECT_EQ(all.looked_at, 80);
+  EXPECT_GT(excluded, 0);
+  for (const char* method : {"random", "descent", "metropolis", "annealing"}) {
+    const FoundPoints found = RunSearch(
+        SearchOf({where, fmt::format("search.method=\"{}\"", method), "search.evaluations=60"}),
+        {.threads = 1});
+    EXPECT_LE(found.looked_at, all.looked_at - excluded) << method;
+    for (const auto& [reason, points] : found.excluded)
+      EXPECT_EQ(reason.find("\"where\""), std::string::npos) << method;
+  }
+}
+
+// As it is written, the scenario is impossible; some of its points are not.
+TEST(SearchTest, BeginsFromAnImpossibleScenario) {
+  const std::string impossible = "training.micro_batches=7";
+  const FoundPoints found = RunSearch(SearchOf({impossible}), {.threads = 1});
+  EXPECT_GT(found.simulated, 0);
+  EXPECT_THAT(ErrorOf({"training.batches=8"}), HasSubstr("batches"));
+}
+
 TEST(SearchTest, MistakesAreNamed) {
+  EXPECT_THAT(ErrorOf({"search.per=\"cluster\""}),
+              AllOf(HasSubstr("/search/per"), HasSubstr("a path that an axis changes")));
+  EXPECT_THAT(ErrorOf({R"(search.axes=[{"path": "search.keep", "values": [1]}])"}),
+              HasSubstr("search.price or search.power"));
+  EXPECT_THAT(ErrorOf({R"(search.axes=[{"path": "search.price", "values": ["cheap"]}])"}),
+              HasSubstr("expected a price such as \"2.5USD/h\""));
+  EXPECT_THAT(
+      ErrorOf({R"(search.axes=[{"path": "search.price", "values": ["1USD/h", "1EUR/h"]}])"}),
+      HasSubstr("expected one currency"));
   EXPECT_THAT(ErrorOf({"search.objective=\"tim\""}),
               AllOf(HasSubstr("/search/objective"), HasSubstr("did you mean \"time\"")));
   EXPECT_THAT(ErrorOf({"search.objective=\"money\""}), HasSubstr("needs \"price\""));

@@ -94,6 +94,17 @@ TEST_F(OutputFileTest, ASymbolicLinkStaysALink) {
   EXPECT_EQ(Content(In("file")), "new");
 }
 
+TEST_F(OutputFileTest, ALinkToNothingYetStaysALink) {
+  fs::create_symlink("second", folder_ / "first");
+  fs::create_symlink("file", folder_ / "second");
+  WriteFileAtomically(In("first"), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "first"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "second"));
+  EXPECT_EQ(Content(In("file")), "new");
+  fs::create_symlink("circle", folder_ / "circle");
+  EXPECT_THROW(WriteFileAtomically(In("circle"), "x"), Error);
+}
+
 TEST_F(OutputFileTest, AMissingFolderIsAnError) {
   EXPECT_THAT([&] { WriteFileAtomically(In("missing/file"), "x"); },
               ThrowsMessage<Error>(AllOf(StartsWith("cannot write " + In("missing/file") + ": "),

@@ -43,6 +43,14 @@ TEST(DataTableTest, JsonLinesHaveTheSameKeysAndNull) {
 }
 
 // What a terminal would obey is escaped; a JSON reader gets the original text.
+TEST(DataTableTest, NoSpreadsheetRunsTextOfACsv) {
+  DataTable table({{"name", CellKind::kText}, {"value", CellKind::kNumber}});
+  for (const char* name : {"=cmd|' /C calc'!A0", "@SUM(1)", "+1", "-1", "a=b"})
+    table.Add({name, -1.0});
+  EXPECT_EQ(ToCsv(table),
+            "name,value\n'=cmd|' /C calc'!A0,-1\n'@SUM(1),-1\n'+1,-1\n'-1,-1\na=b,-1\n");
+}
+
 TEST(DataTableTest, TextIsVisibleInCsvAndItselfInJson) {
   const std::string text = "red\x1b[31m\nnext";
   DataTable table({{"name"}});

@@ -1,0 +1,25 @@
+// The best of each choice of an axis, side by side: "per" of a search.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/searching/search.h"
+
+namespace rehearse {
+
+// The parts of a step, which add up to it: compute, what is exposed of each axis, idle.
+std::vector<std::pair<std::string, Seconds>> PartsOf(const SimulatedPoint& point);
+
+// A row for each choice: its best configuration, what that comes to, how it compares with the first
+// choice's, and the two parts of the step that take most of it; or why nothing is possible with it.
+// "" without groups.
+std::string GroupsText(const Search& search, const FoundPoints& found);
+// In the order of the axis; `best` is the number of the point among all, `ratio` what its first
+// objective is beside the first choice's.
+nlohmann::ordered_json GroupsJson(const Search& search, const FoundPoints& found);
+
+}  // namespace rehearse
