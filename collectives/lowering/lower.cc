@@ -106,8 +106,9 @@ LowerOptions WithTrunks(LowerOptions options, const Cluster& cluster) {
 }
 
 // What a process grows by from here to its result, by task and by flow, edges, use sets, events and
-// spans included.
-constexpr double kBytesOfTask = 200;
+// spans included: read off Llama 3 405B on 512 and 1,024 GPUs under ECMP, 1.28 and 2.31 GB with 3.9
+// and 7.4 million tasks and 0.56 and 0.98 million flows.
+constexpr double kBytesOfTask = 240;
 constexpr double kBytesOfFlow = 400;
 
 class Lowering {
@@ -166,7 +167,7 @@ class Lowering {
  private:
   static constexpr uint32_t kUnset = 0xffffffffu;
 
-  // Of a program, its play and its timeline: kBytesOfTask and kBytesOfFlow say how they were read.
+  // Of a program, its play and its timeline.
   static double BytesToPlay(uint32_t tasks, uint32_t flows) {
     return kBytesOfTask * tasks + kBytesOfFlow * flows;
   }

@@ -136,6 +136,24 @@ TEST(LowerTest, BytesOnTheLinksAreTheBytesOfTheRing) {
   }
 }
 
+TEST(LowerTest, AStepBeyondTheMachinesMemoryIsRefusedBeforeItIsThere) {
+  const auto cluster = Preset("switch", "devices", 32);
+  const Schedule schedule = OneCollective(CollectiveKind::kAllGather, 6e6, {Range(32)});
+  const auto lower = [&](bool fold, uint64_t free_memory) {
+    Router router(*cluster);
+    return Lower(schedule, router,
+                 {.fidelity = Fidelity::kStep, .fold = fold, .free_memory = free_memory});
+  };
+  try {
+    lower(false, 1000);
+    FAIL() << "it was lowered";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("32 of 32 ranks"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(lower(false, 1'000'000).rank_classes, 32u);
+  EXPECT_EQ(lower(true, 1000).rank_classes, 1u) << "one rank stands for all";
+}
+
 TEST(LowerTest, ARankWaitsForTheOthersOfItsGroup) {
   // Rank 1 computes 1 s first; the all-reduce of rank 0 is ready at 0 but begins when
   // rank 1 is there.
