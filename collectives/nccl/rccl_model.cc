@@ -70,14 +70,12 @@ std::optional<Protocol> DecidedProtocol(const RcclGroup& group, CollectiveKind k
   return of_rank <= ranges[1].to ? Protocol::kLL128 : Protocol::kSimple;
 }
 
-// `row`: whose figure a hop between machines has.
-NcclCost RingCost(const RcclGroup& group, CollectiveKind kind, Bytes bytes, Protocol protocol,
-                  size_t row) {
+NcclCost RingCost(const RcclGroup& group, CollectiveKind kind, Bytes bytes, Protocol protocol) {
   const RcclTables& tables = RcclTablesOf(group.architecture);
   const auto at = static_cast<size_t>(protocol);
   const double inside_us = (group.is_xgmi ? tables.inside : kRcclPcie)[kRingRow][at];
   const bool is_lone = group.nodes == group.ranks;
-  const double across_us = tables.across[is_lone ? kTreeRow : row][at];
+  const double across_us = tables.across[is_lone ? kTreeRow : kRingRow][at];
   Seconds inside = HopFor(inside_us, group.inside_route, group.is_xgmi ? kNvLinkHop : kPcieHop) +
                    group.step_overhead;
   const double flushes = protocol == Protocol::kSimple ? 2 : 1;
@@ -156,7 +154,7 @@ std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Byte
     }
   }
   for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple})
-    if (is_possible(protocol)) costs.push_back(RingCost(group, kind, bytes, protocol, kRingRow));
+    if (is_possible(protocol)) costs.push_back(RingCost(group, kind, bytes, protocol));
   return costs;
 }
 
@@ -172,7 +170,7 @@ NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, Bytes bytes,
   timed.plugin_told = group.plugin_latency;
   const Seconds latency = chosen.algorithm == NcclAlgorithm::kTree
                               ? TreeCost(timed, bytes, chosen.protocol).latency
-                              : RingCost(timed, kind, bytes, chosen.protocol, kTreeRow).latency;
+                              : RingCost(timed, kind, bytes, chosen.protocol).latency;
   double share = ShareOfRings(group.ring_count);
   if (chosen.protocol == Protocol::kLL) share *= kLLOfLinks;
   if (chosen.protocol == Protocol::kLL128) share *= kLL128OfLinks;

@@ -14,11 +14,11 @@
 // latter by power of two from 64 bytes. What replaces rings in special builds (MSCCL, MSCCL++,
 // direct all-gather) is not modelled.
 //
-// How long it takes then: the latency as expected, but with a hop of rings between machines as a
-// tree's (320 us with Simple on MI300X keeps RCCL from rings, and is no time); of the rings' rate
-// what the protocol leaves, as on NVIDIA's devices, and each ring beside the first costs 2 % (two
-// MI300X exchange 48 GB/s over one link, four 3·45, eight 7·42.5: openxla/xla, ROCm/xla
-// d02afb4fc18a). Pure functions.
+// How long it takes then: the latency as expected, with what a plug-in adds instead of what it
+// reports (its long hops of rings between machines are what ZeRO-3 takes on Frontier); of the
+// rings' rate what the protocol leaves, as on NVIDIA's devices, and each ring beside the first
+// costs 2 % (two MI300X exchange 48 GB/s over one link, four 3·45, eight 7·42.5: openxla/xla,
+// ROCm/xla d02afb4fc18a). Pure functions.
 #pragma once
 
 #include <cstdint>
