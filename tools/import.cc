@@ -85,6 +85,7 @@ CommandSyntax ImportSyntax() {
       "  rehearse import infragraph infra.yaml --device h100 -o cluster.json\n"
       "  rehearse import nccl-graph graph.xml --cluster cluster.json -o with-rings.json\n"
       "  rehearse import megatron train.sh --cluster dgx-h100:nodes=128 -o step.json\n"
+      "  rehearse import megatron train.sh --set NNODES=16 --set vocab-size=128256 -o step.json\n"
       "  rehearse import torchtitan llama3_70b.toml --cluster dgx-h100:nodes=32 -o step.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
@@ -118,6 +119,9 @@ CommandSyntax ImportSyntax() {
   add("cluster", po::value<std::string>()->value_name("CLUSTER"),
       "what a run or rings are on: preset, preset with changes, or a cluster file; if not given, a "
       "run is on as many dgx-h100 boxes as it needs");
+  add("set", po::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
+      "an argument or a variable that the file of a run leaves open, as often as needed: "
+      "vocab-size=50257, NNODES=16, 1=llama3-8b");
   add("as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
       "what a profile becomes");
   add("communication", po::value<std::string>()->value_name("REGEX"),
@@ -150,6 +154,11 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   request.node = ValueFor(kind, ImportKind::kNode, "node", "a fabric", values);
   request.hosts = ValueFor(kind, ImportKind::kHosts, "hosts", "a fabric", values);
   request.cluster = ValueFor(kind, ImportKind::kCluster, "cluster", "a run or rings", values);
+  if (values.count("set") > 0) {
+    if (!kind.Has(ImportKind::kSettings))
+      throw Error(fmt::format("--set goes with a run ({})", KindsWith(ImportKind::kSettings)));
+    request.settings = values["set"].as<std::vector<std::string>>();
+  }
   const std::string as = values["as"].as<std::string>();
   if (as != "timeline" && as != "schedule")
     throw Error(fmt::format("--as: found \"{}\"{}", as, KnownNames(as, {"timeline", "schedule"})));

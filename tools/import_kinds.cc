@@ -1,5 +1,6 @@
 #include "tools/import_kinds.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "topology/files/cluster_file.h"
 #include "topology/view/cluster_view.h"
 #include "workloads/networks/hf_model.h"
+#include "workloads/networks/parameter_text.h"
 
 namespace rehearse {
 namespace {
@@ -63,9 +65,14 @@ Imported ImportSubnet(const ImportRequest& request) {
 Imported ImportHf(const ImportRequest& request) {
   const JsonDocument document = JsonDocument::FromFile(request.file());
   const HfModel model = ReadHfConfig(document.Root());
-  return {model.keys.dump(2) + "\n",
-          fmt::format("a model of {:.3g} billion parameters", model.model.Parameters() / 1e9),
-          model.remarks};
+  // Cards count what predicts further ahead apart.
+  GptModel without = model.model;
+  without.predict_ahead = 0;
+  std::string what = fmt::format("a model of {} parameters", ParameterText(without.Parameters()));
+  const double ahead = model.model.Parameters() - without.Parameters();
+  if (ahead > 0)
+    what += fmt::format(" and {} in a layer that predicts further ahead", ParameterText(ahead));
+  return {model.keys.dump(2) + "\n", what, model.remarks};
 }
 
 std::string RanksText(uint32_t ranks) {
@@ -126,15 +133,30 @@ Imported ImportNcclTests(const ImportRequest& request) {
   return imported;
 }
 
+RunSettings SettingsOf(const ImportRequest& request) {
+  RunSettings settings;
+  for (const std::string& setting : request.settings) {
+    const size_t name = std::min(setting.find_first_not_of('-'), setting.size());
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals <= name) {
+      throw Error(fmt::format("--set: found \"{}\", expected NAME=VALUE, such as vocab-size=50257",
+                              setting));
+    }
+    settings.push_back({setting.substr(name, equals - name), setting.substr(equals + 1)});
+  }
+  return settings;
+}
+
 // What `read` makes of a file's text.
 Imported ImportRun(const ImportRequest& request,
                    ImportedScenario (*read)(std::string_view text, const std::string& file,
-                                            const std::string& cluster)) {
+                                            const std::string& cluster,
+                                            const RunSettings& settings)) {
   const ImportedScenario scenario =
-      read(ReadInputFile(request.file()), request.file(), request.cluster);
+      read(ReadInputFile(request.file()), request.file(), request.cluster, SettingsOf(request));
   return {scenario.text,
-          fmt::format("a scenario of {}, {:.3g} billion parameters", RanksText(scenario.ranks),
-                      scenario.parameters / 1e9),
+          fmt::format("a scenario of {}, {} parameters", RanksText(scenario.ranks),
+                      ParameterText(scenario.parameters)),
           scenario.remarks};
 }
 Imported ImportMegatronRun(const ImportRequest& request) {
@@ -192,10 +214,11 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kDevice, ImportInfrastructure},
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
      ImportHf},
-    {"megatron", "Megatron-LM's command: a script, a list of arguments, or its log", "a scenario",
-     ImportKind::kCluster, ImportMegatronRun},
-    {"torchtitan", "a torchtitan job's TOML", "a scenario", ImportKind::kCluster,
-     ImportTorchtitanRun},
+    {"megatron",
+     "Megatron-LM's command: a script, a list of arguments, its log, or a test's model_config.yaml",
+     "a scenario", ImportKind::kCluster | ImportKind::kSettings, ImportMegatronRun},
+    {"torchtitan", "a torchtitan job's TOML", "a scenario",
+     ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
      "a schedule", ImportKind::kFiles, ImportTraces},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one per rank, or a folder of them",

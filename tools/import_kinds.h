@@ -20,7 +20,8 @@ struct ImportRequest {
   std::string step_name;
   std::string hosts;
   std::optional<int64_t> step;
-  std::string output;  // where the result is written
+  std::vector<std::string> settings;  // NAME=VALUE, of --set
+  std::string output;                 // where the result is written
 
   const std::string& file() const { return files.front(); }
 };
@@ -44,6 +45,7 @@ struct ImportKind {
     kProfile = 8,
     kFiles = 16,
     kHosts = 32,
+    kSettings = 64,
   };
   uint8_t options;
   Imported (*read)(const ImportRequest& request);

@@ -1,11 +1,13 @@
 // Decoders as Hugging Face's transformers describe them: a config.json.
 //
-// We take the sizes that determine the work: layers, columns, heads, vocabulary, windows, experts,
-// latent attention. What our decoders cannot have is refused, naming its key (other activations,
-// windows in no regular order, experts in layers given by name). What only adds a little and is
-// left out (biases of attention, sinks, the gate of shared experts), and unknown keys, become
-// remarks. Keys that change no sizes, such as those of rotary embeddings, initialisation and
-// sampling, are ignored.
+// A table of families says what each has beside what its files say; a file of another kind that has
+// a decoder inside, such as one of images and text, is read as that decoder. We take the sizes that
+// determine the work: layers, columns, heads, vocabulary, windows, experts, latent attention. What
+// our decoders cannot have is refused by name: state-space and other layers, windows in no regular
+// order, experts under names that a family is not known to have. What costs the same becomes a
+// remark (a gate with GELU), as does what only adds a little and is left out (biases of attention,
+// sinks, norms behind layers, positions), and unknown keys. Keys that change no sizes, such as those
+// of rotary embeddings, initialisation and sampling, are ignored.
 //
 // Key names and defaults: huggingface/transformers, src/transformers/models/*/configuration_*.py.
 #pragma once

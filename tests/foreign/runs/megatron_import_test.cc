@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "tests/foreign/runs/same_run.h"
@@ -61,10 +62,14 @@ TEST(MegatronImportTest, Gpt3On128NodesIsTheScenarioByHand) {
     "pipeline": {"stages": 16, "schedule": "interleaved", "virtual": 2}})"));
   EXPECT_EQ(imported.ranks, 1024u);
   EXPECT_NEAR(imported.parameters, 174.6e9, 0.05e9);
-  EXPECT_THAT(imported.remarks,
-              ElementsAre("the machine is assumed: dgx-h100:nodes=128 for 1024 ranks (--nnodes x "
-                          "--nproc_per_node); --cluster names another",
-                          "a vocabulary of 50257 tokens, that of GPT-2's merge file"));
+  EXPECT_THAT(
+      imported.remarks,
+      ElementsAre("the machine is assumed: dgx-h100:nodes=128 for 1024 ranks (--nnodes x "
+                  "--nproc_per_node); --cluster names another",
+                  "a vocabulary of 50257 tokens, that of GPT-2's merge file",
+                  "not supported: CUDA_DEVICE_MAX_CONNECTIONS=1; there kernels of all streams "
+                  "begin in the order in which they are launched; here they only wait for "
+                  "what they need"));
 }
 
 // 32 layers of 4096 columns with groups of four heads; fp8 by delayed scaling.
@@ -373,7 +378,6 @@ TEST(MegatronImportTest, MistakesNameTheArgumentAndItsLine) {
       with("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*12|t*12)L'"),
       HasSubstr("\")\" without \"(\""));
   EXPECT_THAT(with("--global-batch-size 31"), HasSubstr("31 sequences are not a multiple of"));
-  EXPECT_THAT(with("--num-experts 8"), HasSubstr("expected --swiglu"));
   EXPECT_THAT(with("--swiglu --num-experts 9 --expert-model-parallel-size 4"),
               StartsWith("run.sh:3: --expert-model-parallel-size: 9 experts"));
   EXPECT_THAT(with("--swiglu --num-experts 8 --moe-layer-freq [0]*2+[1]*3"),
@@ -396,6 +400,146 @@ TEST(MegatronImportTest, ALoopsCommandIsTakenWithARemark) {
       ImportMegatron("for T in 1 2; do\npython p.py --bf16 " + std::string(kSmall) + "\ndone\n",
                      "run.sh", "dgx-h100");
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("line 2: the command stands in a loop")));
+}
+
+constexpr const char* kFourLayers =
+    "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 "
+    "--micro-batch-size 1 --global-batch-size 64 --bf16 ";
+
+nlohmann::json ScenarioOf(const std::string& text, const std::string& cluster = "",
+                          const RunSettings& settings = {}) {
+  return nlohmann::json::parse(ImportMegatron(text, "run.sh", cluster, settings).text);
+}
+
+std::vector<std::string> RemarksOf(const std::string& text) {
+  return ImportMegatron(text, "run.sh", "dgx-h100").remarks;
+}
+
+TEST(MegatronImportTest, ALauncherInVariablesStartsARankForEachDevice) {
+  const std::string run = std::string("pretrain_gpt.py --vocab-size 1000 ") + kFourLayers;
+  const std::string script =
+      "#SBATCH --nodes=16\n#SBATCH --ntasks-per-node=1\n#SBATCH --gres=gpu:4\nGPUS=4\nN=16\n"
+      "export LAUNCH=\"python -m torch.distributed.run --nproc_per_node $GPUS --nnodes $N\"\n"
+      "export CMD=\"" +
+      run + "\"\necho $CMD\nsrun bash -c '$LAUNCH --node_rank $SLURM_PROCID $CMD'\n";
+  EXPECT_EQ(ImportMegatron(script, "run.sh", "").ranks, 64u);
+  // Where the launcher does not say it, Slurm's devices count, not its tasks.
+  EXPECT_EQ(ImportMegatron("#SBATCH -N4\n#SBATCH --ntasks-per-node=1\n#SBATCH --gres=gpu:h100:4\n"
+                           "srun sh -c \"torchrun --nproc_per_node $GPUS " +
+                               run + "\"\n",
+                           "run.sh", "")
+                .ranks,
+            16u);
+  EXPECT_EQ(
+      ImportMegatron("#SBATCH -N4\n#SBATCH --ntasks-per-node=8\nsrun python " + run, "run.sh", "")
+          .ranks,
+      32u);
+  EXPECT_EQ(ImportMegatron("sbatch -N2 <<EOF\nsrun -N 2 torchrun --nproc_per_node 4 --nnodes 2 " +
+                               run + "\nEOF\n",
+                           "run.sh", "")
+                .ranks,
+            8u);
+}
+
+TEST(MegatronImportTest, WhatTheFileLeavesOpenCanBeGivenBeside) {
+  const std::string script = std::string("NODES=${NODES:-1}\nSIZE=$1\n") +
+                             "torchrun --nproc_per_node 8 --nnodes $NODES pretrain_gpt.py " +
+                             kFourLayers +
+                             "--num-layers $SIZE --tokenizer-type HuggingFaceTokenizer "
+                             "--tokenizer-model /mine\n";
+  EXPECT_THROW(ScenarioOf(script), Error);
+  const nlohmann::json scenario = ScenarioOf(
+      script, "", {{"NODES", "2"}, {"1", "6"}, {"vocab-size", "1000"}, {"bf16", "true"}});
+  EXPECT_EQ(scenario["model"]["layers"], 6);
+  EXPECT_EQ(scenario["model"]["vocabulary"], 1024);
+  EXPECT_EQ(scenario["cluster"], "dgx-h100:nodes=2");
+  // Names of models tell their vocabulary, whatever the tokenizer.
+  const auto vocabulary = [](const std::string& more) {
+    return ScenarioOf(kFourLayers + more, "dgx-h100")["model"]["vocabulary"].get<int64_t>();
+  };
+  EXPECT_EQ(vocabulary("--tokenizer-type HuggingFaceTokenizer --tokenizer-model Qwen/Qwen2.5-7B"),
+            151936);
+  EXPECT_EQ(vocabulary("--tokenizer-type TikTokenizer"), 131072);
+}
+
+TEST(MegatronImportTest, WhatIsNoTrainingOfADecoderIsRefused) {
+  const auto refused = [](const std::string& text) {
+    try {
+      ImportMegatron(text, "run.sh", "dgx-h100");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string arguments = std::string(kFourLayers) + "--vocab-size 1000 ";
+  EXPECT_THAT(refused("python tools/generate_samples_gpt.py " + arguments),
+              HasSubstr("generate_samples_gpt.py: it does not train"));
+  EXPECT_THAT(refused("python pretrain_bert.py " + arguments), HasSubstr("no decoder"));
+  EXPECT_THAT(refused("python tasks/main.py " + arguments), HasSubstr("tunes for a task"));
+  EXPECT_THAT(refused(arguments + "--num-tokens-to-generate 8"), HasSubstr("generates text"));
+  EXPECT_THAT(refused(arguments + "--skip-train"), HasSubstr("does not train"));
+  EXPECT_THAT(refused("MODE: inference\nMODEL_ARGS:\n  --num-layers: 2\n"),
+              HasSubstr("does not pretrain"));
+  EXPECT_THAT(refused("MODEL_ARGS:\n  --hidden-size: 2\n  --hybrid-layer-pattern: M-M*\n"),
+              HasSubstr("state-space"));
+}
+
+TEST(MegatronImportTest, ATestsConfigurationIsARunOnAMachineOfEight) {
+  const std::string text =
+      "ENV_VARS:\n  CUDA_DEVICE_MAX_CONNECTIONS: 1\n  NCCL_ALGO: Ring\n  NCCL_DEBUG: INFO\n"
+      "  NVTE_FLASH_ATTN: 0\nMODEL_ARGS:\n  --num-layers: 4\n  --hidden-size: 512\n"
+      "  --num-attention-heads: 8\n  --hidden-size: 1024\n  --seq-length: 1024\n"
+      "  --micro-batch-size: 1\n  --global-batch-size: 64\n  --bf16: true\n  --swiglu: false\n"
+      "  --vocab-size: 1000\n  --tensor-model-parallel-size: 2\n"
+      "  --recompute-granularity: selective\n  --recompute-modules: '[core_attn layernorm]'\n";
+  const ImportedScenario imported = ImportMegatron(text, "model_config.yaml", "");
+  const nlohmann::json scenario = nlohmann::json::parse(imported.text);
+  EXPECT_EQ(imported.ranks, 8u);
+  EXPECT_EQ(scenario["model"]["hidden"], 1024);  // the last counts
+  EXPECT_EQ(scenario["model"]["style"], "gpt");
+  EXPECT_EQ(scenario["training"]["attention"], "cudnn");
+  EXPECT_EQ(scenario["training"]["recomputed_ops"],
+            nlohmann::json::parse(R"(["core-attention", "norms"])"));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS=1")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("NCCL_ALGO=Ring")));
+  EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("NCCL_DEBUG"))));
+}
+
+TEST(MegatronImportTest, MlpsHaveAsManyWeightsWithAGateAsWithout) {
+  const std::string arguments = std::string(kFourLayers) + "--vocab-size 1000 ";
+  const auto billions = [&](const std::string& more) {
+    return ImportMegatron(arguments + more, "run.sh", "dgx-h100").parameters / 1e9;
+  };
+  EXPECT_EQ(
+      ScenarioOf(arguments + "--quick-geglu --ffn-hidden-size 768", "dgx-h100")["model"]["style"],
+      "llama");
+  // Four layers of eight experts of 2 · 512 · 2048.
+  const double plain = billions("--num-experts 8 --moe-router-topk 2");
+  EXPECT_NEAR(plain, billions("") + 4 * 7 * 2 * 512 * 2048e-9, 0.005 * plain);
+  EXPECT_THAT(RemarksOf(arguments + "--num-experts 8"), Contains(HasSubstr("two thirds")));
+  EXPECT_EQ(ScenarioOf(arguments + "--num-experts 8 --swiglu --moe-layer-freq ([0,1]*2)",
+                       "dgx-h100")["model"]["experts"]["every"],
+            2);
+}
+
+TEST(MegatronImportTest, OlderNamesAndDeepSpeedsPartsAreKnown) {
+  const nlohmann::json scenario = ScenarioOf(
+      "--num-layers 6 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --vocab-size "
+      "1000 "
+      "--model-parallel-size 2 --pipe-parallel-size 4 --micro-batch-size 2 --gas 16 --fp16 "
+      "--pp-partition-method type:transformer|embedding",
+      "dgx-h100");
+  EXPECT_EQ(scenario["pipeline"]["stages"], 4);
+  EXPECT_EQ(scenario["pipeline"]["layers"], nlohmann::json::parse("[1, 2, 2, 1]"));
+  EXPECT_EQ(scenario["training"]["batch"], 32);
+  EXPECT_THAT(RemarksOf(std::string(kFourLayers) + "--vocab-size 1000 --deterministic-mode"),
+              Contains(HasSubstr("--deterministic-mode")));
+}
+
+TEST(MegatronImportTest, AScriptThatOnlySetsVariablesSaysTheArguments) {
+  EXPECT_THAT(RemarksOf("if [ -z $MODEL ]; then V=1000; else V=$MODEL; fi\nMODEL_ARGS=\"" +
+                        std::string(kFourLayers) + "--vocab-size $V\"\n"),
+              Contains(HasSubstr("those in MODEL_ARGS")));
 }
 
 }  // namespace megatron_import_test

@@ -69,6 +69,53 @@ TEST(ShellScriptTest, ConditionsAreFollowedWhereBothSidesAreKnown) {
               ElementsAre("[", "-z", "1", "]", ";", "[", "-n", "1", "]", ";", "run", "1", "3"));
 }
 
+TEST(ShellScriptTest, TestsAreJoinedByAndAndOr) {
+  const auto chosen = [](const std::string& condition) {
+    return WordsOf("A=x; B=2; if " + condition + "; then C=yes; else C=no; fi; run $C").back();
+  };
+  EXPECT_EQ(chosen("[[ $A == y ]] || [[ $B == 2 ]] || [[ -z \"$A\" ]]"), "yes");
+  EXPECT_EQ(chosen("[[ $A == y || ( $B -gt 1 && ! -z $A ) ]]"), "yes");
+  EXPECT_EQ(chosen("[ $A = x -a $B -lt 2 ]"), "no");
+  EXPECT_EQ(chosen("[[ $A == x ]] && [[ $UNKNOWN == 1 ]]"), "$C");
+  EXPECT_EQ(chosen("[[ $A == y ]] && [[ $UNKNOWN == 1 ]]"), "no");
+  EXPECT_EQ(chosen("[ -z $UNSET ]"), "yes");
+  EXPECT_EQ(chosen("[ -z \"$SLURM_JOB_ID\" ]"), "$C");  // Slurm sets it
+  EXPECT_EQ(chosen("[[ llama-7b == llama* ]]"), "yes");
+  EXPECT_EQ(chosen("(( B * 2 == 4 ))"), "yes");
+  EXPECT_EQ(chosen("! [ -f config.json ]"), "$C");
+  EXPECT_EQ(WordsOf("N=1; [ $N = 2 ] && A=b || A=c; run $A").back(), "c");
+  EXPECT_EQ(WordsOf("N=2; [ $N = 2 ] && A=b || A=c; run $A").back(), "b");
+}
+
+TEST(ShellScriptTest, ACaseIsFollowedWhereItsWordIsKnown) {
+  const std::string choose =
+      "case $M in\n  7b|7B) # small\n    L=32;;\n  (13b*) L=40 ;;\n  *)\n    L=80\nesac\nrun $L";
+  EXPECT_EQ(WordsOf("M=7B\n" + choose).back(), "32");
+  EXPECT_EQ(WordsOf("M=13b-chat\n" + choose).back(), "40");
+  EXPECT_EQ(WordsOf("M=70b\n" + choose).back(), "80");
+  EXPECT_EQ(WordsOf(choose).back(), "$L");
+}
+
+TEST(ShellScriptTest, PartsOfArraysAndCountsAreKnown) {
+  EXPECT_THAT(WordsOf("A=(a b c); I=1; run ${#A[@]} ${A[0]} ${A[I+1]} ${A[7]}"),
+              ElementsAre("run", "3", "a", "c", "${A[7]}"));
+  EXPECT_THAT(WordsOf("A=abc; E=; run ${#A} ${A:+--on} ${E:+--off} ${A:?none}"),
+              ElementsAre("run", "3", "--on", "abc"));
+  EXPECT_THAT(
+      WordsOf("N=4; ((M = N * 2)); run $(expr $N \\* 3) $(echo a $M) $(echo x | cat)").back(),
+      "$(echo x | cat)");
+  EXPECT_THAT(WordsOf("N=4; run $(expr $N \\* 3) $(echo a $N)"),
+              ElementsAre("run", "12", "a", "4"));
+}
+
+TEST(ShellScriptTest, VariablesThatAreGivenKeepTheirValues) {
+  const ShellStart start{.variables = {{"N", {"4", 0}}, {"1", {"llama", 0}}}, .is_fixed = true};
+  const ShellScript script = ReadShellScript("N=8\nrun $N ${1:-gpt} $2", "run.sh", start);
+  std::vector<std::string> words;
+  for (const ShellWord& word : script.commands.front().words) words.push_back(word.text);
+  EXPECT_THAT(words, ElementsAre("run", "4", "llama", "$2"));
+}
+
 TEST(ShellScriptTest, WhatALoopRunsIsConditional) {
   EXPECT_THAT(WordsOf("for T in 1 2; do run $T; done\nlast"),
               ElementsAre("T?", "in?", "1?", "2?", ";", "run?", "$T?", ";", "last"));

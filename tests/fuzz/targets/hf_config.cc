@@ -29,7 +29,14 @@ std::vector<std::string> ConfigSeeds() {
  "v_head_dim": 128, "vocab_size": 129280})",
       R"({"model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
  "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 256000,
- "sliding_window": 4096, "layer_types": ["sliding_attention", "full_attention"]})"};
+ "sliding_window": 4096, "layer_types": ["sliding_attention", "full_attention"]})",
+      R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 2560,
+ "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window_pattern": 6}, "vision_config": {}})",
+      R"({"model_type": "hunyuan_v1_moe", "hidden_size": 4096, "intermediate_size": 3072, "num_hidden_layers": 2,
+ "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128167, "num_experts": 64, "moe_topk": [8, 8],
+ "moe_intermediate_size": [3072, 3072], "num_shared_expert": [1, 1]})",
+      R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352,
+ "attn_config": {"kv_n_heads": 8}, "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})"};
 }
 
 std::vector<std::string> ConfigWords() {
@@ -60,6 +67,16 @@ std::vector<std::string> ConfigWords() {
           "\"kv_lora_rank\"",
           "\"attention_bias\"",
           "\"text_config\"",
+          "\"kimi_k2\"",
+          "\"glm4_moe\"",
+          "\"llama4_text\"",
+          "\"minimax_m2\"",
+          "\"cohere2\"",
+          "\"granitemoehybrid\"",
+          "\"attn_type_list\"",
+          "\"moe_layer_freq\"",
+          "\"sliding_window_pattern\"",
+          "\"num_nextn_predict_layers\"",
           "\"use_sliding_window\"",
           "\"max_window_layers\"",
           "null",

@@ -8,6 +8,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "workloads/networks/parameter_text.h"
 
 namespace rehearse {
 namespace hf_model_test {
@@ -167,6 +168,153 @@ TEST(HfModelTest, KeysThatNobodyKnowsAreListed) {
   const HfModel model =
       Read(LlamaText(2, 64, 4, 4, 128, 100, R"(, "residual_lanes": 4, "a_key": 1, "empty": null)"));
   EXPECT_THAT(model.remarks, ::testing::ElementsAre("not understood: a_key, residual_lanes"));
+}
+
+// The sizes that most files have, in this order, and more.
+std::string SizesText(const std::string& kind, int layers, int hidden, int heads, int groups,
+                      int columns, int vocabulary, const std::string& more = "") {
+  return R"({"model_type": ")" + kind + R"(", "num_hidden_layers": )" + std::to_string(layers) +
+         R"(, "hidden_size": )" + std::to_string(hidden) + R"(, "num_attention_heads": )" +
+         std::to_string(heads) + R"(, "num_key_value_heads": )" + std::to_string(groups) +
+         R"(, "intermediate_size": )" + std::to_string(columns) + R"(, "vocab_size": )" +
+         std::to_string(vocabulary) + more + "}";
+}
+
+struct Card {
+  std::string text;
+  double billions;
+};
+
+TEST(HfModelTest, FamiliesHaveTheParametersOfTheirCards) {
+  const std::string latent = R"(, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64, "v_head_dim": 128)";
+  const Card cards[] = {
+      {SizesText("kimi_k2", 61, 7168, 64, 64, 18432, 163840,
+                 latent + R"(, "moe_intermediate_size": 2048, "n_routed_experts": 384,
+                 "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1)"),
+       1026},
+      {SizesText("gemma2", 42, 3584, 16, 8, 14336, 256000,
+                 R"(, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh")"),
+       9.24},
+      {R"({"model_type": "gemma3", "vision_config": {}, "text_config": {"model_type": "gemma3_text",
+        "num_hidden_layers": 34, "hidden_size": 2560, "intermediate_size": 10240,
+        "sliding_window": 1024}})",
+       3.88},
+      {SizesText("glm4_moe", 46, 4096, 96, 8, 10944, 151552,
+                 R"(, "head_dim": 128, "moe_intermediate_size": 1408, "n_routed_experts": 128,
+                 "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1)"),
+       106.9},
+      {SizesText("minimax_m2", 62, 3072, 48, 8, 1536, 200064,
+                 R"(, "head_dim": 128, "num_local_experts": 256, "num_experts_per_tok": 8,
+                 "attn_type_list": [1, 1])"),
+       228.7},
+      {R"({"model_type": "llama4", "text_config": )" +
+           SizesText("llama4_text", 48, 5120, 40, 8, 8192, 202048,
+                     R"(, "head_dim": 128, "intermediate_size_mlp": 16384, "num_local_experts": 128,
+                     "num_experts_per_tok": 1, "interleave_moe_layer_step": 2)") +
+           "}",
+       400.7},
+      {SizesText("phi", 32, 2560, 32, 32, 10240, 51200, R"(, "hidden_act": "gelu_new")"), 2.78},
+      {SizesText("phi3", 40, 5120, 40, 10, 17920, 100352, R"(, "sliding_window": null)"), 14.66},
+      {SizesText("olmo2", 32, 4096, 32, 32, 11008, 100352), 7.3},
+      {SizesText("granite", 40, 4096, 32, 8, 12800, 49155, R"(, "tie_word_embeddings": true)"),
+       8.17},
+      {SizesText("cohere", 40, 8192, 64, 64, 22528, 256000), 34.98},
+      {R"({"model_type": "falcon", "num_hidden_layers": 60, "hidden_size": 8192,
+        "num_attention_heads": 128, "vocab_size": 65024, "new_decoder_architecture": true,
+        "num_kv_heads": 8, "bias": false})",
+       41.3},
+      {R"({"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112,
+        "vocab_size": 250880})",
+       176.25},
+      {R"({"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "ffn_dim": 16384,
+        "num_attention_heads": 32, "vocab_size": 50272, "activation_function": "relu"})",
+       6.65},
+      {R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32,
+        "vocab_size": 50432, "expansion_ratio": 4, "no_bias": true, "attn_config": {}})",
+       6.65},
+      {SizesText("starcoder2", 40, 6144, 48, 4, 24576, 49152, R"(, "tie_word_embeddings": false)"),
+       15.96},
+      {SizesText("internlm2", 32, 4096, 32, 8, 14336, 92544), 7.74},
+      {SizesText("ernie4_5_moe", 28, 2560, 20, 4, 12288, 103424,
+                 R"(, "moe_num_experts": 64, "moe_k": 6, "moe_intermediate_size": 1536,
+                 "moe_layer_start_index": 1, "moe_num_shared_experts": 2,
+                 "moe_capacity": [64, 64])"),
+       21.8},
+      {SizesText("hunyuan_v1_moe", 2, 4096, 32, 8, 3072, 128167,
+                 R"(, "num_experts": 64, "moe_topk": [8, 8], "moe_intermediate_size": [3072, 3072],
+                 "num_shared_expert": [1, 1], "tie_word_embeddings": true)"),
+       0.5250 + 2 * 0.0419 + 2 * (65 * 3 * 4096 * 3072e-9)},
+      {R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40,
+        "vocab_size": 100352, "attn_config": {"kv_n_heads": 8}, "ffn_config": {
+        "ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
+       131.6},
+      {R"({"model_type": "chatglm", "num_layers": 28, "hidden_size": 4096,
+        "num_attention_heads": 32, "ffn_hidden_size": 13696, "padded_vocab_size": 65024,
+        "multi_query_attention": true, "multi_query_group_num": 2, "kv_channels": 128})",
+       6.24}};
+  for (const Card& card : cards) {
+    const GptModel model = Read(card.text).model;
+    EXPECT_NEAR(model.Parameters(), card.billions * 1e9, 0.005 * card.billions * 1e9) << card.text;
+  }
+}
+
+TEST(HfModelTest, WindowsAreAsTheFamilyHasThem) {
+  const GptModel gemma =
+      Read(SizesText("gemma3_text", 26, 1152, 4, 1, 6912, 262144, R"(, "sliding_window": 512)"))
+          .model;
+  EXPECT_EQ(gemma.window, 512u);
+  EXPECT_EQ(gemma.global_every, 6u);
+  EXPECT_EQ(gemma.head_size, 256u);
+  const GptModel exaone = Read(SizesText("exaone4", 64, 5120, 40, 8, 27392, 102400,
+                                         R"(, "sliding_window": 4096,
+                                         "sliding_window_pattern": "LLLG")"))
+                              .model;
+  EXPECT_EQ(exaone.global_every, 4u);
+  EXPECT_EQ(Read(SizesText("mistral", 32, 4096, 32, 8, 14336, 32000)).model.window, 4096u);
+  EXPECT_EQ(Read(SizesText("mistral", 32, 4096, 32, 8, 14336, 32000, R"(, "sliding_window": null)"))
+                .model.window,
+            0u);
+}
+
+TEST(HfModelTest, ExpertsAreNeverDropped) {
+  const std::string experts = R"(, "num_experts_per_tok": 2, "moe_intermediate_size": 64)";
+  EXPECT_THAT(ErrorOf(SizesText("llama", 2, 64, 4, 4, 128, 100, R"(, "num_local_experts": 8)")),
+              AllOf(HasSubstr("/num_local_experts"), HasSubstr("must not be dropped")));
+  EXPECT_THAT(ErrorOf(SizesText("qwen3_moe", 2, 64, 4, 4, 128, 100, experts)),
+              HasSubstr("num_experts"));
+  EXPECT_THAT(ErrorOf(SizesText("glm4_moe", 2, 64, 4, 4, 128, 100,
+                                experts + R"(, "expert_count_total": 16, "num_experts": 8)")),
+              HasSubstr("/expert_count_total"));
+  // DeepSeek's experts under another name.
+  EXPECT_EQ(Read(SizesText("deepseek", 2, 64, 4, 4, 128, 100,
+                           experts + R"(, "num_routed_experts": 16, "num_shared_experts": 1)"))
+                .model.experts->count,
+            16u);
+}
+
+TEST(HfModelTest, LayersThatADecoderCannotHaveAreRefusedByName) {
+  for (const char* kind : {"nemotron_h", "mamba2", "jamba", "falcon_h1", "zamba2"}) {
+    EXPECT_THAT(ErrorOf(SizesText(kind, 2, 64, 4, 4, 128, 100)), HasSubstr("state-space")) << kind;
+  }
+  EXPECT_THAT(ErrorOf(SizesText("qwen3_next", 2, 64, 4, 4, 128, 100)),
+              HasSubstr("linear attention"));
+  EXPECT_THAT(ErrorOf(SizesText("llama", 2, 64, 4, 4, 128, 100, R"(, "mamba_d_state": 128)")),
+              HasSubstr("/mamba_d_state"));
+  EXPECT_THAT(ErrorOf(SizesText("granitemoehybrid", 2, 64, 4, 4, 128, 100,
+                                R"(, "layer_types": ["mamba", "attention"])")),
+              HasSubstr("state-space"));
+  EXPECT_THAT(ErrorOf(SizesText("minimax_m2", 2, 64, 4, 4, 128, 100,
+                                R"(, "attn_type_list": [1, 0], "num_local_experts": 4,
+                                "num_experts_per_tok": 2)")),
+              HasSubstr("lightning"));
+}
+
+TEST(HfModelTest, LargeNumbersAreTrillions) {
+  EXPECT_EQ(ParameterText(1.026e12), "1.03 trillion");
+  EXPECT_EQ(ParameterText(0.9997e12), "1 trillion");
+  EXPECT_EQ(ParameterText(70.6e9), "70.6 billion");
+  EXPECT_EQ(ParameterText(0.0341e9), "0.0341 billion");
 }
 
 TEST(HfModelTest, WhatCannotBeCarriedIsRefusedByName) {

@@ -7,6 +7,10 @@
 //   ------------------------ arguments ------------------------
 //     num_layers ...................................... 24
 //   -------------------- end of arguments ---------------------
+// A model_config.yaml of Megatron-LM's own tests has the arguments under MODEL_ARGS.
+//
+// Settings given beside, NAME=VALUE, are variables that the script begins with ("1" is its first
+// argument) and keeps, and, unless the name has a capital letter, arguments that come last.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +34,30 @@ struct WrittenCount {
   Origin from;
 };
 
+struct WrittenVariable {
+  std::string name;
+  std::string value;
+  int line = 0;
+};
+
 struct LaunchedRun {
   std::vector<WrittenArgument> arguments;
-  bool is_log = false;                                 // a log has all arguments, also defaults
+  bool is_log = false;   // a log has all arguments, also defaults
+  bool is_test = false;  // Megatron-LM's tests run on a machine of eight, unless told otherwise
   std::optional<WrittenCount> ranks = std::nullopt;    // all of them
   std::optional<WrittenCount> of_node = std::nullopt;  // on each machine
+  std::vector<WrittenVariable> environment = {};  // what NCCL, CUDA and Transformer Engine look at
   std::vector<std::string> remarks;
 };
 
+struct RunSetting {
+  std::string name;
+  std::string value;
+};
+using RunSettings = std::vector<RunSetting>;
+
 // Throws Error with file and line.
-LaunchedRun ReadLaunchedRun(std::string_view text, const std::string& name);
+LaunchedRun ReadLaunchedRun(std::string_view text, const std::string& name,
+                            const RunSettings& settings = {});
 
 }  // namespace rehearse

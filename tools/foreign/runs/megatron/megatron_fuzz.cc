@@ -28,7 +28,19 @@ std::vector<std::string> MegatronSeeds() {
       "  world_size ... 16\n-------------------- end of arguments ---------------------\n",
       "cat <<E > f\n'(\nE\nrun=\"python p.py --zero-stage 3 --num-layers 4 --hidden-size 64 "
       "--num-attention-heads 4 --seq-length 64 --micro-batch-size 2 --vocab-size 99\"\n"
-      "for i in 1 2; do srun sh -c \"$run $@\" &> log; done\n"};
+      "for i in 1 2; do srun sh -c \"$run $@\" &> log; done\n",
+      "A=${1:-x}\nif [[ $A == x* ]] || [[ -z \"$B\" && ! -n $A ]]; then L=(--mock-data "
+      "\"--vocab-size 99\"); fi\ncase $A in x|y) C=\"--num-layers 4\" ;; *) C= ;; esac\n((N = 2 * "
+      "4))\n"
+      "export CMD=\"p.py $C --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+      "--micro-batch-size 1\"\nL+=(--gas ${#L[@]} ${L[0]} ${N:+--bf16})\n"
+      "srun bash -c '$X torchrun --nproc_per_node $N $CMD '\"${L[*]} $(expr 2 \\* $N)\"\n",
+      "ENV_VARS:\n  CUDA_DEVICE_MAX_CONNECTIONS: 1\n  NVTE_FLASH_ATTN: 0\nMODEL_ARGS:\n"
+      "  --num-layers: 4\n  --hidden-size: 64\n  --num-attention-heads: 4\n  --seq-length: 64\n"
+      "  --micro-batch-size: 1\n  --vocab-size: 99\n  --bf16: true\n  --num-experts: 4\n"
+      "  --recompute-modules: '[moe_act]'\n  --bf16: false\n  --moe-layer-freq: ([0,1]*2)\n",
+      "sbatch <<E\nsrun python p.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+      "--pp-partition-method type:transformer|embedding --seq-length 64\nE\n"};
 }
 
 std::vector<std::string> MegatronWords() {
@@ -72,6 +84,22 @@ std::vector<std::string> MegatronWords() {
           "GPT2BPETokenizer",
           "\"Et*3|(tt|)*6L\"",
           "([0]*3+[1]*5)",
+          "MODEL_ARGS:\n",
+          "  --bf16: true\n",
+          "bash -c '",
+          "case $A in ",
+          "a|*) ",
+          ";;\n",
+          "esac\n",
+          "[[ ",
+          " ]] || ",
+          "${#A[@]}",
+          "${A[1]}",
+          "${A:+",
+          "$(expr ",
+          "((N = 1))",
+          "--pp-partition-method",
+          "type:transformer|embedding",
           "$((",
           "))",
           "${A:-",

@@ -1,5 +1,7 @@
 #include "tools/foreign/runs/megatron/megatron_import.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "sim/base/input_file.h"
@@ -10,6 +12,10 @@
 namespace rehearse {
 namespace {
 
+// Megatron-LM's tests run on a machine of eight, or on as many ranks as their degrees need.
+constexpr uint64_t kRanksOfTests = 8;
+constexpr uint64_t kMostRanksOfTests = 1 << 20;
+
 Degree DegreeOf(ArgumentList& arguments, ArgumentList::Names names) {
   return {static_cast<uint64_t>(arguments.WholeOr(names, 1, kMostDegree, 1)),
           arguments.OriginOf(names)};
@@ -18,9 +24,9 @@ Degree DegreeOf(ArgumentList& arguments, ArgumentList::Names names) {
 }  // namespace
 
 ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
-                                const std::string& cluster) {
+                                const std::string& cluster, const RunSettings& settings) {
   ScenarioDraft draft(file);
-  const LaunchedRun launched = ReadLaunchedRun(text, draft.file());
+  const LaunchedRun launched = ReadLaunchedRun(text, draft.file(), settings);
   for (const std::string& remark : launched.remarks) draft.Remark(remark);
   ArgumentList arguments(draft.file(), launched);
 
@@ -35,12 +41,23 @@ ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
     ranks = launched.ranks->value;
     from = launched.ranks->from;
   }
-  run.machine = draft.PutOnMachine(
-      cluster, ranks, from,
-      "--cluster, or --nproc_per_node and --nnodes of torchrun, or WORLD_SIZE in the script");
   run.tensor = DegreeOf(arguments, {"tensor-model-parallel-size", "model-parallel-size"});
   run.context = DegreeOf(arguments, {"context-parallel-size", "ds-sequence-parallel-size"});
-  run.stages = DegreeOf(arguments, {"pipeline-model-parallel-size"});
+  run.stages = DegreeOf(arguments, {"pipeline-model-parallel-size", "pipe-parallel-size"});
+  if (!ranks && launched.is_test) {
+    const Degree expert = DegreeOf(arguments, {"expert-model-parallel-size"});
+    const Degree of_expert = DegreeOf(arguments, {"expert-tensor-parallel-size"});
+    const bool has_own = arguments.Has({"expert-tensor-parallel-size"});
+    const uint64_t dense = run.tensor.value * run.context.value;
+    const uint64_t sparse = expert.value * (has_own ? of_expert.value : run.tensor.value);
+    const uint64_t together = std::lcm(dense, sparse) * run.stages.value;
+    ranks = std::min(std::max(kRanksOfTests / together, uint64_t{1}) * together, kMostRanksOfTests);
+    from = {"one machine of eight, as Megatron-LM's tests have, or more where they need it", 0};
+  }
+  run.machine = draft.PutOnMachine(
+      cluster, ranks, from,
+      "--cluster, or --nproc_per_node and --nnodes of torchrun, or WORLD_SIZE in the script or by "
+      "--set");
   run.data = RanksLeft(draft, run.machine, {run.tensor, run.context, run.stages});
 
   SetMegatronModel(arguments, draft, &run);
@@ -48,6 +65,7 @@ ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
   SetMegatronStrategy(arguments, draft, run);
   SetMegatronPipeline(arguments, draft, run);
   if (run.machine.spares) draft.Set("/placement", "block");
+  HonourEnvironment(launched.environment, arguments, draft);
   RemarkOnRest(arguments, draft);
   return draft.Finish();
 }

@@ -10,13 +10,15 @@
 #include <string>
 #include <string_view>
 
+#include "tools/foreign/runs/megatron/launched_run.h"
 #include "tools/foreign/runs/scenario_draft.h"
 
 namespace rehearse {
 
-// `file` is its name in messages; `cluster` is the command line's --cluster, "" if none is given.
+// `file` is its name in messages; `cluster` is the command line's --cluster, "" if none is given;
+// `settings` are its --set (tools/foreign/runs/megatron/launched_run.h).
 // Throws Error with file, line and argument.
 ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
-                                const std::string& cluster);
+                                const std::string& cluster, const RunSettings& settings = {});
 
 }  // namespace rehearse

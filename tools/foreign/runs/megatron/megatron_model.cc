@@ -24,9 +24,14 @@ struct TokenizerSize {
   int64_t tokens;
 };
 constexpr TokenizerSize kTokenizers[] = {
-    {"GPT2BPETokenizer", 50257},   // openai/gpt-2, encoder.json
-    {"Llama2Tokenizer", 32000},    // Touvron et al. 2023, section 2.2
-    {"Llama3Tokenizer", 128256}};  // Grattafiori et al. 2024, section 3.2, and 256 reserved
+    {"GPT2BPETokenizer", 50257},  // openai/gpt-2, encoder.json
+    {"Llama2Tokenizer", 32000},   // Touvron et al. 2023, section 2.2
+    {"Llama3Tokenizer", 128256},  // Grattafiori et al. 2024, section 3.2, and 256 reserved
+    {"TikTokenizer", 131072},     // Megatron-LM's default of --tiktoken-num-special-tokens' file
+    {"Qwen2Tokenizer", 151643},   // Qwen2's vocab.json; scripts add --extra-vocab-size
+    {"LLamaTokenizer", 32000},    // Llama 2's, as Pai-Megatron-Patch names it
+    {"BertWordPieceLowerCase", 30522},  // google-research/bert, uncased
+    {"BertWordPieceCase", 28996}};      // and cased
 
 struct ModelName {
   const char* part;  // of the tokenizer's name, in lower case
@@ -37,11 +42,66 @@ constexpr ModelName kModelNames[] = {
     {"qwen3", "qwen3-30b-a3b"},     {"llama-4", "llama-4-scout"}, {"deepseek-v3", "deepseek-v3"},
     {"deepseek-v2", "deepseek-v2"}, {"gpt-oss", "gpt-oss-20b"},   {"mistral-7b", "mistral-7b"}};
 
+// Of models that are no presets: the rows of their embeddings, from their config.json.
+struct VocabularyOfName {
+  const char* part;
+  int64_t tokens;
+};
+constexpr VocabularyOfName kVocabularies[] = {{"meta-llama-3", 128256},
+                                              {"llama3", 128256},
+                                              {"llama2", 32000},
+                                              {"llama-7b", 32000},
+                                              {"llama-13b", 32000},
+                                              {"llama-1", 32000},
+                                              {"codellama", 32016},
+                                              {"vicuna", 32000},
+                                              {"tinyllama", 32000},
+                                              {"qwen2.5", 151936},
+                                              {"qwen2", 151936},
+                                              {"qwen1.5", 151936},
+                                              {"qwen", 151936},
+                                              {"mistral-nemo", 131072},
+                                              {"mistral", 32000},
+                                              {"gemma-3", 262208},
+                                              {"gemma", 256000},
+                                              {"phi-4", 100352},
+                                              {"phi-3", 32064},
+                                              {"gpt-neox", 50432},
+                                              {"pythia", 50304},
+                                              {"gpt2", 50257},
+                                              {"gpt-2", 50257},
+                                              {"opt-", 50272},
+                                              {"bloom", 250880},
+                                              {"falcon", 65024},
+                                              {"starcoder", 49152},
+                                              {"deepseek-moe", 102400},
+                                              {"moonlight", 163840},
+                                              {"kimi-k2", 163840},
+                                              {"glm-4", 151552},
+                                              {"chatglm", 65024},
+                                              {"internlm2", 92544},
+                                              {"internlm", 103168},
+                                              {"baichuan2", 125696},
+                                              {"baichuan", 64000},
+                                              {"yi-", 64000},
+                                              {"olmo", 100352},
+                                              {"granite", 49155},
+                                              {"nemotron-4", 256000},
+                                              {"minitron", 256000},
+                                              {"llava-1.5", 32064},
+                                              {"nemotron_2_256k", 256000},
+                                              {"command-r", 256000},
+                                              {"minimax", 200064}};
+
+bool IsOfType(const std::string& type) {
+  return std::any_of(std::begin(kTokenizers), std::end(kTokenizers),
+                     [&](const TokenizerSize& known) { return type == known.type; });
+}
+
 std::optional<int64_t> TokensOf(const std::string& type, std::string model) {
   for (const TokenizerSize& known : kTokenizers) {
     if (type == known.type) return known.tokens;
   }
-  if (type != "HuggingFaceTokenizer") return std::nullopt;
   std::transform(model.begin(), model.end(), model.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   for (const ModelName& known : kModelNames) {
@@ -49,6 +109,9 @@ std::optional<int64_t> TokensOf(const std::string& type, std::string model) {
     for (const GptModel& preset : KnownModels()) {
       if (preset.name == known.preset) return static_cast<int64_t>(preset.vocabulary);
     }
+  }
+  for (const VocabularyOfName& known : kVocabularies) {
+    if (model.find(known.part) != std::string::npos) return known.tokens;
   }
   return std::nullopt;
 }
@@ -62,8 +125,9 @@ void SetVocabulary(ArgumentList& arguments, ScenarioDraft& draft, const Megatron
     return;
   }
   const std::string type = arguments.Values({"tokenizer-type"}).empty()
-                               ? ""
+                               ? arguments.Text({"patch-tokenizer-type"}).value_or("")
                                : arguments.Values({"tokenizer-type"}).front();
+  const int64_t extra = arguments.WholeOr({"extra-vocab-size"}, 0, 1 << 20, 0);
   const std::vector<std::string> model = arguments.Values({"tokenizer-model"});
   Origin from = arguments.OriginOf({"vocab-size"});
   std::optional<int64_t> tokens = arguments.Whole({"vocab-size"}, 1, kMostColumns);
@@ -73,14 +137,17 @@ void SetVocabulary(ArgumentList& arguments, ScenarioDraft& draft, const Megatron
     const bool is_gpt2 = type.empty() && arguments.Has({"merge-file"});
     tokens = TokensOf(is_gpt2 ? "GPT2BPETokenizer" : type, model.empty() ? "" : model.front());
     if (!tokens) {
-      draft.Fail({}, fmt::format("nothing says how many tokens there are{}; expected --vocab-size",
-                                 type.empty() ? "" : fmt::format(" ({})", type)));
+      draft.Fail({},
+                 fmt::format("nothing says how many tokens there are{}; expected --vocab-size in "
+                             "the file, or --set vocab-size=N beside it",
+                             type.empty() ? "" : fmt::format(" ({})", type)));
     }
     draft.Remark(fmt::format("a vocabulary of {} tokens, that of {}", *tokens,
-                             is_gpt2                          ? "GPT-2's merge file"
-                             : type == "HuggingFaceTokenizer" ? model.front()
-                                                              : type));
+                             is_gpt2                             ? "GPT-2's merge file"
+                             : !model.empty() && !IsOfType(type) ? model.front()
+                                                                 : type));
   }
+  *tokens += extra;
   const int64_t multiple = divisor * static_cast<int64_t>(run.tensor.value);
   draft.Set("/model/vocabulary", (*tokens + multiple - 1) / multiple * multiple, from);
 }
@@ -198,8 +265,17 @@ void SetExpertLayers(ArgumentList& arguments, ScenarioDraft& draft, const Megatr
         names, fmt::format("found a list of {} layers, expected {}", layers->size(), run.layers));
   }
   const auto first = std::find(layers->begin(), layers->end(), true);
+  const int64_t period = first - layers->begin() + 1;
+  bool repeats = first != layers->end() && period > 1;
+  for (int64_t layer = 0; layer < run.layers; ++layer)
+    repeats = repeats && (*layers)[static_cast<size_t>(layer)] == ((layer + 1) % period == 0);
+  if (repeats) {
+    draft.Set("/model/experts/every", period, from);
+    return;
+  }
   if (std::find(first, layers->end(), false) != layers->end())
-    arguments.Fail(names, "only the first layers can be without experts here");
+    arguments.Fail(names,
+                   "only the first layers can be without experts here, or all but every n-th");
   if (first != layers->begin())
     draft.Set("/model/experts/first_dense", first - layers->begin(), from);
 }
@@ -211,6 +287,14 @@ void SetGroupsOfExperts(ArgumentList& arguments, ScenarioDraft& draft) {
   draft.Set("/model/experts/groups", *groups, arguments.OriginOf({"moe-router-num-groups"}));
   draft.Set("/model/experts/limited_groups", *limited,
             arguments.OriginOf({"moe-router-group-topk"}));
+}
+
+// Experts have three matrices here, one of them a gate. Those without a gate become two thirds as
+// wide, so that they have as many weights and products; ranks of a tensor must still share them.
+int64_t ColumnsHere(int64_t columns, const MegatronRun& run) {
+  if (run.is_gated || !run.is_llama) return columns;
+  const auto multiple = 8 * static_cast<int64_t>(run.tensor.value);
+  return std::max((columns * 2 / 3 + multiple / 2) / multiple, int64_t{1}) * multiple;
 }
 
 void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forward,
@@ -234,13 +318,13 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
       arguments.Has({name});
     return;
   }
-  if (!run->is_llama) arguments.Fail(count, "experts are SwiGLUs here; expected --swiglu too");
   run->experts = static_cast<uint32_t>(experts);
   draft.Set("/model/experts", nlohmann::ordered_json::object(), arguments.OriginOf(count));
   draft.Set("/model/experts/count", experts, arguments.OriginOf(count));
   draft.Set("/model/experts/per_token", per_token, arguments.OriginOf({"moe-router-topk"}));
-  draft.Set("/model/experts/hidden", hidden, arguments.OriginOf({"moe-ffn-hidden-size"}));
-  if (shared > 0) draft.Set("/model/experts/shared", shared);
+  draft.Set("/model/experts/hidden", ColumnsHere(hidden, *run),
+            arguments.OriginOf({"moe-ffn-hidden-size"}));
+  if (shared > 0) draft.Set("/model/experts/shared", ColumnsHere(shared, *run));
   SetExpertLayers(arguments, draft, *run);
   SetGroupsOfExperts(arguments, draft);
   if (capacity) draft.Set("/model/experts/capacity", *capacity);
@@ -266,8 +350,19 @@ void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& 
     draft.Remark(
         "biases are left out (there is no --disable-bias-linear): with SwiGLU there are none here");
   if (!run.is_llama && !has_biases) draft.Remark("--disable-bias-linear: biases are still counted");
-  for (const char* other : {"squared-relu", "quick-geglu", "geglu", "openai-gelu"}) {
+  for (const char* gated : {"quick-geglu", "geglu"}) {
+    if (arguments.Switch({gated}))
+      draft.Remark(fmt::format("--{}: played as SwiGLU, which costs as much", gated));
+  }
+  if (arguments.Has({"glu-activation"}))
+    draft.Remark("--glu-activation: played as SwiGLU, which costs as much");
+  for (const char* other : {"squared-relu", "openai-gelu"}) {
     if (arguments.Switch({other})) draft.Remark(fmt::format("--{}: played as GELU", other));
+  }
+  if (run.is_llama && !run.is_gated) {
+    draft.Remark(
+        "MLPs and experts without a gate: played as gated ones of two thirds of the columns, which "
+        "have as many weights and products");
   }
 }
 
@@ -275,10 +370,18 @@ void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& 
 
 void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   const ArgumentList::Names heads_names = {"num-attention-heads"};
+  for (const char* pattern :
+       {"hybrid-override-pattern", "hybrid-layer-pattern", "is-hybrid-model"}) {
+    if (arguments.Has({pattern})) arguments.Fail({pattern}, "state-space layers are not supported");
+  }
   run->layers = arguments.NeededWhole({"num-layers", "encoder-num-layers"}, 1, kMostLayers);
   const int64_t hidden = arguments.NeededWhole({"hidden-size"}, 1, 1 << 20);
   run->heads = arguments.NeededWhole(heads_names, 1, 1 << 16);
-  run->is_llama = arguments.Switch({"swiglu"});
+  const bool is_swiglu = arguments.Switch({"swiglu"});
+  run->is_gated = is_swiglu || arguments.Switch({"quick-geglu"}) || arguments.Switch({"geglu"}) ||
+                  arguments.Has({"glu-activation"});
+  run->is_llama = run->is_gated || arguments.WholeOr({"num-experts"}, 1, 1 << 16, 1) > 1 ||
+                  arguments.Has({"multi-latent-attention"});
   draft.Set("/model", nlohmann::ordered_json::object(), arguments.OriginOf(heads_names));
   SetStyle(arguments, draft, *run);
   draft.Set("/model/layers", run->layers, arguments.OriginOf({"num-layers"}));
@@ -290,10 +393,11 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
   if (!is_grouped) groups = arguments.WholeOr({"num-key-value-heads"}, 1, 1 << 16, run->heads);
   if (groups != run->heads)
     draft.Set("/model/groups", groups, arguments.OriginOf({"num-query-groups"}));
-  const int64_t usual = run->is_llama ? 4 * hidden * 2 / 3 / 64 * 64 : 4 * hidden;
+  const int64_t usual = is_swiglu ? 4 * hidden * 2 / 3 / 64 * 64 : 4 * hidden;
   const int64_t feed_forward = arguments.WholeOr({"ffn-hidden-size"}, 1, kMostColumns, usual);
-  if (feed_forward != 4 * hidden)
-    draft.Set("/model/feed_forward", feed_forward, arguments.OriginOf({"ffn-hidden-size"}));
+  const int64_t columns = ColumnsHere(feed_forward, *run);
+  if (columns != 4 * hidden)
+    draft.Set("/model/feed_forward", columns, arguments.OriginOf({"ffn-hidden-size"}));
   SetVocabulary(arguments, draft, *run);
   draft.Set("/model/tied", !arguments.Switch({"untie-embeddings-and-output-weights"}));
   const std::optional<int64_t> head = arguments.Whole({"kv-channels"}, 1, 1 << 16);
@@ -304,10 +408,21 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
   SetExperts(arguments, draft, feed_forward, run);
 
   const ArgumentList::Names ahead_names = {"mtp-num-layers"};
-  const int64_t ahead = arguments.WholeOr(ahead_names, 0, 1, 0);
+  const int64_t ahead = arguments.WholeOr(ahead_names, 0, 64, 0);
+  arguments.Switch({"mtp-use-repeated-layer"});
   const double weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6).value_or(0.1);
-  if (ahead > 0) {
-    draft.Set("/model/predict_ahead", ahead, arguments.OriginOf(ahead_names));
+  const bool is_tied = draft.json()["model"]["tied"] == true;
+  if (ahead > 0 && (is_tied || !run->is_llama)) {
+    draft.Remark(
+        fmt::format("not supported: {} {} with {}; the layers that predict ahead are left out",
+                    arguments.OriginOf(ahead_names).name, ahead,
+                    is_tied ? "one table for embedding and output" : "MLPs without a gate"));
+  } else if (ahead > 0) {
+    if (ahead > 1) {
+      draft.Remark(fmt::format("{}: of {} layers that predict ahead, one is played",
+                               arguments.OriginOf(ahead_names).name, ahead));
+    }
+    draft.Set("/model/predict_ahead", 1, arguments.OriginOf(ahead_names));
     draft.Set("/model/ahead_weight", weight);
   }
 

@@ -18,8 +18,9 @@ struct MegatronRun {
   uint64_t micro_batches = 1;
   int64_t layers = 0;
   int64_t heads = 0;
-  uint32_t experts = 0;  // 0: none
-  bool is_llama = false;
+  uint32_t experts = 0;       // 0: none
+  bool is_llama = false;      // of that style here
+  bool is_gated = false;      // its MLPs have a gate; if not, those of that style are made narrower
   bool is_2021 = false;       // Megatron-LM's arguments of 2021
   bool is_deepspeed = false;  // Megatron-DeepSpeed's
 };
@@ -28,6 +29,10 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
 void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
 void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
+
+// What variables of the environment change: attention is chosen by some; remarks on the others.
+void HonourEnvironment(const std::vector<WrittenVariable>& environment, ArgumentList& arguments,
+                       ScenarioDraft& draft);
 
 // Remarks on what would change the step but is not supported, and on what is unknown.
 void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft);

@@ -173,12 +173,25 @@ uint64_t VirtualStages(ArgumentList& arguments, const MegatronRun& run) {
   return static_cast<uint64_t>(run.layers / at_once);
 }
 
+// DeepSpeed's "type:transformer|embedding" counts the embedding and the output layer like layers;
+// stages differ by one at most, the first being the longer ones.
+std::vector<int64_t> LayersWithEnds(int64_t layers, int64_t stages) {
+  std::vector<int64_t> of_stages;
+  for (int64_t i = 0; i < stages; ++i)
+    of_stages.push_back((layers + 2) / stages + (i < (layers + 2) % stages ? 1 : 0));
+  --of_stages.front();
+  --of_stages.back();
+  return of_stages;
+}
+
 // How many layers each stage has, if not all have the same number.
 void SetStages(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run,
                uint64_t stages) {
   const ArgumentList::Names first_names = {"decoder-first-pipeline-num-layers"};
   const ArgumentList::Names last_names = {"decoder-last-pipeline-num-layers"};
   const std::optional<std::string> layout = arguments.Text(LayoutNames());
+  const ArgumentList::Names method_names = {"pp-partition-method"};
+  const std::string method = arguments.Text(method_names).value_or("");
   const std::optional<int64_t> first = arguments.Whole(first_names, 0, 10000);
   const std::optional<int64_t> last = arguments.Whole(last_names, 0, 10000);
   const int64_t embedding = arguments.Switch({"account-for-embedding-in-pipeline-split"}) ? 1 : 0;
@@ -189,6 +202,9 @@ void SetStages(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun&
   } else if (first || last) {
     if (first) draft.Set("/pipeline/first_layers", *first, arguments.OriginOf(first_names));
     if (last) draft.Set("/pipeline/last_layers", *last, arguments.OriginOf(last_names));
+  } else if (method.find("embedding") != std::string::npos) {
+    draft.Set("/pipeline/layers", LayersWithEnds(run.layers, count),
+              arguments.OriginOf(method_names));
   } else if ((run.layers + embedding + loss) % count != 0) {
     draft.Fail(run.stages.from, fmt::format("{} layers{} cannot be shared by {} stages", run.layers,
                                             embedding + loss > 0 ? " and ends" : "", stages));

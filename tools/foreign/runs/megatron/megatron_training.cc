@@ -14,8 +14,10 @@ void SetBatch(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   const ArgumentList::Names micro_names = {"micro-batch-size", "batch-size"};
   const ArgumentList::Names batch_names = {"global-batch-size"};
   const int64_t micro = arguments.NeededWhole(micro_names, 1, 1 << 20);
-  const int64_t batch =
-      arguments.WholeOr(batch_names, 1, kMostSequences, micro * static_cast<int64_t>(run->data));
+  const int64_t accumulated =
+      arguments.WholeOr({"gas", "gradient-accumulation-steps"}, 1, 1 << 20, 1);
+  const int64_t batch = arguments.WholeOr(batch_names, 1, kMostSequences,
+                                          micro * accumulated * static_cast<int64_t>(run->data));
   run->micro_batches =
       MicroBatchesOf(draft, {static_cast<uint64_t>(batch), arguments.OriginOf(batch_names)},
                      {static_cast<uint64_t>(micro), arguments.OriginOf(micro_names)}, run->data);
@@ -234,9 +236,9 @@ void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun
     draft.Remark(
         "dropout is left out (--attention-dropout, --hidden-dropout are 0.1 unless "
         "given): with SwiGLU there is none here");
-  const bool is_fused = run.is_llama
-                            ? arguments.Unless({"no-bias-swiglu-fusion"}, "bias-swiglu-fusion")
-                            : arguments.Unless({"no-bias-gelu-fusion"}, "bias-gelu-fusion");
+  const bool fuses_swiglu = arguments.Unless({"no-bias-swiglu-fusion"}, "bias-swiglu-fusion");
+  const bool fuses_gelu = arguments.Unless({"no-bias-gelu-fusion"}, "bias-gelu-fusion");
+  const bool is_fused = run.is_gated ? fuses_swiglu : fuses_gelu;
   if (!arguments.Unless({"no-bias-dropout-fusion"}, "bias-dropout-fusion") || !is_fused)
     draft.Remark("not supported: element-wise kernels that are not fused; played as fused");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,12 +74,30 @@ struct Block {
   Runs outer = Runs::kYes;
   Runs now = Runs::kYes;
   Runs taken = Runs::kNo;  // whether a branch before this one is run
+  // Of a `case`: what is compared with the patterns, and whether patterns come next.
+  std::string subject = {};
+  bool is_case = false;
+  bool awaits_pattern = false;
+};
+
+// A command of a condition, and what stands behind it: "&&", "||", "|" or "".
+struct Condition {
+  std::vector<ShellWord> words;
+  std::string by;
 };
 
 class ShellReader {
  public:
-  ShellReader(std::string_view text, const std::string& name)
-      : name_(name), source_(WithLines(text)) {}
+  ShellReader(std::string_view text, const std::string& name, const ShellStart& start)
+      : name_(name), source_(WithLines(text)) {
+    for (const auto& [variable, value] : start.variables) {
+      LinedText lined;
+      for (const char c : value.text) lined.Add(c, value.line);
+      variables_[variable].parts.push_back(std::move(lined));
+      script_.variables[variable] = value;
+      if (start.is_fixed) fixed_.insert(variable);
+    }
+  }
 
   ShellScript Read();
 
@@ -127,6 +146,8 @@ class ShellReader {
   void ReadQuoted(Cursor& cursor, Words* words);
   void Expand(Cursor& cursor, bool is_quoted, Words* words);
   void ExpandBraces(Cursor& cursor, bool is_quoted, Words* words);
+  bool ExpandCount(const LinedText& inner, Words* words, int line);
+  std::optional<std::string> OutputOf(const LinedText& command);
   void Insert(const ShellValue& value, bool all, bool is_quoted, Words* words, int line);
   void InsertText(const LinedText& text, bool is_quoted, Words* words);
   std::optional<int64_t> NumberOf(std::string_view variable) const;
@@ -148,6 +169,12 @@ class ShellReader {
   void Assign(const std::string& variable, ShellValue value, bool appends, int line);
   void EndCommand(std::string_view by);
   void EndCondition();
+  std::optional<bool> TruthOf(const std::vector<ShellWord>& words);
+  std::optional<bool> TruthOf(const std::vector<Condition>& conditions);
+  std::optional<int64_t> Calculate(std::string_view text);
+  void TakeArithmetic(Cursor& cursor);
+  void BeginCase(Cursor& cursor);
+  void TakePattern(Cursor& cursor);
   static ShellWord WordOf(const LinedText& text, int otherwise) {
     return {text.text, text.lines.empty() ? otherwise : text.lines.front()};
   }
@@ -160,10 +187,12 @@ class ShellReader {
   std::vector<ShellWord> command_;
   bool starts_ = true;  // the command had nothing but assignments so far
   std::vector<Block> blocks_;
-  Runs guard_ = Runs::kYes;  // of a command behind && or ||
+  Runs guard_ = Runs::kYes;            // of a command behind && or ||
+  std::optional<bool> status_ = true;  // of the commands before these
   bool in_condition_ = false;
-  std::vector<std::vector<ShellWord>> condition_;
-  std::vector<std::string> here_documents_;  // whose text begins on the next line
+  std::vector<Condition> condition_;
+  std::set<std::string, std::less<>> fixed_;  // variables that keep their values
+  std::vector<std::string> here_documents_;   // whose text begins on the next line
   size_t spent_ = 0;
   int depth_ = 0;
 };
@@ -236,6 +265,7 @@ void ShellReader::ExpandBraces(Cursor& cursor, bool is_quoted, Words* words) {
   const size_t end = EndOf(cursor, '{', '}', "a brace");
   const LinedText inner = cursor.text->Part(cursor.at + 1, end - 1);
   cursor.at = end;
+  if (ExpandCount(inner, words, line)) return;
   size_t at = 0;
   while (at < inner.text.size() && IsNamePart(inner.text[at])) ++at;
   const std::string variable = inner.text.substr(0, at);
@@ -245,6 +275,33 @@ void ShellReader::ExpandBraces(Cursor& cursor, bool is_quoted, Words* words) {
     rest = rest.substr(3);
     at += 3;
   }
+  const size_t bracket = rest.find(']');
+  if (rest.starts_with("[") && bracket + 1 == rest.size() && Find(variable) != nullptr) {
+    const std::optional<int64_t> index = Calculate(std::string_view(rest).substr(1, bracket - 1));
+    const ShellValue& array = *Find(variable);
+    if (index && *index >= 0 && std::cmp_less(*index, array.parts.size())) {
+      Spend(array.parts[static_cast<size_t>(*index)].text.size() + 1, line);
+      InsertText(array.parts[static_cast<size_t>(*index)], is_quoted, words);
+      return;
+    }
+  }
+  if (rest.starts_with(":+") || rest.starts_with("+")) {
+    const bool is_set = Find(variable) != nullptr && !Find(variable)->parts.empty() &&
+                        (rest[0] == '+' || !Find(variable)->parts.front().text.empty());
+    if (is_set) rest[rest.find('+')] = '-';
+    // What is not set becomes nothing if it is known to be so.
+    if (!is_set && Find(variable) != nullptr) return;
+    if (is_set) {
+      const LinedText instead = inner.Part(at + rest.find('-') + 1, inner.text.size());
+      Cursor inside{&instead};
+      Words text{.splits = false};
+      ReadWord(inside, /*is_whole=*/true, &text);
+      Spend(text.now.text.size(), line);
+      InsertText(text.now, is_quoted, words);
+      return;
+    }
+  }
+  if (rest.starts_with(":?") || rest.starts_with("?")) rest.clear();
   const bool has_otherwise = rest.starts_with(":-") || rest.starts_with(":=") ||
                              rest.starts_with("-") || rest.starts_with("=");
   const ShellValue* const value = Find(variable);
@@ -263,6 +320,50 @@ void ShellReader::ExpandBraces(Cursor& cursor, bool is_quoted, Words* words) {
   }
 }
 
+// "#NAME" and "#NAME[@]": how long a text is, how many an array has.
+bool ShellReader::ExpandCount(const LinedText& inner, Words* words, int line) {
+  if (!inner.text.starts_with("#") || inner.text.size() < 2) return false;
+  std::string_view variable = std::string_view(inner.text).substr(1);
+  const bool all = variable.ends_with("[@]") || variable.ends_with("[*]");
+  if (all) variable.remove_suffix(3);
+  const ShellValue* const value = Find(variable);
+  if (value == nullptr) return false;
+  const size_t length = value->parts.empty() ? 0 : value->parts.front().text.size();
+  for (const char c : std::to_string(all ? value->parts.size() : length)) words->now.Add(c, line);
+  words->is_one = true;
+  return true;
+}
+
+// What $(expr 2 \* 3) and $(echo text) print; nothing for other commands.
+std::optional<std::string> ShellReader::OutputOf(const LinedText& command) {
+  const size_t begin = command.text.find_first_not_of(" \t\n");
+  if (begin == std::string::npos) return std::nullopt;
+  const std::string_view text = std::string_view(command.text).substr(begin);
+  const bool is_expr = text.starts_with("expr ");
+  if (!is_expr && !text.starts_with("echo ")) return std::nullopt;
+  if (text.find_first_of("|;<>&") != std::string_view::npos) return std::nullopt;
+  Cursor cursor{&command, begin + 5};
+  Words words;
+  while (!cursor.AtEnd()) {
+    if (EndsWord(cursor.Now())) {
+      ++cursor.at;
+      continue;
+    }
+    ReadWord(cursor, /*is_whole=*/false, &words);
+    words.Close();
+  }
+  std::string joined;
+  for (const LinedText& word : words.done) joined += (joined.empty() ? "" : " ") + word.text;
+  if (IsLeftOpen(joined)) return std::nullopt;
+  if (!is_expr) return joined;
+  const std::optional<int64_t> number = Calculate(joined);
+  return number ? std::optional<std::string>(std::to_string(*number)) : std::nullopt;
+}
+
+std::optional<int64_t> ShellReader::Calculate(std::string_view text) {
+  return ShellArithmetic(text, [this](std::string_view variable) { return NumberOf(variable); });
+}
+
 // At "$".
 void ShellReader::Expand(Cursor& cursor, bool is_quoted, Words* words) {
   if (++depth_ > kDeepestExpansion) Fail(cursor.Line(), "variables within variables, too deep");
@@ -275,14 +376,19 @@ void ShellReader::Expand(Cursor& cursor, bool is_quoted, Words* words) {
     ++cursor.at;
     const bool is_arithmetic = cursor.Next() == '(';
     const size_t end = EndOf(cursor, '(', ')', "a parenthesis");
-    std::optional<int64_t> number;
+    std::optional<std::string> output;
     if (is_arithmetic && end - cursor.at >= 4) {
-      number = ShellArithmetic(
-          std::string_view(cursor.text->text).substr(cursor.at + 2, end - cursor.at - 4),
-          [this](std::string_view variable) { return NumberOf(variable); });
+      const std::optional<int64_t> number =
+          Calculate(std::string_view(cursor.text->text).substr(cursor.at + 2, end - cursor.at - 4));
+      if (number) output = std::to_string(*number);
+    } else if (end - cursor.at >= 2) {
+      output = OutputOf(cursor.text->Part(cursor.at + 1, end - 1));
     }
-    if (number) {
-      for (const char c : std::to_string(*number)) words->now.Add(c, line);
+    if (output) {
+      LinedText lined;
+      for (const char c : *output) lined.Add(c, line);
+      Spend(output->size() + 1, line);
+      InsertText(lined, is_quoted, words);
     } else {
       words->now.Add(*cursor.text, begin, end);
     }
@@ -364,54 +470,207 @@ void ShellReader::ReadWord(Cursor& cursor, bool is_whole, Words* words) {
 
 // ---- statements ---------------------------------------------------------------------------------
 
-// "[ a = b ]" and the like.
-std::optional<bool> TruthOf(std::vector<ShellWord> words) {
-  if (words.empty()) return std::nullopt;
-  const std::string kind = words.front().text;
-  const bool has_end = kind == "[" || kind == "[[";
-  if (!has_end && kind != "test") return std::nullopt;
-  if (has_end && words.back().text != (kind == "[" ? "]" : "]]")) return std::nullopt;
-  words.erase(words.begin());
-  if (has_end) words.pop_back();
-  bool negates = false;
-  if (!words.empty() && words.front().text == "!") {
-    negates = true;
-    words.erase(words.begin());
+// Whether a text is what a pattern of * and ? says.
+bool FitsPattern(std::string_view text, std::string_view pattern) {
+  size_t at = 0;
+  size_t in_pattern = 0;
+  size_t star = std::string_view::npos;
+  size_t behind_star = 0;
+  while (at < text.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      behind_star = at;
+    } else if (in_pattern < pattern.size() &&
+               (pattern[in_pattern] == '?' || pattern[in_pattern] == text[at])) {
+      ++at;
+      ++in_pattern;
+    } else if (star != std::string_view::npos) {
+      in_pattern = star + 1;
+      at = ++behind_star;
+    } else {
+      return false;
+    }
   }
-  for (const ShellWord& word : words) {
-    if (IsLeftOpen(word.text)) return std::nullopt;
+  return pattern.find_first_not_of('*', in_pattern) == std::string_view::npos;
+}
+
+std::optional<bool> Opposite(std::optional<bool> truth) {
+  return truth ? std::optional<bool>(!*truth) : std::nullopt;
+}
+std::optional<bool> BothTrue(std::optional<bool> a, std::optional<bool> b) {
+  if (a == false || b == false) return false;
+  return a && b ? std::optional<bool>(true) : std::nullopt;
+}
+std::optional<bool> EitherTrue(std::optional<bool> a, std::optional<bool> b) {
+  return Opposite(BothTrue(Opposite(a), Opposite(b)));
+}
+
+// The words between the brackets of a test: "a = b -a ( ! -z c )".
+class ShellTest {
+ public:
+  ShellTest(std::vector<ShellWord> words, bool has_patterns,
+            const std::vector<std::string>& left_open)
+      : words_(std::move(words)), has_patterns_(has_patterns), left_open_(left_open) {}
+
+  std::optional<bool> Truth() {
+    if (words_.empty()) return false;
+    const std::optional<bool> truth = Any(0);
+    return at_ == words_.size() ? truth : std::nullopt;
   }
-  std::optional<bool> truth;
-  if (words.size() == 2) {
-    if (words[0].text == "-z") truth = words[1].text.empty();
-    if (words[0].text == "-n") truth = !words[1].text.empty();
-  } else if (words.size() == 3) {
-    const std::string& a = words[0].text;
-    const std::string& b = words[2].text;
-    const std::string& op = words[1].text;
-    if (op == "=" || op == "==") truth = a == b;
-    if (op == "!=") truth = a != b;
+
+ private:
+  static constexpr int kDeepest = 64;
+
+  const std::string& Word(size_t by = 0) const {
+    static const std::string none;
+    return at_ + by < words_.size() ? words_[at_ + by].text : none;
+  }
+  bool Ends(size_t by) const {
+    if (at_ + by >= words_.size()) return true;
+    const std::string& word = Word(by);
+    return word == "-a" || word == "-o" || word == "&&" || word == "||" || word == ")";
+  }
+
+  std::optional<bool> Any(int depth) {
+    std::optional<bool> truth = All(depth);
+    while (Word() == "-o" || Word() == "||") {
+      ++at_;
+      truth = EitherTrue(truth, All(depth));
+    }
+    return truth;
+  }
+  std::optional<bool> All(int depth) {
+    std::optional<bool> truth = One(depth);
+    while (Word() == "-a" || Word() == "&&") {
+      ++at_;
+      truth = BothTrue(truth, One(depth));
+    }
+    return truth;
+  }
+  std::optional<bool> One(int depth) {
+    if (depth > kDeepest) {
+      at_ = words_.size();
+      return std::nullopt;
+    }
+    if (Word() == "!" && !Ends(1)) {
+      ++at_;
+      return Opposite(One(depth + 1));
+    }
+    if (Word() == "(") {
+      ++at_;
+      const std::optional<bool> truth = Any(depth + 1);
+      if (Word() == ")") ++at_;
+      return truth;
+    }
+    size_t count = 1;
+    while (!Ends(count)) ++count;
+    const std::optional<bool> truth = Comparison(count);
+    at_ += count;
+    return truth;
+  }
+
+  // "$NAME" or "${NAME}" of a variable that nothing sets, as ${NAME:-otherwise} also takes it.
+  bool IsUnset(std::string_view word) const {
+    constexpr std::string_view kGiven[] = {"SLURM",  "PMI",   "OMPI", "RANK", "WORLD",
+                                           "MASTER", "LOCAL", "NODE", "HOST", "CUDA",
+                                           "HOME",   "USER",  "PATH"};
+    if (!word.starts_with("$")) return false;
+    word.remove_prefix(1);
+    if (word.starts_with("{") && word.ends_with("}")) word = word.substr(1, word.size() - 2);
+    const bool is_name = !word.empty() && std::all_of(word.begin(), word.end(), IsNamePart);
+    return is_name && std::find(left_open_.begin(), left_open_.end(), word) == left_open_.end() &&
+           std::none_of(std::begin(kGiven), std::end(kGiven),
+                        [&](std::string_view begin) { return word.starts_with(begin); });
+  }
+
+  std::optional<bool> Comparison(size_t count) const {
+    if (count == 2 && (Word() == "-z" || Word() == "-n") && IsUnset(Word(1))) return Word() == "-z";
+    const bool is_open = count > 3 || IsLeftOpen(Word()) || (count > 1 && IsLeftOpen(Word(1))) ||
+                         (count > 2 && IsLeftOpen(Word(2)));
+    if (is_open) return std::nullopt;
+    if (count == 1) return !Word().empty();
+    if (count == 2) {
+      if (Word() == "-z") return Word(1).empty();
+      if (Word() == "-n") return !Word(1).empty();
+      return std::nullopt;  // of files
+    }
+    const std::string& a = Word();
+    const std::string& op = Word(1);
+    const std::string& b = Word(2);
+    if (op == "=" || op == "==") return has_patterns_ ? FitsPattern(a, b) : a == b;
+    if (op == "!=") return has_patterns_ ? !FitsPattern(a, b) : a != b;
     int64_t first = 0;
     int64_t second = 0;
     const auto is_number = [](const std::string& text, int64_t* number) {
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
       return error == std::errc() && end == text.data() + text.size();
     };
-    if (is_number(a, &first) && is_number(b, &second)) {
-      if (op == "-eq") truth = first == second;
-      if (op == "-ne") truth = first != second;
-      if (op == "-lt") truth = first < second;
-      if (op == "-le") truth = first <= second;
-      if (op == "-gt") truth = first > second;
-      if (op == "-ge") truth = first >= second;
-    }
+    if (!is_number(a, &first) || !is_number(b, &second)) return std::nullopt;
+    if (op == "-eq") return first == second;
+    if (op == "-ne") return first != second;
+    if (op == "-lt") return first < second;
+    if (op == "-le") return first <= second;
+    if (op == "-gt") return first > second;
+    if (op == "-ge") return first >= second;
+    return std::nullopt;
   }
-  return truth ? std::optional<bool>(*truth != negates) : std::nullopt;
-}
+
+  std::vector<ShellWord> words_;
+  bool has_patterns_ = false;
+  const std::vector<std::string>& left_open_;
+  size_t at_ = 0;
+};
 
 bool IsTest(const std::vector<ShellWord>& words) {
-  return !words.empty() &&
-         (words[0].text == "[" || words[0].text == "[[" || words[0].text == "test");
+  return !words.empty() && (words[0].text == "[" || words[0].text == "[[" ||
+                            words[0].text == "test" || words[0].text == "((");
+}
+
+// "[ a = b ]" and the like; nothing for commands that are not known.
+std::optional<bool> ShellReader::TruthOf(const std::vector<ShellWord>& words) {
+  if (words.empty()) return std::nullopt;
+  const std::string& kind = words.front().text;
+  if (kind == "!") return Opposite(TruthOf(std::vector<ShellWord>(words.begin() + 1, words.end())));
+  if (kind == "true" || kind == ":") return true;
+  if (kind == "false") return false;
+  if (kind == "((" && words.size() == 2) {
+    const std::string_view text = words[1].text;
+    for (const char* op : {"==", "!=", "<=", ">=", "<", ">"}) {
+      const size_t at = text.find(op);
+      if (at == std::string_view::npos) continue;
+      const std::string_view sign = op;
+      const std::optional<int64_t> a = Calculate(text.substr(0, at));
+      const std::optional<int64_t> b = Calculate(text.substr(at + sign.size()));
+      if (!a || !b) return std::nullopt;
+      if (sign == "==") return *a == *b;
+      if (sign == "!=") return *a != *b;
+      if (sign == "<=") return *a <= *b;
+      if (sign == ">=") return *a >= *b;
+      return sign == "<" ? *a < *b : *a > *b;
+    }
+    const std::optional<int64_t> number = Calculate(text);
+    return number ? std::optional<bool>(*number != 0) : std::nullopt;
+  }
+  const bool has_end = kind == "[" || kind == "[[";
+  if (!has_end && kind != "test") return std::nullopt;
+  if (has_end && words.back().text != (kind == "[" ? "]" : "]]")) return std::nullopt;
+  return ShellTest({words.begin() + 1, words.end() - (has_end ? 1 : 0)}, kind == "[[",
+                   script_.left_open)
+      .Truth();
+}
+
+std::optional<bool> ShellReader::TruthOf(const std::vector<Condition>& conditions) {
+  std::optional<bool> truth;
+  std::string_view before;
+  for (const Condition& condition : conditions) {
+    const std::optional<bool> here = TruthOf(condition.words);
+    truth = before == "&&"   ? BothTrue(truth, here)
+            : before == "||" ? EitherTrue(truth, here)
+            : before == "|"  ? std::nullopt
+                             : here;
+    before = condition.by;
+  }
+  return truth;
 }
 
 Runs RunsIf(std::optional<bool> truth) {
@@ -422,16 +681,28 @@ Runs RunsIf(std::optional<bool> truth) {
 void ShellReader::EndCommand(std::string_view by) {
   starts_ = true;
   std::vector<ShellWord> words = std::exchange(command_, {});
+  if (in_condition_) {
+    if (!words.empty()) {
+      condition_.push_back({std::move(words), std::string(by)});
+    } else if (!by.empty() && !condition_.empty()) {
+      condition_.back().by = by;
+    }
+    return;
+  }
   const Runs now = Now();
   if (by == "&&" || by == "||") {
-    const std::optional<bool> truth = IsTest(words) ? TruthOf(words) : std::optional<bool>(true);
-    guard_ = Both(guard_, RunsIf(truth && by == "||" ? std::optional<bool>(!*truth) : truth));
+    // What is not a test is taken to succeed. A command that is left out leaves what was before it.
+    if (guard_ == Runs::kOpen) {
+      status_ = std::nullopt;
+    } else if (guard_ == Runs::kYes) {
+      status_ = IsTest(words) || (words.size() == 1 && words.front().text == "false")
+                    ? TruthOf(words)
+                    : std::optional<bool>(true);
+    }
+    guard_ = RunsIf(by == "&&" ? status_ : Opposite(status_));
   } else {
     guard_ = Runs::kYes;
-  }
-  if (in_condition_) {
-    if (!words.empty()) condition_.push_back(std::move(words));
-    return;
+    status_ = true;
   }
   if (words.empty() || now == Runs::kNo) return;
   script_.commands.push_back({std::move(words), now == Runs::kOpen});
@@ -441,8 +712,7 @@ void ShellReader::EndCondition() {
   in_condition_ = false;
   if (blocks_.empty()) return;
   Block& block = blocks_.back();
-  const Runs here =
-      RunsIf(condition_.size() == 1 ? TruthOf(condition_.front()) : std::optional<bool>());
+  const Runs here = RunsIf(TruthOf(condition_));
   condition_.clear();
   Runs branch = here;
   if (block.taken == Runs::kYes) branch = Runs::kNo;
@@ -462,7 +732,7 @@ bool ShellReader::TakeKeyword(Cursor& cursor) {
       std::string_view(cursor.text->text).substr(cursor.at, end - cursor.at);
   const auto push = [&](bool is_if) {
     const Runs outer = Now();
-    blocks_.push_back({is_if, outer, Both(outer, Runs::kOpen), Runs::kNo});
+    blocks_.push_back({.is_if = is_if, .outer = outer, .now = Both(outer, Runs::kOpen)});
   };
   if (word == "if") {
     push(true);
@@ -479,7 +749,12 @@ bool ShellReader::TakeKeyword(Cursor& cursor) {
                                                      : Runs::kOpen;
       block.now = Both(block.outer, branch);
     }
-  } else if (word == "for" || word == "while" || word == "until" || word == "case") {
+  } else if (word == "case") {
+    push(false);
+    cursor.at = end;
+    BeginCase(cursor);
+    return true;
+  } else if (word == "for" || word == "while" || word == "until") {
     push(false);
   } else if (word == "fi" || word == "done" || word == "esac") {
     if (!blocks_.empty()) blocks_.pop_back();
@@ -489,6 +764,76 @@ bool ShellReader::TakeKeyword(Cursor& cursor) {
   }
   cursor.at = end;
   return true;
+}
+
+// Behind `case`: the word that is compared, and `in`.
+void ShellReader::BeginCase(Cursor& cursor) {
+  const auto skip = [&cursor] {
+    while (!cursor.AtEnd() && (IsBlank(cursor.Now()) || cursor.Now() == '\n')) ++cursor.at;
+  };
+  skip();
+  Block& block = blocks_.back();
+  block.subject = ReadText(cursor).text;
+  block.is_case = true;
+  block.awaits_pattern = true;
+  skip();
+  if (cursor.text->text.compare(cursor.at, 2, "in") == 0) cursor.at += 2;
+}
+
+// At what may be "a|b)" of a `case`.
+void ShellReader::TakePattern(Cursor& cursor) {
+  Block& block = blocks_.back();
+  block.awaits_pattern = false;
+  if (cursor.Now() == '(') ++cursor.at;
+  std::optional<bool> fits = false;
+  while (!cursor.AtEnd() && cursor.Now() != ')' && cursor.Now() != '\n') {
+    if (EndsWord(cursor.Now())) {
+      ++cursor.at;
+      continue;
+    }
+    const std::string pattern = ReadText(cursor).text;
+    const bool is_open =
+        IsLeftOpen(pattern) || IsLeftOpen(block.subject) || pattern.find('[') != std::string::npos;
+    const bool is_all = pattern == "*";
+    fits = EitherTrue(fits, is_open && !is_all
+                                ? std::optional<bool>()
+                                : std::optional<bool>(FitsPattern(block.subject, pattern)));
+  }
+  if (!cursor.AtEnd() && cursor.Now() == ')') ++cursor.at;
+  Runs branch = RunsIf(fits);
+  if (block.taken == Runs::kYes) branch = Runs::kNo;
+  if (block.taken == Runs::kOpen && branch == Runs::kYes) branch = Runs::kOpen;
+  if (branch == Runs::kYes || (branch == Runs::kOpen && block.taken == Runs::kNo))
+    block.taken = branch;
+  block.now = Both(block.outer, branch);
+}
+
+// "((NAME = 2 * OTHER))", or a condition in such parentheses.
+void ShellReader::TakeArithmetic(Cursor& cursor) {
+  const int line = cursor.Line();
+  const size_t end = EndOf(cursor, '(', ')', "a parenthesis");
+  const size_t begin = cursor.at + 2;
+  const std::string text =
+      end >= begin + 2 ? cursor.text->text.substr(begin, end - 2 - begin) : std::string();
+  cursor.at = end;
+  size_t at = text.find_first_not_of(" \t\n");
+  at = at == std::string::npos ? text.size() : at;
+  size_t behind = at;
+  while (behind < text.size() && IsNamePart(text[behind])) ++behind;
+  const std::string variable = text.substr(at, behind - at);
+  const size_t equals = text.find_first_not_of(" \t", behind);
+  const bool assigns = !variable.empty() && IsNameBegin(variable[0]) &&
+                       equals != std::string::npos && text[equals] == '=' &&
+                       (equals + 1 >= text.size() || text[equals + 1] != '=');
+  command_.push_back({"((", line});
+  command_.push_back({text, line});
+  if (!assigns) return;
+  const std::optional<int64_t> number = Calculate(std::string_view(text).substr(equals + 1));
+  if (!number) return;
+  ShellValue value;
+  value.parts.emplace_back();
+  for (const char c : std::to_string(*number)) value.parts.front().Add(c, line);
+  Assign(variable, std::move(value), /*appends=*/false, line);
 }
 
 LinedText ShellReader::ReadText(Cursor& cursor) {
@@ -519,6 +864,7 @@ std::vector<LinedText> ShellReader::ReadArray(Cursor& cursor) {
 }
 
 void ShellReader::Assign(const std::string& variable, ShellValue value, bool appends, int line) {
+  if (fixed_.contains(variable)) return;
   if (Now() != Runs::kYes) {
     std::vector<std::string>& open = script_.left_open;
     if (Now() == Runs::kOpen && std::find(open.begin(), open.end(), variable) == open.end())
@@ -609,6 +955,7 @@ void ShellReader::SkipHereDocuments(Cursor& cursor) {
   const std::string& text = cursor.text->text;
   for (const std::string& last : std::exchange(here_documents_, {})) {
     const int line = cursor.Line();
+    ShellWord document{"", line + 1};
     while (true) {
       const size_t begin = cursor.at + 1;
       if (begin >= text.size()) NeverClosed(line, "a here-document");
@@ -617,7 +964,11 @@ void ShellReader::SkipHereDocuments(Cursor& cursor) {
       while (row.starts_with('\t')) row.remove_prefix(1);
       cursor.at = end;
       if (row == last) break;
+      document.text += row;
+      document.text += '\n';
     }
+    Spend(document.text.size() + 1, line);
+    script_.documents.push_back(std::move(document));
   }
 }
 
@@ -627,17 +978,33 @@ ShellScript ShellReader::Read() {
   Cursor cursor{&source_};
   while (!cursor.AtEnd()) {
     const char c = cursor.Now();
+    const bool is_inside_test =
+        !command_.empty() && command_.front().text == "[[" && command_.back().text != "]]";
+    const bool is_pattern = !blocks_.empty() && blocks_.back().awaits_pattern && command_.empty();
     if (IsBlank(c)) {
       ++cursor.at;
     } else if (c == '\\' && cursor.Next() == '\n') {
       cursor.at += 2;
+    } else if (is_inside_test && EndsWord(c) && c != '\n') {
+      const bool is_double = (c == '&' || c == '|') && cursor.Next() == c;
+      command_.push_back({std::string(is_double ? 2 : 1, c), cursor.Line()});
+      cursor.at += is_double ? 2 : 1;
+    } else if (is_pattern && c != '#' && c != '\n' && c != ';' &&
+               cursor.text->text.compare(cursor.at, 4, "esac") != 0) {
+      TakePattern(cursor);
+    } else if (c == ';' && cursor.Next() == ';' && !blocks_.empty() && blocks_.back().is_case) {
+      EndCommand("");
+      blocks_.back().awaits_pattern = true;
+      cursor.at += 2;
+    } else if (c == '(' && cursor.Next() == '(' && command_.empty()) {
+      TakeArithmetic(cursor);
     } else if (c == '#') {
       TakeComment(cursor);
     } else if (c == '<' || c == '>' || (c == '&' && cursor.Next() == '>')) {
       TakeRedirection(cursor);
     } else if (EndsWord(c)) {
       const bool is_double = (c == '&' || c == '|') && cursor.Next() == c;
-      EndCommand(is_double ? (c == '&' ? "&&" : "||") : "");
+      EndCommand(is_double ? (c == '&' ? "&&" : "||") : (c == '|' ? "|" : ""));
       if (c == '\n') SkipHereDocuments(cursor);
       cursor.at += is_double ? 2 : 1;
     } else if (!TakeKeyword(cursor) && !TakeAssignment(cursor)) {
@@ -659,8 +1026,9 @@ ShellScript ShellReader::Read() {
 
 }  // namespace
 
-ShellScript ReadShellScript(std::string_view text, const std::string& name) {
-  return ShellReader(text, name).Read();
+ShellScript ReadShellScript(std::string_view text, const std::string& name,
+                            const ShellStart& start) {
+  return ShellReader(text, name, start).Read();
 }
 
 bool IsLeftOpen(std::string_view word) {
