@@ -57,10 +57,12 @@ ImportedCluster ImportSmiTopology(std::string_view, const std::string&, const st
   RefuseFormats();
 }
 
-ImportedScenario ImportMegatron(std::string_view, const std::string&, const std::string&) {
+ImportedScenario ImportMegatron(std::string_view, const std::string&, const std::string&,
+                                const RunSettings&) {
   RefuseFormats();
 }
-ImportedScenario ImportTorchtitan(std::string_view, const std::string&, const std::string&) {
+ImportedScenario ImportTorchtitan(std::string_view, const std::string&, const std::string&,
+                                  const RunSettings&) {
   RefuseFormats();
 }
 

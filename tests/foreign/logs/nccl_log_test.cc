@@ -160,14 +160,19 @@ TEST(NcclUnitTest, HeadingsWithoutASignAndUnitsBetweenCommasAreRead) {
 }
 
 TEST(NcclLinesTest, LaunchersMarkLines) {
-  for (const std::string mark : {"[1,0]<stdout>:", "[0] ", "0: "}) {
+  for (const std::string mark :
+       {"[1,0]<stdout>:", "[0] ", "0: ", "[pod/launcher-x/main] ", "2024-05-01T12:34:56.789Z ",
+        "2024-05-01 12:34:56,789 ", "2024-05-01T12:34:56.7+02:00 stdout F ",
+        "[2024-05-01 12:34:56] ", "12:34:56.789 [1,0]<stdout>: ", "May  1 12:34:56 ",
+        "node-01: ", "worker-0  | ", "(worker pid=77) ", "\x1b[32m", "[1;32m",
+        "\x1b[36m[pod/a/b]\x1b[0m 2024-05-01T12:34:56Z [0]: "}) {
     std::string text;
     for (const std::string line :
          {"#  Rank  0 Group  0 Pid 1 on a device  0 [0x07] X", "#  Rank  1 Group  0 Pid 2 on a X",
           "#  size  count  type  redop  root  time  algbw  busbw #wrong",
           "#   (B) (elements)                 (us) (GB/s) (GB/s)",
           "   1048576  262144 float sum -1  50.0 20.97 20.97 0"})
-      text += mark + line + "\n";
+      text += mark + line + (mark.find('m') != std::string::npos ? "\x1b[0m\n" : "\n");
     ASSERT_TRUE(LooksLikeNcclLog(text)) << mark;
     const NcclTable table = Only(text);
     EXPECT_EQ(table.kind, kAllReduce) << mark;

@@ -176,6 +176,36 @@ TEST_F(TorchtitanImportTest, EveryFlavorIsAModel) {
   }
 }
 
+TEST_F(TorchtitanImportTest, SettingsBesideOverrideKeys) {
+  const RunSettings settings = {{"model.flavor", "8B"},
+                                {"training.seq-len", "4096"},
+                                {"compile.enable", "False"},
+                                {"parallelism.tensor_parallel_degree", "2"}};
+  const ImportedScenario imported =
+      ImportTorchtitan(kLlama70, "llama3_70b.toml", "dgx-h100", settings);
+  EXPECT_EQ(DescribeRun(imported.text), DescribeRun(R"({
+    "name": "hand", "software": "torchtitan", "cluster": "dgx-h100",
+    "model": {"preset": "llama-3-8b"},
+    "training": {"batch": 64, "sequence": 4096, "recomputation": "full"},
+    "strategy": {"kind": "combined", "tensor": 2, "shard": 4}})"));
+  EXPECT_THROW(ImportTorchtitan(kLlama70, "a.toml", "dgx-h100", {{"training.seq_len", "many"}}),
+               Error);
+}
+
+TEST_F(TorchtitanImportTest, KeysOfVeryManyPartsAreRefusedBeforeTheyAreParsed) {
+  std::string parts = "a";
+  for (int i = 0; i < 50000; ++i) parts += ".a";
+  const char* expected = "job.toml:2: found a key of more than 64 parts, expected fewer";
+  EXPECT_EQ(MistakeIn("[model]\n[" + parts + "]\n"), expected);
+  EXPECT_EQ(MistakeIn("[model]\n" + parts + " = 1\n"), expected);
+  EXPECT_EQ(MistakeIn("[model]\nx = {" + parts + " = 1}\n"), expected);
+  EXPECT_THAT(MistakeIn("x = " + std::string(50000, '[') + "\n"), HasSubstr("brackets"));
+  // Points in texts are none of a key.
+  EXPECT_EQ(MistakeIn("[job]\ndescription = \"" + parts + "\"\nnote = \"\"\"\n" + parts +
+                      "\n\"\"\" # " + parts + "\n"),
+            "none");
+}
+
 TEST_F(TorchtitanImportTest, MistakesNameTheKeyAndItsLine) {
   EXPECT_THAT(MistakeIn("[model]\nname = \"llama3\n"), StartsWith("job.toml:2: no TOML: "));
   EXPECT_THAT(MistakeIn("[model]\n[#]\n"), StartsWith("job.toml: no TOML: "));

@@ -75,6 +75,13 @@ std::vector<std::string> LogWords() {
           "NCCL INFO",
           "[1,0]<stdout>:",
           "0: ",
+          "[pod/a/b] ",
+          "2024-05-01T12:34:56.789Z ",
+          "May  1 12:34:56 ",
+          "node-01: ",
+          "worker-0 | ",
+          "\x1b[32m",
+          "[0m",
           "out-of-place",
           "in-place"};
 }

@@ -8,41 +8,18 @@
 #include "real/calibration/nccl_table.h"
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
+#include "tools/foreign/logs/nccl_tests/line_frame.h"
 
 namespace rehearse {
 namespace {
 
 using enum CollectiveKind;
 
-constexpr std::string_view kBlank = " \t\r";
-
 // Programs of nccl-tests whose collective is not simulated.
 constexpr std::string_view kOtherPrograms[] = {"gather_perf", "scatter_perf", "hypercube_perf",
                                                "alltoallv_perf"};
 constexpr CollectiveKind kTestedKinds[] = {kAllReduce, kAllGather, kReduceScatter, kAllToAll,
                                            kBroadcast, kReduce,    kSendReceive};
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
-// How many letters of the text are a launcher's "[1,0]<stdout>:", "[0]" or "0: ".
-size_t LauncherPrefix(std::string_view text) {
-  size_t at = 0;
-  if (text.starts_with('[')) {
-    at = text.find_first_not_of("0123456789,", 1);
-    if (at == std::string_view::npos || at == 1 || text[at] != ']') return 0;
-    ++at;
-    if (text.substr(at).starts_with("<std")) at = std::min(text.find('>', at) + 1, text.size());
-    if (at < text.size() && text[at] == ':') ++at;
-    return at;
-  }
-  while (at < text.size() && IsDigit(text[at])) ++at;
-  return at > 0 && at + 1 < text.size() && text[at] == ':' && text[at + 1] == ' ' ? at + 1 : 0;
-}
 bool Names(std::string_view line, std::string_view program) {
   // all_reduce_perf also contains reduce_perf.
   const size_t at = line.find(program);
@@ -72,10 +49,10 @@ class LogReader {
  public:
   explicit LogReader(const std::string& file) : file_(file) {}
 
-  void ReadLine(std::string_view line) {
+  void ReadLine(std::string_view framed) {
     ++number_;
-    line = Trimmed(line);
-    if (const size_t prefix = LauncherPrefix(line); prefix > 0) line = Trimmed(line.substr(prefix));
+    const std::string plain = WithoutFrame(framed);
+    const std::string_view line = plain;
     if (line.empty()) return;
     if (const auto heading = ReadNcclHeading(line)) return Begin(*heading);
     if (in_section_ && rows().empty() && ReadNcclUnits(line, section().columns)) return;
@@ -354,8 +331,7 @@ NcclSections ReadNcclSections(std::string_view text, const std::string& file) {
 bool NamesNcclColumns(std::string_view text) {
   bool found = false;
   ForEachLine(text, [&](std::string_view line) {
-    line = Trimmed(line);
-    found = ReadNcclHeading(Trimmed(line.substr(LauncherPrefix(line)))).has_value();
+    found = ReadNcclHeading(WithoutFrame(line)).has_value();
     return !found;
   });
   return found;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tools/foreign/runs/origin.h"
+#include "tools/foreign/runs/run_settings.h"
 
 namespace rehearse {
 
@@ -49,12 +50,6 @@ struct LaunchedRun {
   std::vector<WrittenVariable> environment = {};  // what NCCL, CUDA and Transformer Engine look at
   std::vector<std::string> remarks;
 };
-
-struct RunSetting {
-  std::string name;
-  std::string value;
-};
-using RunSettings = std::vector<RunSetting>;
 
 // Throws Error with file and line.
 LaunchedRun ReadLaunchedRun(std::string_view text, const std::string& name,

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/foreign/runs/megatron/launched_run.h"
+#include "tools/foreign/runs/run_settings.h"
 #include "tools/foreign/runs/scenario_draft.h"
 
 namespace rehearse {

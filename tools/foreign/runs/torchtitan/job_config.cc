@@ -8,9 +8,16 @@ namespace rehearse {
 
 const char* JobConfig::Given(Names names) const {
   for (const char* name : names) {
+    if (overrides_.Has(name)) return name;
+  }
+  for (const char* name : names) {
     if (root_.Has(name)) return name;
   }
   return nullptr;
+}
+
+const JsonReader& JobConfig::Where(const char* name) const {
+  return overrides_.Has(name) ? overrides_ : root_;
 }
 
 bool JobConfig::Has(Names names) {
@@ -20,7 +27,8 @@ bool JobConfig::Has(Names names) {
 
 JsonReader JobConfig::At(Names names) {
   CHECK(Has(names));
-  return root_.At(Given(names));
+  const char* const name = Given(names);
+  return Where(name).At(name);
 }
 
 int64_t JobConfig::WholeOr(Names names, int64_t least, int64_t most, int64_t otherwise) {
@@ -57,19 +65,24 @@ std::vector<std::string> JobConfig::Texts(Names names) {
 
 void JobConfig::Fail(Names names, const std::string& message) {
   const Origin origin = OriginOf(names);
-  throw Error({root_.place().file, origin.line, ""}, fmt::format("{}: {}", origin.name, message));
+  const bool is_override = Given(names) != nullptr && overrides_.Has(Given(names));
+  throw Error({is_override ? "--set" : root_.place().file, origin.line, ""},
+              fmt::format("{}: {}", origin.name, message));
 }
 
 Origin JobConfig::OriginOf(Names names) const {
   const char* const given = Given(names);
   if (given == nullptr) return {*names.begin(), 0};
-  return {given, root_.At(given).place().line};
+  return {given, overrides_.Has(given) ? 0 : root_.At(given).place().line};
 }
 
 std::vector<std::string> JobConfig::Unread() const {
   std::vector<std::string> unread;
   for (const auto& [key, value] : root_.Members()) {
     if (!read_.contains(key)) unread.push_back(key);
+  }
+  for (const auto& [key, value] : overrides_.Members()) {
+    if (!read_.contains(key) && !root_.Has(key)) unread.push_back(key);
   }
   return unread;
 }

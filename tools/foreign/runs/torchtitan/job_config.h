@@ -17,7 +17,9 @@ class JobConfig {
  public:
   using Names = std::initializer_list<const char*>;
 
-  explicit JobConfig(const JsonReader& root) : root_(root) {}
+  // What is in `overrides` counts in place of the file's.
+  JobConfig(const JsonReader& root, const JsonReader& overrides)
+      : root_(root), overrides_(overrides) {}
 
   bool Has(Names names);
   int64_t WholeOr(Names names, int64_t least, int64_t most, int64_t otherwise);
@@ -35,8 +37,10 @@ class JobConfig {
 
  private:
   const char* Given(Names names) const;  // null if none is
+  const JsonReader& Where(const char* name) const;
 
   JsonReader root_;
+  JsonReader overrides_;
   std::set<std::string, std::less<>> read_;
 };
 

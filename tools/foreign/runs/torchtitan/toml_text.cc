@@ -89,11 +89,58 @@ std::string JsonOf(std::vector<LinedValue> values) {
   return text + "}";
 }
 
+// The parser calls itself for each part of a key, and ours for each table in a table.
+constexpr int kMostParts = 64;
+constexpr int kDeepestBrackets = 64;
+
+// Refuses keys of too many parts ("a.a.a"), and values too deep in others, before the parser sees
+// them. Texts in quotes are passed over.
+void LimitDepth(std::string_view text, const std::string& name) {
+  int line = 1;
+  int dots = 0;
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\n') {
+      ++line;
+      dots = 0;
+    } else if (c == '#') {
+      while (at + 1 < text.size() && text[at + 1] != '\n') ++at;
+    } else if (c == '"' || c == '\'') {
+      const std::string quote(text.substr(at, 3) == std::string(3, c) ? 3 : 1, c);
+      at += quote.size();
+      while (at < text.size() && text.substr(at, quote.size()) != quote) {
+        if (c == '"' && text[at] == '\\') ++at;
+        if (at < text.size() && text[at] == '\n') {
+          if (quote.size() == 1) break;
+          ++line;
+        }
+        ++at;
+      }
+      at += quote.size() - 1;
+    } else if (c == '.') {
+      if (++dots >= kMostParts)
+        throw Error({name, line, ""},
+                    fmt::format("found a key of more than {} parts, expected fewer", kMostParts));
+    } else if (c == '[' || c == '{') {
+      dots = 0;
+      if (++depth > kDeepestBrackets)
+        throw Error({name, line, ""},
+                    fmt::format("found more than {} brackets in one another", kDeepestBrackets));
+    } else if (c == ']' || c == '}') {
+      depth = std::max(depth - 1, 0);
+    } else if (c == '=' || c == ',') {
+      dots = 0;
+    }
+  }
+}
+
 }  // namespace
 
 bool HasToml() { return true; }
 
 JsonDocument ReadToml(std::string_view text, const std::string& name) {
+  LimitDepth(text, name);
   try {
     std::vector<LinedValue> values;
     AddValues(toml::parse(text), "", &values);

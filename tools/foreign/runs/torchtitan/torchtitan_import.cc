@@ -506,13 +506,30 @@ void RemarkOnOtherKeys(JobConfig& job, ScenarioDraft& draft) {
   draft.RemarkOnUnknown(unknown);
 }
 
+// Settings as keys, as torchtitan's command line takes them: "--training.seq-len" is
+// training.seq_len.
+std::string KeysOf(const RunSettings& settings) {
+  nlohmann::json keys = nlohmann::json::object();
+  for (const RunSetting& setting : settings) {
+    std::string name = setting.name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    const bool is_plain = nlohmann::json::accept(setting.value);
+    keys[name] = setting.value == "True"    ? nlohmann::json(true)
+                 : setting.value == "False" ? nlohmann::json(false)
+                 : is_plain                 ? nlohmann::json::parse(setting.value)
+                                            : nlohmann::json(setting.value);
+  }
+  return keys.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 ImportedScenario ImportTorchtitan(std::string_view text, const std::string& file,
-                                  const std::string& cluster) {
+                                  const std::string& cluster, const RunSettings& settings) {
   ScenarioDraft draft(file);
   const JsonDocument document = ReadToml(text, draft.file());
-  JobConfig job(document.Root());
+  const JsonDocument overrides = JsonDocument::FromText(KeysOf(settings), "--set");
+  JobConfig job(document.Root(), overrides.Root());
   draft.Set("/software", "torchtitan");
   const JobDegrees degrees = ReadDegrees(job, draft, cluster);
   const int64_t layers = SetModel(job, draft);

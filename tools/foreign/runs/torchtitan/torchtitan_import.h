@@ -10,13 +10,15 @@
 #include <string>
 #include <string_view>
 
+#include "tools/foreign/runs/run_settings.h"
 #include "tools/foreign/runs/scenario_draft.h"
 
 namespace rehearse {
 
 // `file` is its name in messages; `cluster` is the command line's --cluster, "" if none is given.
-// Throws Error with file, line and key.
+// `settings` are its --set, which override keys of the file: training.seq_len=4096. Throws Error with
+// file, line and key.
 ImportedScenario ImportTorchtitan(std::string_view text, const std::string& file,
-                                  const std::string& cluster);
+                                  const std::string& cluster, const RunSettings& settings = {});
 
 }  // namespace rehearse
