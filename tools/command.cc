@@ -31,9 +31,9 @@ Taken TakenOutput(std::vector<std::string> endings) {
 namespace {
 
 // These names of values take whatever their option's help says.
-constexpr std::string_view kFreeValues[] = {"N",       "N,...",    "K",     "X",   "SIZE",
-                                            "SECONDS", "TIME",     "GFLOP", "A,B", "A,B-C",
-                                            "FROM-TO", "RANK,...", "I/N"};
+constexpr std::string_view kFreeValues[] = {"N",       "N,...",    "K",     "X",         "SIZE",
+                                            "SECONDS", "TIME",     "GFLOP", "A,B",       "A,B-C",
+                                            "FROM-TO", "RANK,...", "I/N",   "NAME=VALUE"};
 
 bool IsFree(const std::string& value) {
   return std::find(std::begin(kFreeValues), std::end(kFreeValues), value) != std::end(kFreeValues);

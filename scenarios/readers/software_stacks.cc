@@ -180,6 +180,9 @@ constexpr const char* kFoundry =
 constexpr const char* kMaxText =
     "AI-Hypercomputer/maxtext, base.yml (2024): cudnn_flash_te on GPUs, XLA fuses element-wise "
     "work and the optimizer, its latency-hiding scheduler gathers a layer ahead";
+constexpr const char* kMaxTextElsewhere =
+    "AI-Hypercomputer/maxtext, base.yml: attention autoselected, which is Pallas's flash attention "
+    "on TPUs";
 constexpr const char* kAxonn = "AxoNN, arXiv 2305.13525, section IV: optimisations A to D";
 
 std::vector<SoftwareStack> Stacks() {
@@ -249,7 +252,8 @@ std::vector<SoftwareStack> Stacks() {
                        "LanguageCrossEntropy and LanguagePerplexity, of every micro-batch"}},
                      Fsdp("\"flat\"", "\"precision\"", kFoundry)))},
       {"maxtext", "MaxText: JAX and XLA (2024)",
-       Joined(Joined(Attention("\"cudnn\"", kMaxText),
+       Joined(Joined(Switches{{"training.attention", "\"fused\"", {}, kMaxTextElsewhere},
+                              {"training.attention", "\"cudnn\"", {}, kMaxText, 70}},
                      Kernels("\"compiled\"", "\"fused\"", "\"fused\"", "\"separate\"", kMaxText)),
               Joined({{"training.dropout", kFalse, {}, kMaxText}},
                      Fsdp("\"none\"", "\"precision\"", kMaxText)))},

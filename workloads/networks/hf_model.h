@@ -6,8 +6,8 @@
 // our decoders cannot have is refused by name: state-space and other layers, windows in no regular
 // order, experts under names that a family is not known to have. What costs the same becomes a
 // remark (a gate with GELU), as does what only adds a little and is left out (biases of attention,
-// sinks, norms behind layers, positions), and unknown keys. Keys that change no sizes, such as those
-// of rotary embeddings, initialisation and sampling, are ignored.
+// sinks, norms behind layers, positions), and unknown keys. Keys that change no sizes, such as
+// those of rotary embeddings, initialisation and sampling, are ignored.
 //
 // Key names and defaults: huggingface/transformers, src/transformers/models/*/configuration_*.py.
 #pragma once

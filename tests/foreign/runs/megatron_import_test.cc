@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "tests/foreign/runs/same_run.h"
+#include "tools/foreign/machines/infragraph/yaml_text.h"
 
 namespace rehearse {
 namespace megatron_import_test {
@@ -540,6 +541,45 @@ TEST(MegatronImportTest, AScriptThatOnlySetsVariablesSaysTheArguments) {
   EXPECT_THAT(RemarksOf("if [ -z $MODEL ]; then V=1000; else V=$MODEL; fi\nMODEL_ARGS=\"" +
                         std::string(kFourLayers) + "--vocab-size $V\"\n"),
               Contains(HasSubstr("those in MODEL_ARGS")));
+}
+
+TEST(MegatronImportTest, RecipesOfProgramsBuiltOnItAreItsArguments) {
+  if (!HasYaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const ImportedScenario nemo = ImportMegatron(
+      "trainer:\n  devices: 8\n  num_nodes: 2\n  precision: bf16-mixed\nmodel:\n"
+      "  micro_batch_size: 1\n  global_batch_size: 128\n  tensor_model_parallel_size: 4\n"
+      "  pipeline_model_parallel_size: 2\n  encoder_seq_length: 4096\n  num_layers: 32\n"
+      "  hidden_size: 4096\n  ffn_hidden_size: 11008\n  num_attention_heads: 32\n"
+      "  activation: fast-swiglu\n  normalization: rmsnorm\n  bias: false\n"
+      "  share_embeddings_and_output_weights: false\n  sequence_parallel: true\n"
+      "  virtual_pipeline_model_parallel_size: null\n  max_position_embeddings: "
+      "${.encoder_seq_length}\n"
+      "  tokenizer:\n    type: Llama2Tokenizer\n  optim:\n    name: distributed_fused_adam\n"
+      "  something_new: 3\n",
+      "llama2_7b.yaml", "");
+  EXPECT_EQ(DescribeRun(nemo.text), DescribeRun(R"({
+    "name": "hand", "software": "megatron-core", "cluster": "dgx-h100:nodes=2",
+    "model": {"style": "llama", "layers": 32, "hidden": 4096, "heads": 32, "feed_forward": 11008,
+              "vocabulary": 32256, "tied": false},
+    "training": {"batch": 128, "sequence": 4096, "micro_batches": 64, "recomputation": "none"},
+    "strategy": {"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
+                 "distributed_optimizer": true, "overlap_gradients": false},
+    "pipeline": {"stages": 2, "schedule": "1f1b"}})"));
+  EXPECT_EQ(nemo.ranks, 16u);
+  EXPECT_THAT(nemo.remarks, Contains(HasSubstr("model.something_new")));
+  const nlohmann::json neox = nlohmann::json::parse(
+      ImportMegatron(
+          "{\n  # a comment\n  \"num-layers\": 12,\n  \"hidden-size\": 768,\n"
+          "  \"num-attention-heads\": 12, \"seq-length\": 2048,\n"
+          "  \"pipe-parallel-size\": 2, \"model-parallel-size\": 1,\n"
+          "  \"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 8,\n"
+          "  \"fp16\": {\"enabled\": true}, \"no-weight-tying\": true,\n"
+          "  \"zero_optimization\": {\"stage\": 1}\n}\n",
+          "small.yml", "dgx-h100", {{"vocab-size", "50257"}})
+          .text);
+  EXPECT_EQ(neox["training"]["batch"], 128);
+  EXPECT_EQ(neox["model"]["tied"], false);
+  EXPECT_EQ(neox["pipeline"]["stages"], 2);
 }
 
 }  // namespace megatron_import_test

@@ -192,6 +192,74 @@ TEST_F(TorchtitanImportTest, SettingsBesideOverrideKeys) {
                Error);
 }
 
+constexpr const char* kRegistry = R"(
+from . import model_registry
+
+def llama3_8b() -> Trainer.Config:
+    """Eight billion: TrainingConfig(steps=1) in a text is none."""
+    model_spec = model_registry("8B")
+    return Trainer.Config(
+        model_spec=model_spec,
+        training=TrainingConfig(
+            num_tokens_per_microbatch_per_dp_rank=2 * 8192,  # two sequences
+            max_context_length=8192,
+            steps=1000,
+        ),
+        activation_checkpoint=SelectiveAC.Config(),
+    )
+
+
+def llama3_8b_wide() -> Trainer.Config:
+    config = llama3_8b()
+    config.compile = CompileConfig(enable=True, components=["model", "loss"])
+    config.model_spec = model_registry(
+        "8B", converters=[Float8LinearConverter.Config(model_compile_enabled=True)]
+    )
+    config.parallelism = ParallelismConfig(tensor_parallel_degree=8)
+    config.training.max_context_length = 4096
+    config.activation_checkpoint = FullAC.Config()
+    return config
+
+
+def _helper(Config):
+    return 1
+)";
+
+TEST(TorchtitanRegistryTest, AJobOfAPythonRegistryIsThatOfItsKeys) {
+  const ImportedScenario plain =
+      ImportTorchtitan(kRegistry, "config_registry.py", "dgx-h100", {{"config", "llama3_8b"}});
+  EXPECT_EQ(DescribeRun(plain.text), DescribeRun(R"({
+    "name": "hand", "software": "torchtitan", "cluster": "dgx-h100",
+    "model": {"preset": "llama-3-8b"},
+    "training": {"batch": 16, "sequence": 8192, "recomputation": "selective",
+                 "recomputed_ops": ["activations", "norms"]},
+    "strategy": {"kind": "combined", "tensor": 1, "shard": 8}})"));
+  const ImportedScenario wide =
+      ImportTorchtitan(kRegistry, "config_registry.py", "dgx-h100",
+                       {{"config", "llama3_8b_wide"}, {"activation_checkpoint.mode", "none"}});
+  EXPECT_EQ(DescribeRun(wide.text), DescribeRun(R"({
+    "name": "hand", "software": "torchtitan", "cluster": "dgx-h100",
+    "model": {"preset": "llama-3-8b"},
+    "training": {"batch": 4, "sequence": 4096, "recomputation": "none", "kernels": "compiled",
+                 "cross_entropy": "fused", "products": "fp8-current"},
+    "strategy": {"kind": "combined", "tensor": 8, "shard": 1}})"));
+}
+
+TEST(TorchtitanRegistryTest, JobsThatAreNotThereAreNamed) {
+  const auto mistake = [](const RunSettings& settings) {
+    try {
+      ImportTorchtitan(kRegistry, "config_registry.py", "dgx-h100", settings);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_THAT(mistake({}), AllOf(HasSubstr("expected --set config=NAME"),
+                                 HasSubstr("llama3_8b, llama3_8b_wide")));
+  EXPECT_THAT(mistake({{"config", "llama3_9b"}}), HasSubstr("did you mean \"llama3_8b\""));
+  EXPECT_THAT(mistake({{"config", "llama3_8b"}, {"module", "zebra"}}), HasSubstr("zebra"));
+}
+
 TEST_F(TorchtitanImportTest, KeysOfVeryManyPartsAreRefusedBeforeTheyAreParsed) {
   std::string parts = "a";
   for (int i = 0; i < 50000; ++i) parts += ".a";

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kFrameBlank = " \t\r";
 constexpr size_t kLongestFrame = 200;
+constexpr size_t kLongestStream = 12;
 constexpr int kMostFrames = 6;  // one around the other
 
 bool IsFrameDigit(char c) { return c >= '0' && c <= '9'; }
@@ -22,8 +23,8 @@ std::string_view TrimmedLine(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kFrameBlank) - begin + 1);
 }
 
-// How long a terminal's sequence is at this place: "ESC[1;32m", also where ESC itself was lost; 0 if
-// there is none.
+// How long a terminal's sequence is at this place: "ESC[1;32m", also where ESC itself was lost; 0
+// if there is none.
 size_t SequenceAt(std::string_view text) {
   const bool has_escape = text.starts_with('\x1b');
   size_t at = has_escape ? 1 : 0;
@@ -75,8 +76,11 @@ size_t TimeStamp(std::string_view text) {
   const std::string_view parts = "0123456789.,+-:Z";
   while (at < text.size() && parts.find(text[at]) != std::string_view::npos) ++at;
   if (at < text.size() && kFrameBlank.find(text[at]) == std::string_view::npos) return 0;
-  for (const std::string_view stream : {" stdout F", " stderr F", " stdout P", " stderr P"})
-    if (text.substr(at).starts_with(stream)) return at + stream.size();
+  // Containers add the stream, and whether the line is full: " stdout F".
+  const std::string_view stream = text.substr(at);
+  const size_t full =
+      stream.starts_with(" std") ? stream.find_first_of("FP") : std::string_view::npos;
+  if (full < kLongestStream) at += full + 1;
   return at;
 }
 

@@ -14,6 +14,7 @@
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "tools/foreign/machines/infragraph/yaml_text.h"
+#include "tools/foreign/runs/megatron/recipe_arguments.h"
 #include "tools/foreign/runs/megatron/shell_script.h"
 
 namespace rehearse {
@@ -681,6 +682,7 @@ LaunchedRun ReadLaunchedRun(std::string_view text, const std::string& name,
                             const RunSettings& settings) {
   LaunchedRun run = text.find(kBegin) != std::string_view::npos ? ReadLog(text, name)
                     : IsTestConfig(text)                        ? ReadTestConfig(text, name)
+                    : IsRecipe(text)                            ? ReadRecipe(text, name)
                                                                 : ReadScript(text, name, settings);
   AddSettings(settings, &run);
   return run;

@@ -39,6 +39,9 @@ std::vector<std::string> MegatronSeeds() {
       "  --num-layers: 4\n  --hidden-size: 64\n  --num-attention-heads: 4\n  --seq-length: 64\n"
       "  --micro-batch-size: 1\n  --vocab-size: 99\n  --bf16: true\n  --num-experts: 4\n"
       "  --recompute-modules: '[moe_act]'\n  --bf16: false\n  --moe-layer-freq: ([0,1]*2)\n",
+      "trainer:\n  devices: 8\n  num_nodes: 2\n  precision: bf16\nmodel:\n  num_layers: 4\n"
+      "  hidden_size: 64\n  num_attention_heads: 4\n  encoder_seq_length: 64\n  vocab_size: 99\n"
+      "  micro_batch_size: 1\n  activation: swiglu\n  optim: {name: distributed_fused_adam}\n",
       "sbatch <<E\nsrun python p.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
       "--pp-partition-method type:transformer|embedding --seq-length 64\nE\n"};
 }

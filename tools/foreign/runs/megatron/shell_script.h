@@ -2,8 +2,8 @@
 //
 // Understood are assignments of texts and arrays (also +=), $NAME, ${NAME}, ${NAME:-otherwise},
 // ${NAME:+instead}, ${NAME[@]}, ${NAME[2]}, ${#NAME[@]}, $((arithmetic)), $(expr ...), $(echo ...),
-// quotes, continued lines, comments, here-documents, redirections, and `if`, `case`, && and || where
-// what they ask is known. Unknown words such as "$1" or "$(hostname)" stay as written. Loops,
+// quotes, continued lines, comments, here-documents, redirections, and `if`, `case`, && and ||
+// where what they ask is known. Unknown words such as "$1" or "$(hostname)" stay as written. Loops,
 // functions and unknown conditions are gone through once: what they run is marked as conditional,
 // and their assignments do not count. Nothing is executed, and no variable is taken from the
 // environment, but some can be given.

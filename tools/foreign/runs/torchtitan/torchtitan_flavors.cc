@@ -36,6 +36,8 @@ constexpr TorchtitanFlavor kFlavors[] = {
     {"deepseek_v3", "16B", R"({"preset": "deepseek-v2-lite"})", ""},
     {"deepseek_v3", "236B", R"({"preset": "deepseek-v2"})", ""},
     {"deepseek_v3", "671B", R"({"preset": "deepseek-v3", "predict_ahead": 0})", ""},
+    {"gpt_oss", "20b", R"({"preset": "gpt-oss-20b"})", ""},
+    {"gpt_oss", "120b", R"({"preset": "gpt-oss-120b"})", ""},
     {"qwen3", "debugmodel",
      R"({"style": "llama", "head_norms": true,
          "layers": 8, "hidden": 256, "heads": 16, "groups": 8, "head_size": 128,

@@ -25,7 +25,11 @@ std::vector<std::string> TorchtitanSeeds() {
       "[model]\nname = \"qwen3\"\nflavor = \"0.6B\"\n[training]\nbatch_size = 4\n"
       "data_parallel_degree = 4\n[experimental]\npipeline_parallel_degree = 4\n"
       "pipeline_parallel_split_points = [\"layers.7\", \"layers.14\", \"layers.21\"]\n"
-      "[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = '2'\n"};
+      "[activation_checkpoint]\nmode = 'selective'\nselective_ac_option = '2'\n",
+      "def llama3_8b() -> Trainer.Config:\n    m = model_registry(\"8B\", converters=[\n"
+      "        Float8LinearConverter.Config(a=1)])  # narrow\n    return Trainer.Config(\n"
+      "        training=TrainingConfig(num_tokens_per_microbatch_per_dp_rank=2 * 8192,\n"
+      "            max_context_length=8192), activation_checkpoint=FullAC.Config())\n"};
 }
 
 std::vector<std::string> TorchtitanWords() {

@@ -12,6 +12,7 @@
 #include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
 #include "tools/foreign/runs/torchtitan/job_config.h"
+#include "tools/foreign/runs/torchtitan/python_registry.h"
 #include "tools/foreign/runs/torchtitan/toml_text.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_flavors.h"
 #include "workloads/networks/model.h"
@@ -493,6 +494,8 @@ void RemarkOnOtherKeys(JobConfig& job, ScenarioDraft& draft) {
                                                      "activation_checkpoint.determinism",
                                                      "activation_checkpoint.debug",
                                                      "experimental.custom",
+                                                     "parallelism.spmd_backend",
+                                                     "training.disable_cuda_graphs",
                                                      "float8.precompute",
                                                      "float8.force_recompute",
                                                      "float8.emulate",
@@ -527,8 +530,22 @@ std::string KeysOf(const RunSettings& settings) {
 ImportedScenario ImportTorchtitan(std::string_view text, const std::string& file,
                                   const std::string& cluster, const RunSettings& settings) {
   ScenarioDraft draft(file);
-  const JsonDocument document = ReadToml(text, draft.file());
-  const JsonDocument overrides = JsonDocument::FromText(KeysOf(settings), "--set");
+  // What names the job is no key of it.
+  RunSettings own = settings;
+  const auto take = [&own](const char* name) {
+    const auto found = std::find_if(own.begin(), own.end(),
+                                    [&](const RunSetting& one) { return one.name == name; });
+    std::string value = found == own.end() ? "" : found->value;
+    if (found != own.end()) own.erase(found);
+    return value;
+  };
+  const std::string module = take("module");
+  const std::string function = take("config");
+  const JsonDocument document = IsPythonRegistry(text)
+                                    ? ReadPythonRegistry(text, draft.file(), function, module)
+                                    : ReadToml(text, draft.file());
+  const JsonDocument overrides = JsonDocument::FromText(KeysOf(own), "--set");
+  if (!function.empty()) draft.Set("/name", function);
   JobConfig job(document.Root(), overrides.Root());
   draft.Set("/software", "torchtitan");
   const JobDegrees degrees = ReadDegrees(job, draft, cluster);

@@ -16,8 +16,8 @@
 namespace rehearse {
 
 // `file` is its name in messages; `cluster` is the command line's --cluster, "" if none is given.
-// `settings` are its --set, which override keys of the file: training.seq_len=4096. Throws Error with
-// file, line and key.
+// `settings` are its --set: they override keys of the file (training.seq_len=4096), and name the
+// job of a registry in Python (config=llama3_8b). Throws Error with file, line and key.
 ImportedScenario ImportTorchtitan(std::string_view text, const std::string& file,
                                   const std::string& cluster, const RunSettings& settings = {});
 
