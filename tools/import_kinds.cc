@@ -215,9 +215,11 @@ constexpr ImportKind kKinds[] = {
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
      ImportHf},
     {"megatron",
-     "Megatron-LM's command: a script, a list of arguments, its log, or a test's model_config.yaml",
+     "Megatron-LM's command: a script, a list of arguments, its log, a test's model_config.yaml, "
+     "or a "
+     "recipe of NeMo or gpt-neox (YAML)",
      "a scenario", ImportKind::kCluster | ImportKind::kSettings, ImportMegatronRun},
-    {"torchtitan", "a torchtitan job's TOML", "a scenario",
+    {"torchtitan", "a torchtitan job's TOML, or its registry of jobs in Python", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
      "a schedule", ImportKind::kFiles, ImportTraces},

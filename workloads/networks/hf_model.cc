@@ -731,7 +731,8 @@ void ReadFirstQwen(Config& /*config*/, OrderedJson& keys) {
 void ReadFalcon(Config& config, OrderedJson& keys) {
   const bool is_new = config.BoolOr({"new_decoder_architecture"}, false);
   const bool is_single = config.BoolOr({"multi_query"}, true);
-  // Falcon's first code has no such switches, and always one key and value.
+  // RefinedWeb, its first code for 40B, only has the number of keys.
+  if (config.Has("n_head_kv")) return;
   if (!is_new && is_single) keys["groups"] = 1;
   if (!is_new && !is_single) keys.erase("groups");
   config.BoolOr({"alibi"}, false);
@@ -916,6 +917,7 @@ constexpr Family kFamilies[] = {
     {"olmo3", kHeadNorms | kWindow, 4, nullptr, {.window = 4096}},
     {"orion", kLayerNorms},
     {"phi3", kWindow},
+    {"phi3_v", kWindow},
     {"phi4mm", kWindow | kTied, 0, ReadPerceptive},
     {"qwen", kQueryBiases, 0, ReadFirstQwen},
     {"seed_oss", kQueryBiases, 0, nullptr, {.head = 128}},

@@ -47,51 +47,29 @@ struct VocabularyOfName {
   const char* part;
   int64_t tokens;
 };
-constexpr VocabularyOfName kVocabularies[] = {{"meta-llama-3", 128256},
-                                              {"llama3", 128256},
-                                              {"llama2", 32000},
-                                              {"llama-7b", 32000},
-                                              {"llama-13b", 32000},
-                                              {"llama-1", 32000},
-                                              {"codellama", 32016},
-                                              {"vicuna", 32000},
-                                              {"tinyllama", 32000},
-                                              {"qwen2.5", 151936},
-                                              {"qwen2", 151936},
-                                              {"qwen1.5", 151936},
-                                              {"qwen", 151936},
-                                              {"mistral-nemo", 131072},
-                                              {"mistral", 32000},
-                                              {"gemma-3", 262208},
-                                              {"gemma", 256000},
-                                              {"phi-4", 100352},
-                                              {"phi-3", 32064},
-                                              {"gpt-neox", 50432},
-                                              {"pythia", 50304},
-                                              {"gpt2", 50257},
-                                              {"gpt-2", 50257},
-                                              {"opt-", 50272},
-                                              {"bloom", 250880},
-                                              {"falcon", 65024},
-                                              {"starcoder", 49152},
-                                              {"deepseek-moe", 102400},
-                                              {"moonlight", 163840},
-                                              {"kimi-k2", 163840},
-                                              {"glm-4", 151552},
-                                              {"chatglm", 65024},
-                                              {"internlm2", 92544},
-                                              {"internlm", 103168},
-                                              {"baichuan2", 125696},
-                                              {"baichuan", 64000},
-                                              {"yi-", 64000},
-                                              {"olmo", 100352},
-                                              {"granite", 49155},
-                                              {"nemotron-4", 256000},
-                                              {"minitron", 256000},
-                                              {"llava-1.5", 32064},
-                                              {"nemotron_2_256k", 256000},
-                                              {"command-r", 256000},
-                                              {"minimax", 200064}};
+constexpr VocabularyOfName kVocabularies[] = {{"meta-llama-3", 128256}, {"llama3", 128256},
+                                              {"llama2", 32000},        {"llama-7b", 32000},
+                                              {"llama-13b", 32000},     {"llama-1", 32000},
+                                              {"codellama", 32016},     {"vicuna", 32000},
+                                              {"tinyllama", 32000},     {"qwen2.5", 151936},
+                                              {"qwen2", 151936},        {"qwen1.5", 151936},
+                                              {"qwen", 151936},         {"mistral-nemo", 131072},
+                                              {"mistral", 32000},       {"gemma-3", 262208},
+                                              {"gemma", 256000},        {"phi-4", 100352},
+                                              {"phi-3", 32064},         {"20b_tokenizer", 50277},
+                                              {"gpt-neox", 50432},      {"pythia", 50304},
+                                              {"gpt2", 50257},          {"gpt-2", 50257},
+                                              {"opt-", 50272},          {"bloom", 250880},
+                                              {"falcon", 65024},        {"starcoder", 49152},
+                                              {"deepseek-moe", 102400}, {"moonlight", 163840},
+                                              {"kimi-k2", 163840},      {"glm-4", 151552},
+                                              {"chatglm", 65024},       {"internlm2", 92544},
+                                              {"internlm", 103168},     {"baichuan2", 125696},
+                                              {"baichuan", 64000},      {"yi-", 64000},
+                                              {"olmo", 100352},         {"granite", 49155},
+                                              {"nemotron-4", 256000},   {"minitron", 256000},
+                                              {"llava-1.5", 32064},     {"nemotron_2_256k", 256000},
+                                              {"command-r", 256000},    {"minimax", 200064}};
 
 bool IsOfType(const std::string& type) {
   return std::any_of(std::begin(kTokenizers), std::end(kTokenizers),
@@ -135,7 +113,9 @@ void SetVocabulary(ArgumentList& arguments, ScenarioDraft& draft, const Megatron
   if (!tokens) {
     from = arguments.OriginOf({"tokenizer-type"});
     const bool is_gpt2 = type.empty() && arguments.Has({"merge-file"});
-    tokens = TokensOf(is_gpt2 ? "GPT2BPETokenizer" : type, model.empty() ? "" : model.front());
+    // NeMo gives a model's name in place of a type.
+    const std::string named = model.empty() ? type : model.front();
+    tokens = TokensOf(is_gpt2 ? "GPT2BPETokenizer" : type, named);
     if (!tokens) {
       draft.Fail({},
                  fmt::format("nothing says how many tokens there are{}; expected --vocab-size in "
@@ -143,9 +123,9 @@ void SetVocabulary(ArgumentList& arguments, ScenarioDraft& draft, const Megatron
                              type.empty() ? "" : fmt::format(" ({})", type)));
     }
     draft.Remark(fmt::format("a vocabulary of {} tokens, that of {}", *tokens,
-                             is_gpt2                             ? "GPT-2's merge file"
-                             : !model.empty() && !IsOfType(type) ? model.front()
-                                                                 : type));
+                             is_gpt2           ? "GPT-2's merge file"
+                             : !IsOfType(type) ? named
+                                               : type));
   }
   *tokens += extra;
   const int64_t multiple = divisor * static_cast<int64_t>(run.tensor.value);

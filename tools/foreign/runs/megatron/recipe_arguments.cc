@@ -53,6 +53,7 @@ constexpr RecipeName kRecipeNames[] = {
     {"tokenizer_type", "tokenizer-type"},
     {"tokenizer.type", "tokenizer-type"},
     {"tokenizer_model", "tokenizer-model"},
+    {"vocab_file", "tokenizer-model"},
     {"num_moe_experts", "num-experts"},
     {"num_experts", "num-experts"},
     {"moe_num_experts", "num-experts"},
@@ -85,6 +86,8 @@ constexpr RecipeName kRecipeNames[] = {
     {"overlap_param_gather", "overlap-param-gather"},
     {"overlap_param_sync", "overlap-param-gather"},
     {"zero_optimization.stage", "zero-stage"},
+    {"zero_optimization.overlap_comm", "overlap-grad-reduce"},
+    {"partition_activations", "distribute-saved-activations"},
     {"account_for_embedding_in_pipeline_split", "account-for-embedding-in-pipeline-split"},
     {"account_for_loss_in_pipeline_split", "account-for-loss-in-pipeline-split"},
     {"num_layers_in_first_pipeline_stage", "decoder-first-pipeline-num-layers"},
@@ -119,6 +122,15 @@ constexpr std::string_view kQuietParts[] = {"log",
                                             "decay",
                                             "grad_clip",
                                             "gradient_clip",
+                                            "bucket_size",
+                                            "hysteresis",
+                                            "keep_last",
+                                            "checkpoint_factor",
+                                            "allgather",
+                                            "contiguous_gradients",
+                                            "reduce_scatter",
+                                            "synchronize_each",
+                                            "attention_config",
                                             "clip",
                                             "target",
                                             "optim",
@@ -153,6 +165,8 @@ std::string RecipeText(const nlohmann::json& value) {
 
 class RecipeReader {
  public:
+  explicit RecipeReader(std::string name) : name_(std::move(name)) {}
+
   void ReadTable(const JsonReader& table, const std::string& before) {
     for (const auto& [key, value] : table.Members()) {
       std::string path = before + key;
@@ -166,6 +180,11 @@ class RecipeReader {
   }
 
   LaunchedRun Finish() {
+    const bool has_tokens = std::any_of(
+        run_.arguments.begin(), run_.arguments.end(), [](const WrittenArgument& argument) {
+          return argument.name == "tokenizer-type" || argument.name == "vocab-size";
+        });
+    if (is_neox_ && !has_tokens) Add("tokenizer-type", {"GPT2BPETokenizer"}, 0);  // its default
     if (nodes_ || devices_) {
       const WrittenCount nodes = nodes_.value_or(WrittenCount{1, {}});
       const WrittenCount devices = devices_.value_or(WrittenCount{1, {}});
@@ -188,9 +207,15 @@ class RecipeReader {
     const nlohmann::json& json = value.value();
     const int line = value.place().line;
     const std::string leaf = path.substr(path.rfind('.') + 1);
-    const bool is_open = json.is_null() || (json.is_string() &&
-                                            (json.get_ref<const std::string&>() == "???" ||
-                                             json.get_ref<const std::string&>().starts_with("${")));
+    // In gpt-neox, 0 stages are none.
+    is_neox_ = is_neox_ || leaf == "pipe_parallel_size";
+    if (leaf == "attention_config") ReadAttention(json, line);
+    RefuseOtherModels(path, leaf, json, line);
+    const bool is_nothing = leaf == "pipe_parallel_size" && json == 0;
+    const bool is_open =
+        is_nothing || json.is_null() ||
+        (json.is_string() && (json.get_ref<const std::string&>() == "???" ||
+                              json.get_ref<const std::string&>().starts_with("${")));
     if (is_open || ReadRanks(leaf, value) || ReadSpecial(path, leaf, json, line)) return;
     for (const RecipeName& known : kRecipeNames) {
       const bool fits = known.theirs.find('.') == std::string_view::npos
@@ -217,6 +242,33 @@ class RecipeReader {
     const bool says_something = json != false && json != 0 && !(json.is_string() && json == "") &&
                                 !(json.is_array() && json.empty());
     if (!is_quiet && says_something) Add(path.c_str(), {RecipeText(json)}, line);
+  }
+
+  // NeMo's recipes have names such as megatron_gpt.
+  void RefuseOtherModels(const std::string& path, const std::string& leaf,
+                         const nlohmann::json& json, int line) const {
+    const std::string text = path == "name" && json.is_string() ? json.get<std::string>() : leaf;
+    const bool is_named = path == "name";
+    for (const char* other : {"mamba", "griffin", "hyena", "bert", "retro", "t5", "bart"}) {
+      const bool fits = is_named ? text.find(other) != std::string::npos
+                                 : std::string_view(other) == "mamba" && text.starts_with(other);
+      if (fits && json != 0 && !json.is_null())
+        throw Error({name_, line, ""},
+                    fmt::format("{}: models of {} are not supported; expected a decoder with "
+                                "attention",
+                                path, other));
+    }
+  }
+
+  // gpt-neox names the kinds of layers: [[["global"], 12]].
+  void ReadAttention(const nlohmann::json& json, int line) {
+    const std::string text = json.dump();
+    for (const char* other : {"mamba", "rwkv", "gmlp", "amlp", "sparse", "bigbird", "local"}) {
+      if (text.find(other) != std::string::npos)
+        throw Error({name_, line, ""},
+                    fmt::format("attention_config: layers of {} are not supported", other));
+    }
+    if (text.find("flash") != std::string::npos) Add("use-flash-attn", {}, line);
   }
 
   bool ReadRanks(const std::string& leaf, const JsonReader& value) {
@@ -291,7 +343,9 @@ class RecipeReader {
     return false;
   }
 
+  std::string name_;
   LaunchedRun run_;
+  bool is_neox_ = false;
   std::optional<WrittenCount> nodes_;
   std::optional<WrittenCount> devices_;
 };
@@ -319,7 +373,7 @@ LaunchedRun ReadRecipe(std::string_view text, const std::string& name) {
   const JsonDocument document = ReadYaml(text, name);
   const JsonReader root = document.Root();
   if (!root.IsObject()) root.Expected("a recipe's keys, such as num_layers: 24");
-  RecipeReader reader;
+  RecipeReader reader(name);
   reader.ReadTable(root, "");
   return reader.Finish();
 }
