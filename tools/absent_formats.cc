@@ -10,6 +10,7 @@
 #include "tools/foreign/machines/nccl/nccl_graph.h"
 #include "tools/foreign/machines/slurm/import_slurm.h"
 #include "tools/foreign/machines/smi/import_smi.h"
+#include "tools/foreign/runs/maxtext/maxtext_import.h"
 #include "tools/foreign/runs/megatron/megatron_import.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
 #include "tools/foreign/traces/chakra/chakra_read.h"
@@ -59,6 +60,10 @@ ImportedCluster ImportSmiTopology(std::string_view, const std::string&, const st
 
 ImportedScenario ImportMegatron(std::string_view, const std::string&, const std::string&,
                                 const RunSettings&) {
+  RefuseFormats();
+}
+ImportedScenario ImportMaxText(std::string_view, const std::string&, const std::string&,
+                               const RunSettings&) {
   RefuseFormats();
 }
 ImportedScenario ImportTorchtitan(std::string_view, const std::string&, const std::string&,

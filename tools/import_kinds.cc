@@ -15,6 +15,7 @@
 #include "sim/base/output_file.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/foreign/machines/nccl/nccl_graph.h"
+#include "tools/foreign/runs/maxtext/maxtext_import.h"
 #include "tools/foreign/runs/megatron/megatron_import.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
 #include "tools/foreign/traces/chakra/chakra_read.h"
@@ -162,6 +163,9 @@ Imported ImportRun(const ImportRequest& request,
 Imported ImportMegatronRun(const ImportRequest& request) {
   return ImportRun(request, ImportMegatron);
 }
+Imported ImportMaxTextRun(const ImportRequest& request) {
+  return ImportRun(request, ImportMaxText);
+}
 Imported ImportTorchtitanRun(const ImportRequest& request) {
   return ImportRun(request, ImportTorchtitan);
 }
@@ -221,6 +225,8 @@ constexpr ImportKind kKinds[] = {
      "a scenario", ImportKind::kCluster | ImportKind::kSettings, ImportMegatronRun},
     {"torchtitan", "a torchtitan job's TOML, or its registry of jobs in Python", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
+    {"maxtext", "MaxText's base.yml, or the file of one of its models", "a scenario",
+     ImportKind::kCluster | ImportKind::kSettings, ImportMaxTextRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
      "a schedule", ImportKind::kFiles, ImportTraces},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one per rank, or a folder of them",
