@@ -75,6 +75,9 @@ SqliteConnection::SqliteConnection(std::string path, const std::string& name, Ac
   connection_.reset(connection);
   Check(opened);
   if (access == Access::kChange) sqlite3_busy_timeout(connection, kPatienceMilliseconds);
+  // Of others' files no text or blob is that large; SQLite would load all of it.
+  constexpr int kLargestValue = 1 << 28;
+  if (access == Access::kRead) sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, kLargestValue);
 }
 
 void SqliteConnection::Do(const std::string& statements) {

@@ -221,6 +221,14 @@ std::vector<ComparedGroup> GroupBy(const std::vector<ComparedOp>& ops, NameOf na
   return groups;
 }
 
+std::string WaitingOf(const TimelineRecord& record) {
+  if (!record.environment.is_object()) return "";
+  const auto found = record.environment.find(kWaitingKey);
+  if (found == record.environment.end() || !found->is_string()) return "";
+  return *found == kWaitingUnknown || *found == kWaitingPartlyUnknown ? found->get<std::string>()
+                                                                      : "";
+}
+
 }  // namespace
 
 std::vector<size_t> Comparison::Worst(size_t count) const {
@@ -250,6 +258,8 @@ Comparison Compare(const TimelineRecord& a, const TimelineRecord& b) {
   const std::vector<SpanMeaning>& meanings = numbers.meanings();
   comparison.a_shares = MeanShares(a, a_timeline, a_ranks);
   comparison.b_shares = MeanShares(b, b_timeline, b_ranks);
+  comparison.a_waiting = WaitingOf(a);
+  comparison.b_waiting = WaitingOf(b);
   const std::vector<OpMean> a_means = MeansOf(a_ranks, meanings.size());
   const std::vector<OpMean> b_means = MeansOf(b_ranks, meanings.size());
   for (size_t number = 0; number < meanings.size(); ++number) {

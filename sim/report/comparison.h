@@ -91,6 +91,10 @@ struct Comparison {
   TimePair step;
   StepShares a_shares;
   StepShares b_shares;
+  // "unknown" or "partly unknown", where a measured timeline says that of how long ranks waited for
+  // each other (kWaitingKey); "": it is known. What is not known counts as communication.
+  std::string a_waiting;
+  std::string b_waiting;
   std::vector<ComparedOp> ops;  // in a's order
   size_t only_in_a = 0;         // descriptions
   size_t only_in_b = 0;
@@ -108,6 +112,11 @@ struct Comparison {
   // The ops whose times differ most, in seconds; positions in `ops`.
   std::vector<size_t> Worst(size_t count) const;
 };
+
+// The key of a measured timeline's environment that says whether it is known how long ranks waited.
+inline constexpr const char* kWaitingKey = "waiting";
+inline constexpr const char* kWaitingUnknown = "unknown";
+inline constexpr const char* kWaitingPartlyUnknown = "partly unknown";
 
 // Compares the two medians.
 Comparison Compare(const TimelineRecord& a, const TimelineRecord& b);

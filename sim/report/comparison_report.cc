@@ -39,6 +39,13 @@ constexpr Part kParts[] = {
     {"nothing of these", "other_seconds", &StepShares::nothing},
 };
 
+bool IsWaiting(const Part& part) { return part.seconds == &StepShares::waiting; }
+
+// What is not known is null, and no number.
+Json KnownWaiting(const std::string& waiting, Seconds time) {
+  return waiting == kWaitingUnknown ? Json() : Json(time.value());
+}
+
 struct Section {
   const char* title;
   const char* key;
@@ -165,6 +172,17 @@ std::string ToText(const Comparison& comparison, bool color, std::optional<size_
   for (const Part& part : kParts) {
     const TimePair pair{comparison.a_shares.*part.seconds, comparison.b_shares.*part.seconds};
     const Seconds part_of_gap = pair.a - pair.b;
+    if (IsWaiting(part) && !(comparison.a_waiting + comparison.b_waiting).empty()) {
+      const auto known = [](const std::string& waiting, Seconds time) {
+        return waiting == kWaitingUnknown ? waiting : Print(time);
+      };
+      page.Line("{:<26} {:>12} {:>12} {:>10}  {}", part.name, known(comparison.a_waiting, pair.a),
+                known(comparison.b_waiting, pair.b), "",
+                comparison.a_waiting == kWaitingUnknown || comparison.b_waiting == kWaitingUnknown
+                    ? "what is not known counts as communication"
+                    : "partly unknown: that counts as communication");
+      continue;
+    }
     row(part.name, pair,
         gap == Seconds(0) ? ""
         : cancels         ? Signed(part_of_gap)
@@ -257,6 +275,10 @@ Json ToJson(const Comparison& comparison, std::optional<size_t> rows) {
         {"b", (comparison.b_shares.*part.seconds).value()},
         {"difference",
          (comparison.a_shares.*part.seconds - comparison.b_shares.*part.seconds).value()}};
+    if (!IsWaiting(part) || (comparison.a_waiting + comparison.b_waiting).empty()) continue;
+    json["gap"][part.key] = {{"a", KnownWaiting(comparison.a_waiting, comparison.a_shares.waiting)},
+                             {"b", KnownWaiting(comparison.b_waiting, comparison.b_shares.waiting)},
+                             {"difference", nullptr}};
   }
   json["gap"]["pairs_out_of_order"] = comparison.pairs_out_of_order;
   if (!comparison.first_out_of_order.empty())

@@ -264,7 +264,7 @@ TEST(ImportSlurmKindsTest, BlocksAreSwitchesOrRacks) {
 TEST(ImportSlurmKindsTest, TopologyYamlIsRead) {
   const std::string yaml =
       "---\n- topology: other\n  flat: true\n- topology: fabric\n  cluster_default: true\n"
-      "  tree:\n    switches:\n      - switch: spine\n        children: leaf[1-2]\n"
+      "  tree:\n    switches:\n      - switch: spine\n        children: [leaf1, leaf2]\n"
       "      - switch: leaf1\n        nodes: n[01-16]\n      - switch: leaf2\n"
       "        nodes: n[17-32]\n";
   const ImportedCluster tree = ImportSlurm(yaml, "topology.yaml", "dgx-h100");

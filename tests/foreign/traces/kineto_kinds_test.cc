@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "sim/base/error.h"
@@ -299,6 +300,12 @@ TEST_F(KinetoKindsTest, TheScheduleHasTheOpsOfTheTimeline) {
   EXPECT_EQ(comparison.only_in_b, 0u);
   ASSERT_EQ(comparison.axes.size(), 1u);
   EXPECT_EQ(comparison.axes[0].name, "group 0");
+  // Nobody knows how long the rank waited for the others.
+  EXPECT_EQ(comparison.a_waiting, "");
+  EXPECT_EQ(comparison.b_waiting, kWaitingUnknown);
+  EXPECT_THAT(ToText(comparison, false), HasSubstr("unknown             what is not known counts"));
+  EXPECT_TRUE(ToJson(comparison)["gap"]["waiting_seconds"]["b"].is_null());
+  EXPECT_FALSE(ToJson(comparison)["gap"]["waiting_seconds"]["a"].is_null());
   // Gaps are neither compute nor communication.
   EXPECT_DOUBLE_EQ(comparison.a_shares.compute.value(), 2e-6);
   EXPECT_DOUBLE_EQ(comparison.a_shares.communication.value(), 1e-6);

@@ -178,7 +178,10 @@ class SlurmReader {
   std::vector<std::string> YamlNames(const JsonReader& object, const char* key, size_t most) const {
     if (!object.Has(key)) return {};
     const JsonReader value = object.At(key);
-    return ExpandHostlist(TextOf(value), most, [&](const std::string& what) { value.Fail(what); });
+    std::string names;
+    for (const JsonReader& one : value.IsArray() ? value.Elements() : std::vector{value})
+      names += (names.empty() ? "" : ",") + TextOf(one);
+    return ExpandHostlist(names, most, [&](const std::string& what) { value.Fail(what); });
   }
 
   void ReadYamlSwitch(const JsonReader& object) {

@@ -64,7 +64,7 @@ class RocmReader {
       if (title.find("link type") != std::string::npos) {
         ReadTable(i, &types_);
         has_types = true;
-      } else if (title.find("hops") != std::string::npos) {
+      } else if (title.find("hops") != std::string::npos && IsHeader(i + 1)) {
         ReadTable(i, &hops_);
       } else {
         ReadNuma(lines_[i]);
@@ -100,13 +100,18 @@ class RocmReader {
     return text;
   }
 
+  bool IsHeader(size_t at) const {
+    return at < lines_.size() &&
+           std::all_of(lines_[at].words.begin(), lines_[at].words.end(), IsRocmGpu);
+  }
+
   // The header is right below the title, and then the rows.
   void ReadTable(size_t title, Cells* cells) {
     const int line = lines_[title].number;
     if (!cells->empty()) Fail(line, "there is a second table of this kind");
     if (title + 1 == lines_.size()) Fail(line, "the table ends after its title");
     const std::vector<std::string>& header = lines_[title + 1].words;
-    if (!std::all_of(header.begin(), header.end(), IsRocmGpu))
+    if (!IsHeader(title + 1))
       Fail(lines_[title + 1].number, "expected a header such as \"GPU0 GPU1\" below the title");
     if (header.size() > kMostRocmGpus)
       Fail(lines_[title + 1].number, fmt::format("there are more than {} GPUs", kMostRocmGpus));

@@ -14,6 +14,7 @@
 #include "sim/base/threads.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
+#include "sim/report/comparison.h"
 #include "sim/schedule/schedule_json.h"
 #include "tools/foreign/traces/kineto/kineto_schedule.h"
 #include "tools/foreign/traces/kineto/kineto_steps.h"
@@ -191,8 +192,9 @@ void RemarkUnused(const KinetoRanksOfStep& ranks, std::vector<std::string>* rema
     remarks->push_back(fmt::format("events not used: {}", fmt::join(parts, ", ")));
 }
 
-// Says which ranks there are, and of how much it is not known who waited for whom.
-void RemarkPartners(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks) {
+// Says which ranks there are, and of how much it is not known who waited for whom. Returns what
+// compare is to know of that.
+std::string RemarkPartners(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks) {
   if (!ranks.is_whole()) {
     remarks->push_back(fmt::format(
         "found {}: these are all that is made, and what they did with others lasts as long as "
@@ -200,26 +202,28 @@ void RemarkPartners(const KinetoRanksOfStep& ranks, std::vector<std::string>* re
         RanksPresent(ranks)));
   }
   uint64_t unknown = 0;
+  uint64_t all = 0;
   for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
     const KinetoTrace& trace = ranks.traces[rank];
     for (const KinetoEvent& event : trace.events) {
-      const bool is_unknown = event.own == kNotGiven && event.transfer != kNotGiven &&
-                              !ranks.works[rank][event.transfer].is_understood();
-      unknown += is_unknown ? 1 : 0;
+      if (event.own != kNotGiven || event.transfer == kNotGiven) continue;
+      ++all;
+      unknown += ranks.works[rank][event.transfer].is_understood() ? 0 : 1;
     }
   }
-  if (unknown == 0) return;
+  if (unknown == 0) return "";
   remarks->push_back(fmt::format(
       "{} of what communicates {} not say its size or its partners: how much of that time is "
       "waiting for others is unknown",
       unknown, unknown == 1 ? "does" : "do"));
+  return unknown == all ? kWaitingUnknown : kWaitingPartlyUnknown;
 }
 
 // Imports the traces of all ranks; `imported` has earlier remarks.
 ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
                       const KinetoOptions& options, ImportedKineto imported = {}) {
   KinetoRanksOfStep ranks = GatherRanks(std::move(traces));
-  RemarkPartners(ranks, &imported.remarks);
+  const std::string waiting = RemarkPartners(ranks, &imported.remarks);
   const std::vector<KinetoStep> steps = StepsOf(&ranks, options, &imported.remarks);
   CheckOwn(ranks, steps);
   std::vector<std::vector<KinetoMeeting>> meetings;
@@ -235,6 +239,7 @@ ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
   const std::string& title = ranks.traces[0].title;
   record.title =
       !title.empty() ? title : VisibleText(fs::path(ranks.traces[0].file).filename().string());
+  if (!waiting.empty()) record.environment = {{kWaitingKey, waiting}};
   record.provenance = ranks.traces[0].is_simulated ? Provenance::kSimulated : Provenance::kMeasured;
   TimelineMaker maker(ranks, clocks.later);
   for (size_t i = 0; i < steps.size(); ++i)

@@ -279,9 +279,9 @@ uint64_t FoldSteps(KinetoRanksOfStep* ranks, std::vector<KinetoStep>* steps) {
 
 }  // namespace
 
-std::vector<KinetoStep> StepsOf(KinetoRanksOfStep* all, const KinetoOptions& options,
+std::vector<KinetoStep> StepsOf(KinetoRanksOfStep* traced, const KinetoOptions& options,
                                 std::vector<std::string>* remarks) {
-  const KinetoRanksOfStep& ranks = *all;
+  const KinetoRanksOfStep& ranks = *traced;
   AnnotatedSteps divided = DividedSteps(ranks);
   std::vector<KinetoStep>& steps = divided.steps;
   if (divided.outside > 0)
@@ -338,7 +338,7 @@ std::vector<KinetoStep> StepsOf(KinetoRanksOfStep* all, const KinetoOptions& opt
     kept.push_back(std::move(steps[i]));
   }
   if (kept.front().period > 0) {
-    const uint64_t moved = FoldSteps(all, &kept);
+    const uint64_t moved = FoldSteps(traced, &kept);
     remarks->push_back(fmt::format(
         "steps overlap on the devices: a step is from one's first kernel to the next one's, {:.3f} "
         "ms; {} kernels and copies that run later are shown where they ran in the step before",

@@ -23,7 +23,7 @@ struct KinetoStep {
 // else all is one step. What most steps do is the step: others, a first one that warms up and a
 // last one that is cut off among them, are left out, and so is what lies outside any step. Changes
 // the times of events where steps overlap. Throws Error where ranks have different steps.
-std::vector<KinetoStep> StepsOf(KinetoRanksOfStep* ranks, const KinetoOptions& options,
+std::vector<KinetoStep> StepsOf(KinetoRanksOfStep* traced, const KinetoOptions& options,
                                 std::vector<std::string>* remarks);
 
 // What the event is, in a Timeline's terms.

@@ -132,8 +132,12 @@ KinetoWork WorkOf(const KinetoTrace& trace, const KinetoTransfer& transfer,
   const std::optional<CollectiveKind> kind = CollectiveOfWord(transfer.collective);
   // What it is may be known where neither its size nor its partners are.
   work.collective = kind;
-  work.is_send = transfer.collective == "send";
-  work.is_receive = transfer.collective == "recv";
+  // "send", and "nccl:send 0->1" of a range around the kernel.
+  const auto begins = [&](const char* word) {
+    return transfer.collective == word || transfer.collective.starts_with(fmt::format("{} ", word));
+  };
+  work.is_send = begins("send") || begins("isend");
+  work.is_receive = begins("recv") || begins("irecv");
   const bool is_message = work.is_send || work.is_receive;
   const std::optional<ElementType> element = ElementOf(transfer.dtype);
   const bool has_size = transfer.in_elements >= 0 && transfer.out_elements >= 0 && element;
