@@ -10,8 +10,10 @@
 #include "collectives/lowering/trial.h"
 #include "collectives/lowering/tuning.h"
 #include "real/calibration/nccl_table.h"
+#include "scenarios/reporting/collective_film.h"
 #include "sim/base/error.h"
 #include "sim/base/input_record.h"
+#include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
@@ -19,6 +21,7 @@
 #include "tools/explain_collective.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
+#include "tools/page_file.h"
 #include "tools/trial_options.h"
 
 namespace rehearse {
@@ -42,6 +45,7 @@ CommandSyntax CollectiveSyntax() {
       "  rehearse collective all-reduce --cluster dgx-a100:nodes=4 -b 64M --explain\n"
       "  rehearse collective all-reduce --cluster dgx-h100 -a ring -p simple -b 1G\n"
       "  rehearse collective all-gather --cluster perlmutter:nodes=4 --groups 4 -b 256M\n"
+      "  rehearse collective all-reduce --cluster switch:devices=4 --watch -o ring.html\n"
       "  rehearse collective dispatch --cluster dgx-h800:nodes=8 --tokens 4096 --limited-groups "
       "4\n";
   syntax.positional = {"kind"};
@@ -63,7 +67,12 @@ CommandSyntax CollectiveSyntax() {
       "accepted for scripts written for nccl-tests; one run is enough, as every simulated run is "
       "the same")("warmup_iters,w", Whole("N", "5", 0u, kMostRepeats), "likewise")(
       "explain",
-      "print rings or trees, channels and the link that limits the speed (text or json)");
+      "print rings or trees, channels and the link that limits the speed (text or json)")(
+      "watch",
+      "write a page (-o FILE.html) that plays the collective: blocks of data along the links that "
+      "the simulation used, step by step, at its times")(
+      "output,o", po::value<std::string>()->value_name("FILE"), "where --watch writes its page");
+  syntax.takes["output"] = TakenOutput({".html"});
   AddDispatchOptions(&syntax);
   AddFormatOption(syntax.options, kTableFormats, "a row for each size");
   return syntax;
@@ -211,6 +220,28 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::
   return json.dump(2) + "\n";
 }
 
+void CheckWatch(const po::variables_map& values) {
+  const bool watches = values.count("watch") > 0;
+  if (!watches && values.count("output") > 0)
+    throw Error("-o is for --watch, which writes a page; the table goes to standard output");
+  if (!watches) return;
+  if (values.count("output") == 0)
+    throw Error("-o FILE.html is missing: where --watch writes its page (- is standard output)");
+  for (const char* option : {"explain", "maxbytes", "format"})
+    if (values.count(option) > 0 && !values[option].defaulted())
+      throw Error(fmt::format("--watch and --{} do not go together", option));
+}
+
+void Watch(const Trial& trial, Bytes bytes, const std::shared_ptr<const Cluster>& cluster,
+           const std::string& output) {
+  CheckWritable(output);
+  const std::string page =
+      ToHtml({.title = fmt::format("{} on {} - Rehearse", Name(trial.kind), cluster->name()),
+              .texts = {{"rehearse-film", FilmData(trial, bytes, cluster)}}});
+  WriteFileAtomically(output, page);
+  TellOfPage(output, page.size());
+}
+
 }  // namespace
 
 int CollectiveCommand(const std::vector<std::string>& arguments) {
@@ -218,12 +249,15 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
+  CheckWatch(values);
   if (values.count("kind") == 0)
     throw Error("a kind of collective is needed; usage: " + syntax.usage);
   const OutputFormat format = values.count("explain") > 0
                                   ? ReadFormat(values, kTextAndJson, "--explain")
                                   : ReadFormat(values, kTableFormats);
   if (IsExpertExchange(text("kind"))) {
+    if (values.count("watch") > 0)
+      throw Error(fmt::format("--watch is for collectives, not for {}", text("kind")));
     if (values.count("explain") > 0)
       throw Error(fmt::format(
           "--explain is for collectives; {} is an all-to-all of experts, see --format json",
@@ -241,8 +275,13 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   std::optional<std::string> calibration;
   if (values.count("calibration") > 0) calibration = text("calibration");
   const auto inputs = std::make_shared<InputRecord>();
-  const auto cluster = ReadTrialCluster(values, calibration, syntax.usage, {.record = inputs});
+  const std::shared_ptr<const Cluster> cluster =
+      ReadTrialCluster(values, calibration, syntax.usage, {.record = inputs});
   const Trial trial = ReadTrial(values, kind, *cluster, std::nullopt);
+  if (values.count("watch") > 0) {
+    Watch(trial, sizes.front(), cluster, text("output"));
+    return 0;
+  }
 
   Router router(*cluster, trial.routing);
   ChannelFinder finder(router);

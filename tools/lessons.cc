@@ -1,4 +1,4 @@
-// rehearse lessons [NAME]: eight ideas about overlap, each with a question, a change and an answer.
+// rehearse lessons [NAME]: twelve ideas about overlap, each with question, change and answer.
 #include <algorithm>
 #include <cstdio>
 
@@ -44,7 +44,7 @@ CommandSyntax LessonsSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse lessons [NAME] [options]";
   syntax.explanation =
-      "Eight ideas about overlap on 2 to 8 GPUs, each with a question, a change to make and an\n"
+      "Twelve ideas about overlap on 2 to 16 GPUs, each with a question, a change to make and an\n"
       "answer that anybody can work out by hand. Without NAME they are listed. Examples:\n"
       "  rehearse lessons prefetch\n"
       "  rehearse lessons ring --set cluster.devices=8 --set jobs.0.schedule.ranks=8\n"
@@ -60,6 +60,10 @@ CommandSyntax LessonsSyntax() {
       "write all lessons as one page for a browser, which simulates them itself; - is standard "
       "output");
   syntax.takes["output"] = TakenOutput({".html"});
+  add("beside", po::value<std::string>()->value_name("DIR"),
+      "the page loads its program and the simulator from this folder, a copy of "
+      "tools/viewer/bundle "
+      "as seen from the page, and holds only the lessons");
   return syntax;
 }
 
@@ -167,8 +171,9 @@ void ListLessons(const std::vector<Lesson>& lessons) {
 std::string DataOf(const Lesson& lesson) {
   Report report;
   for (const bool changed : {false, true}) {
-    ReportedRun run =
-        ReportScenario(ReadLessonScenario(lesson, LessonFile(lesson.name), changed), {});
+    Scenario scenario = ReadLessonScenario(lesson, LessonFile(lesson.name), changed);
+    scenario.lowering.fold = false;
+    ReportedRun run = ReportScenario(scenario, {});
     run.source = PathOf(lesson) + (changed ? ", changed" : "");
     run.record.title = lesson.name + (changed ? ", changed" : "");
     report.runs.push_back(std::move(run));
@@ -176,8 +181,9 @@ std::string DataOf(const Lesson& lesson) {
   return PageData(report);
 }
 
-std::string PageOfLessons(const std::vector<Lesson>& lessons) {
+std::string PageOfLessons(const std::vector<Lesson>& lessons, const std::string& beside) {
   PageFile page;
+  page.beside = beside;
   page.title = "Lessons about overlap - Rehearse";
   page.is_live = true;
   nlohmann::ordered_json json;
@@ -187,7 +193,8 @@ std::string PageOfLessons(const std::vector<Lesson>& lessons) {
                         .text = LessonFile(lesson.name),
                         .cluster = "",
                         .set = {},
-                        .fidelity = ""};
+                        .fidelity = "",
+                        .no_fold = true};
     json["lessons"].push_back({{"name", lesson.name},
                                {"title", lesson.title},
                                {"question", lesson.question},
@@ -224,11 +231,12 @@ int LessonsCommand(const std::vector<std::string>& arguments) {
       throw Error("-o writes all lessons as one page; leave out the lesson's name");
     const auto output = values["output"].as<std::string>();
     CheckWritable(output);
-    const std::string page = PageOfLessons(lessons);
+    const std::string page = PageOfLessons(lessons, FolderOption(values, "beside"));
     WriteFileAtomically(output, page);
     TellOfPage(output, page.size());
     return 0;
   }
+  if (values.count("beside") > 0) throw Error("--beside is for -o, which writes a page");
   if (values.count("lesson") == 0) {
     ListLessons(lessons);
     return 0;

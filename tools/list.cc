@@ -100,7 +100,12 @@ std::vector<ListedEntry> Strategies() {
 std::vector<ListedEntry> Pipelines() {
   std::vector<ListedEntry> entries;
   for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
-    entries.push_back({facts.name, facts.summary, facts.source});
+    std::string summary = facts.summary;
+    // Their ranks end one after the other, which gains nothing while all wait for all.
+    if (facts.schedule == PipelineSchedule::kZeroBubbleH2 ||
+        facts.schedule == PipelineSchedule::kZeroBubble2p)
+      summary += "; with pipeline.validation=after-update";
+    entries.push_back({facts.name, summary, facts.source});
   }
   return entries;
 }

@@ -23,13 +23,26 @@ std::string ToHtml(const PageFile& page) {
       "script-src 'unsafe-inline'{}; style-src 'unsafe-inline'; img-src data: blob:\">\n"
       "<title>{}</title></head>\n<body><noscript>This page draws with JavaScript, which is off "
       "here.</noscript>\n",
-      page.is_live ? " 'wasm-unsafe-eval'; worker-src blob:" : "", svg::Escape(page.title));
+      std::string(page.beside.empty() ? "" : " 'self' file:") +
+          (page.is_live ? " 'wasm-unsafe-eval'; worker-src blob:" : ""),
+      svg::Escape(page.title));
+  if (!page.beside.empty())
+    html += fmt::format(
+        "<p>If you still read this, the page has not found its program. It belongs into its "
+        "repository, where that is in {}.</p>\n",
+        svg::Escape(page.beside));
   const auto add = [&](const std::string& name, const std::string& text) {
     html += "<script type=\"text/plain\" id=\"" + name + "\">";
     html += text;
     html += "</script>\n";
   };
   for (const auto& [name, text] : page.texts) add(name, text);
+  if (!page.beside.empty()) {
+    for (const char* script : {"simulator.js", "viewer.js"})
+      if (page.is_live || std::string_view(script) != "simulator.js")
+        html += fmt::format("<script src=\"{}/{}\"></script>\n", svg::Escape(page.beside), script);
+    return html + "</body></html>\n";
+  }
   if (page.is_live) add("rehearse-simulator", Base64(ViewerBundle("simulator")));
   html += "<script>";
   html += ViewerBundle("viewer");

@@ -13,6 +13,8 @@ struct PageFile {
   // What the program finds by name, such as "rehearse-data"; base64 only.
   std::vector<std::pair<std::string, std::string>> texts;
   bool is_live = false;  // with the simulator
+  // Where viewer.js and simulator.js lie, as seen from the page; "": in the page itself.
+  std::string beside = {};
 };
 
 std::string ToHtml(const PageFile& page);

@@ -1,4 +1,6 @@
 // rehearse report INPUT...: one HTML file that shows steps and studies in a browser.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -6,8 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/playing/rehearsal.h"
 #include "scenarios/reporting/live.h"
 #include "scenarios/reporting/live_controls.h"
+#include "scenarios/reporting/pipelines_picture.h"
 #include "scenarios/reporting/report_page.h"
 #include "scenarios/reporting/stacked_picture.h"
 #include "scenarios/searching/search.h"
@@ -19,6 +23,7 @@
 #include "sim/base/gzip.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
+#include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/units.h"
@@ -32,13 +37,15 @@
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
 #include "tools/terminal.h"
+#include "tools/viewer_bundle.h"
+#include "workloads/planner/pipeline.h"
 
 namespace rehearse {
 namespace po = boost::program_options;
 
 CommandSyntax ReportSyntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse report INPUT [INPUT...] -o FILE.html [options]";
+  syntax.usage = "rehearse report [INPUT...] -o FILE.html [options]";
   syntax.explanation =
       "Writes one self-contained page for a browser: the timeline of the step with exposed\n"
       "communication and the critical path, what each op waited for, where the time of each rank,\n"
@@ -46,7 +53,10 @@ CommandSyntax ReportSyntax() {
       "INPUT is a scenario or a schedule, which is simulated; a timeline of \"rehearse run --out\" "
       "or\n"
       "\"rehearse execute --out\" (or its folder); or a study or a table of measured steps, whose\n"
-      "points are drawn as dots. Two steps are drawn one above the other on one axis. Examples:\n"
+      "points are drawn as dots. Several steps are drawn one above the other on one axis.\n"
+      "--pipelines draws a scenario, or a small one of its own, under several orders of a "
+      "pipeline.\n"
+      "Examples:\n"
       "  rehearse report scenarios/axonn-gpt20b-perlmutter.json -o step.html\n"
       "  rehearse report scenarios/axonn-fig3-a.json scenarios/axonn-fig3-abcde.json -o two.html\n"
       "  rehearse report scenarios/cpu-4d.json measured/timeline.json -o true.html\n"
@@ -54,16 +64,18 @@ CommandSyntax ReportSyntax() {
       "  rehearse report scenarios/strategy-fsdp.json --live -o live.html\n"
       "  rehearse report scenarios/studies/axonn-table4.json -o dots.html\n"
       "  rehearse report scenarios/search-gpt40b-perlmutter.json --search -o best.html\n"
-      "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n";
-  syntax.positional = {"first", "second", "third", "fourth"};
+      "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n"
+      "  rehearse report --pipelines gpipe,1f1b,zb-h1,zb-v,dualpipe -o pipelines.html\n";
+  syntax.positional = {"input"};
+  syntax.last_repeats = true;
   AddScenarioSettings(&syntax);
   syntax.takes.erase("scenario");  // inputs may be other things too
-  for (const std::string& name : syntax.positional)
-    syntax.takes[name] = TakenFile({".json", ".json.gz", ".csv"});
+  syntax.takes["input"] = TakenFile({".json", ".json.gz", ".csv"});
   auto add = syntax.options.add_options();
   add("output,o", po::value<std::string>()->value_name("FILE"),
       "where to write the page; - is standard output");
   syntax.takes["output"] = TakenOutput({".html", ".svg"});
+  syntax.takes["pipelines"] = {};
   add("versus", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "show the scenario above itself with this change; may be repeated");
   add("live",
@@ -72,7 +84,13 @@ CommandSyntax ReportSyntax() {
   add("search",
       "also run the scenario's \"search\" (rehearse search): each configuration is a dot, and the "
       "Pareto front of two objectives is a line");
-  add("svg", "write an SVG picture instead, of the first rank of each stage of each step");
+  add("pipelines", po::value<std::string>()->value_name("NAME,NAME..."),
+      "play the scenario under these orders of a pipeline (rehearse list pipelines), and draw a "
+      "row "
+      "for each rank: micro-batches numbered, the bubble hatched and counted; without INPUT, of "
+      "eight equal layers on four ranks");
+  add("svg",
+      "write an SVG picture instead, of one rank of each group that does the same in each step");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the steps that --svg shows, e.g. 100ms-250ms");
   add("ranks", po::value<std::string>()->value_name("A,B-C"),
@@ -83,7 +101,9 @@ CommandSyntax ReportSyntax() {
 
 namespace {
 
-constexpr size_t kMostRuns = 2;
+constexpr size_t kMostRuns = 24;
+// A page answers a change of such a step while somebody waits.
+constexpr Seconds kQuick(2);
 
 enum class InputKind : uint8_t { kScenario, kTimeline, kStudy, kTable };
 
@@ -219,7 +239,8 @@ std::string PictureOf(const Report& report, const po::variables_map& values) {
       longest = std::max(longest, run.record.Median().step);
     ParseWindow(values["window"].as<std::string>(), longest, &picture);
   }
-  return StackedPicture(report.runs, picture.from, picture.to);
+  return report.as_pipelines ? PipelinesPicture(report.runs, picture.from, picture.to)
+                             : StackedPicture(report.runs, picture.from, picture.to);
 }
 
 // What the page plays again itself. `read` are the files that the scenario was read from.
@@ -248,7 +269,8 @@ LiveStep LiveStepOf(const Input& input, const po::variables_map& values,
 void CheckLive(const std::vector<Input>& inputs, const po::variables_map& values) {
   if (inputs.size() != 1 || inputs.front().kind != InputKind::kScenario)
     throw Error("--live plays one scenario or schedule again; give exactly one input");
-  for (const char* option : {"versus", "search", "svg", "calibration", "device-points"})
+  for (const char* option :
+       {"versus", "search", "svg", "pipelines", "calibration", "device-points"})
     if (values.count(option) > 0)
       throw Error(fmt::format("--live and --{} do not go together{}", option,
                               std::string_view(option) == "versus"
@@ -268,16 +290,85 @@ void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& valu
           fmt::format("--versus changes a scenario, but {} is a timeline", InputName(input.path)));
   }
   if (runs > kMostRuns)
-    throw Error(
-        fmt::format("found {} steps, expected at most two, drawn one above the other", runs));
+    throw Error(fmt::format("found {} steps, expected at most {}, drawn one above the other", runs,
+                            kMostRuns));
   if (played == 0 && values.count("set") > 0)
     throw Error(
         "--set changes scenarios before they are played, but timelines were played already");
-  if (values.count("svg") > 0 && runs == 0) throw Error("--svg draws steps, but none is given");
+  if (values.count("svg") > 0 && runs == 0 && values.count("pipelines") == 0)
+    throw Error("--svg draws steps, but none is given");
   if (values.count("window") > 0 && values.count("svg") == 0)
     throw Error("--window is for --svg; the page shows the whole step and can be zoomed");
-  if (values.count("versus") > 0 && runs < kMostRuns)
-    throw Error("--versus changes a scenario, but none is given");
+  if (values.count("versus") > 0 && runs != 2)
+    throw Error(fmt::format("--versus changes one scenario, found {}", runs - 1));
+}
+
+// The scenario's changes under an order: as many stages of a rank as the order takes, and for zb-h2
+// an update that waits for nobody, without which its last ranks would idle like those of zb-h1.
+std::vector<std::string> ChangesForOrder(const std::string& order, const Input& input) {
+  std::vector<std::string> changes = {"pipeline.schedule=" + order};
+  const nlohmann::json& pipeline = input.document.value().at("pipeline");
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
+    if (order != facts.name || !pipeline.contains("virtual")) continue;
+    const nlohmann::json& given = pipeline.at("virtual");
+    const uint64_t stages = given.is_number_unsigned() ? given.get<uint64_t>() : 0;
+    if (stages < facts.fewest_stages_a_rank ||
+        (facts.most_stages_a_rank > 0 && stages > facts.most_stages_a_rank))
+      changes.push_back(fmt::format("pipeline.virtual={}", facts.fewest_stages_a_rank));
+  }
+  if (order == "zb-h2" && !pipeline.contains("validation"))
+    changes.emplace_back("pipeline.validation=after-update");
+  return changes;
+}
+
+std::vector<std::string> OrdersOf(const std::string& list) {
+  std::vector<std::string> known;
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) known.emplace_back(facts.name);
+  std::vector<std::string> orders;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    orders.push_back(list.substr(begin, end - begin));
+    if (std::find(known.begin(), known.end(), orders.back()) == known.end())
+      throw Error(fmt::format("--pipelines: found \"{}\"{}", VisibleText(orders.back()),
+                              KnownNames(orders.back(), known)));
+    begin = end + 1;
+  }
+  if (orders.size() > kMostRuns)
+    throw Error(
+        fmt::format("--pipelines: found {} orders, expected at most {}", orders.size(), kMostRuns));
+  return orders;
+}
+
+// The steps of --pipelines.
+std::vector<ReportedRun> RunsOfPipelines(const std::vector<Input>& inputs,
+                                         const po::variables_map& values,
+                                         ProgressObserver& observer) {
+  if (inputs.size() > 1 ||
+      (!inputs.empty() && (inputs.front().kind != InputKind::kScenario ||
+                           !inputs.front().document.value().contains("pipeline"))))
+    throw Error(
+        "--pipelines draws one scenario that has a \"pipeline\"; give exactly one, or none");
+  for (const char* option : {"versus", "search"})
+    if (values.count(option) > 0)
+      throw Error(fmt::format("--pipelines and --{} do not go together", option));
+  Input own;
+  own.path = "scenarios/lessons/zero-bubble.json";
+  if (inputs.empty()) own.document = JsonDocument::FromText(LessonFile("zero-bubble"), own.path);
+  const Input& input = inputs.empty() ? own : inputs.front();
+  std::vector<Scenario> scenarios;  // all are read before the first is played
+  const std::vector<std::string> orders = OrdersOf(values["pipelines"].as<std::string>());
+  for (const std::string& order : orders)
+    scenarios.push_back(ReadScenarioWith(input.document, values, ChangesForOrder(order, input)));
+  std::vector<ReportedRun> runs;
+  for (size_t i = 0; i < orders.size(); ++i) {
+    runs.push_back(PlayedRun(input, scenarios[i], values, observer));
+    if (runs.back().pipeline.rows.empty())
+      throw Error(fmt::format("--pipelines: {} has a single stage or micro-batch", input.path));
+    runs.back().record.title = orders[i];
+    for (const std::string& change : ChangesForOrder(orders[i], input))
+      runs.back().source += " " + change;
+  }
+  return runs;
 }
 
 }  // namespace
@@ -286,7 +377,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ReportSyntax();
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
-  if (values.count("first") == 0)
+  if (values.count("input") == 0 && values.count("pipelines") == 0)
     throw Error("nothing to report on; usage: " + syntax.usage +
                 "\ntry: rehearse report scenarios/axonn-gpt20b-perlmutter.json -o step.html");
   if (values.count("output") == 0)
@@ -294,8 +385,9 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   const std::string output = values["output"].as<std::string>();
   CheckWritable(output);
   std::vector<Input> inputs;
-  for (const std::string& name : syntax.positional)
-    if (values.count(name) > 0) inputs.push_back(ReadInput(values[name].as<std::string>()));
+  if (values.count("input") > 0)
+    for (const std::string& name : values["input"].as<std::vector<std::string>>())
+      inputs.push_back(ReadInput(name));
   CheckInputs(inputs, values);
   if (values.count("live") > 0) CheckLive(inputs, values);
   const std::vector<std::string> versus = ChangesOf(values, "versus");
@@ -303,6 +395,12 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   ProgressLine progress(ProgressWanted());
   Report report;
   std::optional<std::string> live;  // for a page that simulates
+  Seconds took;
+  if (values.count("pipelines") > 0) {
+    report.as_pipelines = true;
+    report.runs = RunsOfPipelines(inputs, values, progress);
+    inputs.clear();
+  }
   for (Input& input : inputs) {
     switch (input.kind) {
       case InputKind::kScenario: {
@@ -315,17 +413,21 @@ int ReportCommand(const std::vector<std::string>& arguments) {
         }
         // Both are read before the first is played, so that a mistake costs no time.
         const Scenario scenario = ReadScenarioWith(input.document, values);
+        std::optional<Scenario> other;
+        if (!versus.empty()) other = ReadScenarioWith(input.document, values, versus);
+        const RehearsalClock clock;
+        report.runs.push_back(PlayedRun(input, scenario, values, progress));
         if (values.count("live") > 0) {
+          took = clock.Past();
           const LiveStep step = LiveStepOf(input, values, scenario.files);
-          const nlohmann::ordered_json told = {{"step", ToJson(step)},
-                                               {"controls", LiveControls(scenario)}};
+          const nlohmann::ordered_json told = {
+              {"step", ToJson(step)},
+              {"controls", LiveControls(scenario, input.document.value())},
+              {"native_seconds", took > kQuick ? std::round(took.value()) : 0.0}};
           // Comments in the text may hold any bytes.
           live = PackedForPage(
               told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
         }
-        std::optional<Scenario> other;
-        if (!versus.empty()) other = ReadScenarioWith(input.document, values, versus);
-        report.runs.push_back(PlayedRun(input, scenario, values, progress));
         if (values.count("search") > 0)
           report.tables.push_back(searched ? *std::move(searched)
                                            : PlayedSearch(input, values, progress).table);
@@ -356,6 +458,12 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   WriteFileAtomically(output, page);
   progress.Clear();
   TellOfPage(output, page.size());
+  if (took > kQuick)
+    PrintBeside(output,
+                fmt::format("playing this step took {} here; the page takes several times as "
+                            "long for each change, if its memory of 2 GiB suffices. Fewer "
+                            "layers, ranks or micro-batches (--set) make it quick.\n",
+                            Print(took)));
   return 0;
 }
 

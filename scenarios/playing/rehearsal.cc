@@ -35,6 +35,23 @@ void NoteRelease(const Scenario& scenario, Result* result) {
   result->notes.push_back(fmt::format("collectives are chosen as NCCL {} does", Name(version)));
 }
 
+// Notes that an order whose ranks end one after the other gains nothing while all of them wait for
+// the norm of all gradients.
+void NotePipeline(const Scenario& scenario, Result* result) {
+  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
+  if (workload == nullptr || !workload->pipeline || !scenario.given ||
+      workload->pipeline->validation != kAdamOnce)
+    return;
+  const nlohmann::json& pipeline = scenario.given->at("pipeline");
+  if (!pipeline.contains("schedule") || !pipeline["schedule"].is_string()) return;
+  const auto schedule = pipeline["schedule"].get<std::string>();
+  if (schedule != "zb-h2" && schedule != "zb-2p") return;
+  result->notes.push_back(
+      fmt::format("ranks wait for the norm of all gradients, so that {} gains little over {}; with "
+                  "pipeline.validation=after-update they do not",
+                  schedule, schedule == "zb-h2" ? "zb-h1" : "zb-1p"));
+}
+
 // Notes what experts have no room for.
 void NoteExperts(const Schedule& schedule, Result* result) {
   for (const Role& role : schedule.roles) {
@@ -332,6 +349,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
     result.typical = TypicalOf(result, scenario, played.jobs.front());
     result.trust = TrustOf(scenario, played.jobs.front());
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
+    NotePipeline(scenario, &result);
   }
   for (const Job& job : played.jobs) NoteExperts(job.schedule, &result);
   NoteRelease(scenario, &result);

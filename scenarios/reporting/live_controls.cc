@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "sim/base/units.h"
+#include "sim/schedule/schedule_json.h"
+#include "workloads/planner/pipeline.h"
 
 namespace rehearse {
 namespace {
@@ -169,6 +171,23 @@ void AddStrategy(const nlohmann::json& given, Json* controls) {
   }
 }
 
+// Those that take as many stages of a rank as the scenario says.
+void AddOrders(const nlohmann::json& pipeline, Json* controls) {
+  std::vector<std::string> orders;
+  for (const PipelineScheduleFacts& facts : PipelineSchedules()) {
+    const bool is_given = pipeline.contains("virtual") && pipeline["virtual"].is_number_unsigned();
+    const uint64_t stages = is_given ? pipeline["virtual"].get<uint64_t>() : 0;
+    if (is_given && (stages < facts.fewest_stages_a_rank ||
+                     (facts.most_stages_a_rank > 0 && stages > facts.most_stages_a_rank)))
+      continue;
+    orders.emplace_back(facts.name);
+  }
+  AddChoice("Order of the pipeline", "pipeline.schedule", orders,
+            pipeline["schedule"].get<std::string>(), controls);
+  AddChoice("Gradient norm", "pipeline.validation", {"before-update", "after-update", "done-again"},
+            pipeline.value("validation", "before-update"), controls);
+}
+
 void AddTraining(const nlohmann::json& given, Json* controls) {
   const nlohmann::json& training = given.at("training");
   if (training.contains("batch") && training["batch"].is_number_unsigned()) {
@@ -185,14 +204,77 @@ void AddTraining(const nlohmann::json& given, Json* controls) {
               training["recomputation"].get<std::string>(), controls);
   if (given.contains("pipeline") && given["pipeline"].contains("schedule") &&
       given["pipeline"]["schedule"].is_string())
-    AddChoice("Order of the pipeline", "pipeline.schedule", {"gpipe", "1f1b", "zb-h1", "zb-h2"},
-              given["pipeline"]["schedule"].get<std::string>(), controls);
+    AddOrders(given["pipeline"], controls);
+}
+
+// What an op of a schedule written by hand says in a unit: "4ms", "64MiB".
+struct Amount {
+  std::string label;
+  std::string value;
+  std::vector<std::string> paths;
+};
+
+std::string WithoutNumbers(const std::string& name) {
+  std::string words;
+  for (const char c : name)
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) words += c;
+  while (!words.empty() && words.back() == ' ') words.pop_back();
+  return words;
+}
+
+// Durations of ops with the same name, but for numbers, and all equal sizes are turned together:
+// both ends of a message have to agree.
+void CollectAmounts(const nlohmann::json& ops, const std::string& path,
+                    std::vector<Amount>* amounts) {
+  const auto add = [&](const std::string& label, const std::string& value, const std::string& where,
+                       bool by_label) {
+    const auto known = std::find_if(amounts->begin(), amounts->end(), [&](const Amount& one) {
+      return one.value == value && (!by_label || one.label == label);
+    });
+    if (known == amounts->end())
+      amounts->push_back({label, value, {where}});
+    else
+      known->paths.push_back(where);
+  };
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const nlohmann::json& op = ops[i];
+    if (!op.is_object() || !op.contains("name") || !op["name"].is_string()) continue;
+    const std::string name = WithoutNumbers(op["name"].get<std::string>());
+    for (const char* key : {"duration", "bytes"}) {
+      if (!op.contains(key) || !op[key].is_string()) continue;
+      const bool is_size = std::string_view(key) == "bytes";
+      add(name + (is_size ? ", bytes" : ", time"), op[key].get<std::string>(),
+          fmt::format("{}.{}.{}", path, i, key), !is_size);
+    }
+  }
+}
+
+void AddAmounts(const nlohmann::json& schedule, const std::string& path, Json* controls) {
+  constexpr size_t kMost = 12;
+  std::vector<Amount> amounts;
+  if (schedule.contains("ops") && schedule["ops"].is_array())
+    CollectAmounts(schedule["ops"], path + "ops", &amounts);
+  if (schedule.contains("roles") && schedule["roles"].is_array()) {
+    const nlohmann::json& roles = schedule["roles"];
+    for (size_t i = 0; i < roles.size(); ++i)
+      if (roles[i].is_object() && roles[i].contains("ops") && roles[i]["ops"].is_array())
+        CollectAmounts(roles[i]["ops"], fmt::format("{}roles.{}.ops", path, i), &amounts);
+  }
+  for (size_t i = 0; i < std::min(amounts.size(), kMost); ++i)
+    controls->push_back({{"kind", "amount"},
+                         {"label", amounts[i].label},
+                         {"paths", amounts[i].paths},
+                         {"value", amounts[i].value}});
 }
 
 }  // namespace
 
-Json LiveControls(const Scenario& scenario) {
+Json LiveControls(const Scenario& scenario, const nlohmann::json& document) {
   Json controls = Json::array();
+  if (IsSchedule(document)) {
+    AddAmounts(document, "", &controls);
+    return controls;
+  }
   const bool is_scenario = scenario.given && scenario.given->contains("cluster") &&
                            !scenario.given->contains("schedule");
   if (!is_scenario) return controls;
@@ -203,6 +285,9 @@ Json LiveControls(const Scenario& scenario) {
     AddGrid(given, *workload, &controls);
     AddTraining(given, &controls);
   }
+  if (scenario.jobs.size() == 1 && given.contains("jobs") && given["jobs"].is_array() &&
+      given["jobs"][0].is_object() && given["jobs"][0].contains("schedule"))
+    AddAmounts(given["jobs"][0]["schedule"], "jobs.0.schedule.", &controls);
   AddLinks(*scenario.cluster, &controls);
   if (workload != nullptr)
     controls.push_back(

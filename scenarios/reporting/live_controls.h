@@ -11,6 +11,8 @@
 //   {"kind": "choice", "label": "Micro-batches", "path": ..., "values": ["1", "2"], "value": "1"}
 //   {"kind": "grid", "label": "Grid", "paths": ["strategy.data", ...], "values": [[1, 16], ...],
 //    "value": [4, 4]}                                        their product stays
+//   {"kind": "amount", "label": "sum, bytes", "paths": ["ops.2.bytes"], "value": "64MiB"}
+//                                            of a schedule written by hand: times 1/10 to 10
 //   {"kind": "edits", "value": [...]}                        the scenario's own: no control
 #pragma once
 
@@ -20,6 +22,8 @@
 
 namespace rehearse {
 
-nlohmann::ordered_json LiveControls(const Scenario& scenario);
+// `document`: what was read; of a schedule on a --cluster it is all that there is.
+nlohmann::ordered_json LiveControls(const Scenario& scenario,
+                                    const nlohmann::json& document = nullptr);
 
 }  // namespace rehearse

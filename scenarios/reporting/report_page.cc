@@ -79,6 +79,8 @@ class RunWriter {
     json["links"] = LinksJson();
     json["links_left_out"] = run_.links_left_out;
     json["memory"] = MemoryJson();
+    json["asked"] = run_.asked;
+    if (!run_.pipeline.rows.empty()) json["pipeline"] = PipelineJson();
     json["result"] = run_.result;
     json["cluster"] = run_.cluster;
     if (!run_.record.environment.is_null()) json["environment"] = run_.record.environment;
@@ -218,6 +220,35 @@ class RunWriter {
     return links;
   }
 
+  Json PipelineJson() {
+    const PipelineRows& pipeline = run_.pipeline;
+    Json json = {{"end", Ticks(pipeline.end)}, {"bubble", pipeline.Bubble()}};
+    json["rows"] = Json::array();
+    for (const PipelineRow& row : pipeline.rows) {
+      Numbers begin, chunk, from_end, micro_batch, took, work;
+      for (const PipelinePiece& piece : row.pieces) {
+        begin.push_back(Ticks(piece.begin));
+        took.push_back(Ticks(piece.end) - Ticks(piece.begin));
+        work.push_back(static_cast<int64_t>(piece.work));
+        micro_batch.push_back(piece.micro_batch);
+        chunk.push_back(piece.chunk);
+        from_end.push_back(piece.from_end ? 1 : 0);
+      }
+      json["rows"].push_back({{"rank", row.rank},
+                              {"name", row.name},
+                              {"bubble", row.Bubble()},
+                              {"from", Ticks(row.from)},
+                              {"to", Ticks(row.to)},
+                              {"begin", columns_.AddRising(begin)},
+                              {"chunk", columns_.Add(chunk)},
+                              {"from_end", columns_.Add(from_end)},
+                              {"micro_batch", columns_.Add(micro_batch)},
+                              {"took", columns_.Add(took)},
+                              {"work", columns_.Add(work)}});
+    }
+    return json;
+  }
+
   // Memory is in KiB.
   Json MemoryJson() {
     constexpr double kKibibyte = 1024;
@@ -307,6 +338,7 @@ std::string PageBytes(const Report& report, const std::string& known) {
     header["comparison"] = ToJson(comparison, 0);
     header["comparison"]["worst"] = WorstOps(comparison, kMostRows, &columns);
   }
+  if (report.as_pipelines) header["as_pipelines"] = true;
   header["tables"] = Json::array();
   for (const ReportedTable& table : report.tables) {
     header["tables"].push_back({{"title", table.title},

@@ -9,7 +9,11 @@
 //     "roles": [{"name", "streams": [[name, communicates]], "repeats", "ops": {columns}}],
 //     "shown": [[rank, role, stands for, name, first span, end]],
 //     "role_runs", "representative_runs"     of all ranks, as runs of (value, ranks)
-//     "spans": {columns}, "path", "links", "memory", "result", "cluster", "environment", "notes"}],
+//     "spans": {columns}, "path", "links", "memory", "result", "cluster", "environment", "notes",
+//     "asked": [ranks],
+//     "pipeline": {"end", "bubble", "rows": [{"rank", "name", "from", "to", columns}]}}],
+//                                            where there is one (PipelineRows)
+//   "as_pipelines"                           true: the page begins with these rows
 //   "comparison"                             of two runs: rehearse.comparison's object, its "worst"
 //                                            as {"strings", columns}; times in picoseconds
 //   "tables": [{"title", "kind": "study"|"validation"|"search", "rows", ...}]
@@ -40,8 +44,9 @@ struct ReportedTable {
 };
 
 struct Report {
-  std::vector<ReportedRun> runs;  // of two, the second is below the first
+  std::vector<ReportedRun> runs;  // each below the one before
   std::vector<ReportedTable> tables;
+  bool as_pipelines = false;  // the page begins with a row for each rank of a pipeline
 };
 
 // What the page unpacks (scenarios/reporting/page_columns.h). `known`: the hash of the timeline

@@ -210,6 +210,8 @@ class Reporter {
       run_.roles.push_back(RoleOf(schedule_, role, classes, &details));
     run_.result = ToJson(Describe(scenario_, played_, OwnPart(scenario_, played_)));
     KeepRanks(asked);
+    run_.asked = asked;
+    DescribePipeline();
     DescribeWaits();
     DescribePath();
     DescribeLinks();
@@ -264,6 +266,13 @@ class Reporter {
                          });
     if (span == timeline_.spans.end() || span->rank != own || span->op != op) return kNoSpan;
     return kept_[static_cast<size_t>(span - timeline_.spans.begin())];
+  }
+
+  void DescribePipeline() {
+    std::optional<PipelineStages> stages;
+    if (const auto* workload = std::get_if<Workload>(&scenario_.jobs.front().work))
+      stages = StagesOf(*workload);
+    run_.pipeline = PipelineRowsOf(run_, stages);
   }
 
   void DescribeWaits() {
@@ -399,6 +408,9 @@ ClusterDrawing& ReportMemory::DrawingOf(const std::shared_ptr<const Cluster>& cl
   return *drawings_.emplace_back(std::make_unique<ClusterDrawing>(cluster));
 }
 
+// All of them fit on a screen, and playing each of them costs nobody time.
+constexpr uint32_t kFewRanks = 8;
+
 ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
                            ProgressObserver& observer, const ReportLimits& limits,
                            ReportMemory* memory) {
@@ -406,6 +418,7 @@ ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t
   if (memory == nullptr) memory = &own;
   std::vector<Job> jobs = Prepare(asked_for, observer);
   Scenario scenario = asked_for;
+  if (scenario.cluster->device_count() <= kFewRanks) scenario.lowering.fold = false;
   const std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
   const GroupMemories::Taken groups(memory->groups(), scenario);
   const PlayedScenario played = PlayJobs(scenario, std::move(jobs),

@@ -40,7 +40,8 @@ ReportedRole RoleOfRecord(const RecordedRole& recorded, const std::vector<std::s
     const std::optional<ComputeKind> compute = ComputeKindOf(op.kind);
     own.waits = op.kind == kWaitKind;
     if (compute) {
-      own.span_class = SpanClasses::OfCompute(*compute, op.phase);
+      own.span_class =
+          SpanClasses::OfCompute(*compute, op.phase, IsWeightGradient(op.name, op.phase));
     } else {
       const auto axis = std::find(axes.begin(), axes.end(), op.axis);
       own.span_class = axis == axes.end()
@@ -74,6 +75,7 @@ ReportedRun ReportRecord(TimelineRecord record) {
       run.ranks.push_back({span.rank, "", std::max(ranks_like[span.rank], 1u)});
   }
   run.record = std::move(record);
+  run.pipeline = PipelineRowsOf(run, std::nullopt);
   return run;
 }
 

@@ -17,6 +17,7 @@
 #include "scenarios/playing/group_memories.h"
 #include "scenarios/readers/scenario.h"
 #include "scenarios/reporting/cluster_drawing.h"
+#include "scenarios/reporting/pipeline_rows.h"
 #include "sim/base/progress.h"
 #include "sim/report/span_classes.h"
 #include "sim/report/timeline_record.h"
@@ -101,6 +102,8 @@ struct ReportedRun {
   std::vector<ReportedLink> links;          // in use, busiest first
   size_t links_left_out = 0;
   std::vector<MemoryCurve> memory;
+  std::vector<uint32_t> asked;  // ranks that somebody wants to see, ascending
+  PipelineRows pipeline;
   nlohmann::ordered_json result;   // rehearse.result.v1; null if it is not known
   nlohmann::ordered_json cluster;  // the drawing (scenarios/reporting/cluster_drawing.h), or null
 };
@@ -126,7 +129,8 @@ class ReportMemory {
 };
 
 // Plays the scenario with everything recorded. `asked`: ranks to keep in any case. Throws as
-// PlayScenario() does. What comes out does not depend on the memory.
+// PlayScenario() does. Few ranks are not folded: the page shows what each of them does, and each
+// transfer of a link. What comes out does not depend on the memory.
 ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t>& asked,
                            ProgressObserver& observer = NoObserver(),
                            const ReportLimits& limits = {}, ReportMemory* memory = nullptr);

@@ -1,5 +1,7 @@
 #include "scenarios/reporting/stacked_picture.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -54,15 +56,43 @@ Schedule ScheduleOfRun(const ReportedRun& run) {
   return schedule;
 }
 
-std::vector<uint32_t> FirstRanks(const ReportedRun& run) {
+// Whether two ranks of a role did the same at the same times.
+bool AreAlike(const Timeline& timeline, uint32_t a, uint32_t b) {
+  const auto [first, last] = timeline.SpansOf(a);
+  const auto [other, other_last] = timeline.SpansOf(b);
+  if (last - first != other_last - other) return false;
+  constexpr int64_t kVisible = 2000;  // of these a step is a pixel or more
+  const int64_t least = timeline.step.picoseconds() / kVisible;
+  const auto differ = [&](Time x, Time y) {
+    return std::abs(x.picoseconds() - y.picoseconds()) > least;
+  };
+  for (size_t i = 0; i < last - first; ++i) {
+    const Span& span = timeline.spans[first + i];
+    const Span& same = timeline.spans[other + i];
+    if (span.op != same.op || differ(span.ready, same.ready) || differ(span.begin, same.begin) ||
+        differ(span.end, same.end))
+      return false;
+  }
+  return true;
+}
+
+// One of each role and of what differs from it, and those that were asked for.
+std::vector<uint32_t> RanksToShow(const ReportedRun& run) {
   constexpr size_t kMost = 16;
-  std::vector<uint32_t> ranks;
-  std::vector<bool> seen(run.roles.size());
+  const Timeline& timeline = run.record.Median();
+  std::vector<uint32_t> ranks = run.asked;
+  std::vector<uint32_t> seen;
   for (const ReportedRank& rank : run.ranks) {
     const uint32_t role = run.record.role_of_rank[rank.rank];
-    if (!seen[role] && ranks.size() < kMost) ranks.push_back(rank.rank);
-    seen[role] = true;
+    const bool is_new = std::none_of(seen.begin(), seen.end(), [&](uint32_t one) {
+      return run.record.role_of_rank[one] == role && AreAlike(timeline, one, rank.rank);
+    });
+    if (!is_new) continue;
+    seen.push_back(rank.rank);
+    if (ranks.size() < kMost && std::find(ranks.begin(), ranks.end(), rank.rank) == ranks.end())
+      ranks.push_back(rank.rank);
   }
+  std::sort(ranks.begin(), ranks.end());
   return ranks;
 }
 
@@ -77,7 +107,7 @@ std::string StackedPicture(const std::vector<ReportedRun>& runs, Time from, Time
     PicturedStep step;
     step.schedule = &schedules.back();
     step.timeline = &run.record.Median();
-    step.ranks = FirstRanks(run);
+    step.ranks = RanksToShow(run);
     step.names.title = run.record.title;
     step.names.device_of_rank.resize(run.record.ranks());
     for (const ReportedRank& rank : run.ranks) step.names.device_of_rank[rank.rank] = rank.name;

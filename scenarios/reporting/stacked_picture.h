@@ -8,7 +8,8 @@
 
 namespace rehearse {
 
-// SVG of the first rank of each role, 16 at most; to = 0 is the end of the longest step.
+// SVG of one rank of each group that does the same at the same times, 16 at most, and of all that
+// were asked for; to = 0 is the end of the longest step.
 std::string StackedPicture(const std::vector<ReportedRun>& runs, Time from = {}, Time to = {});
 
 }  // namespace rehearse

@@ -7,7 +7,15 @@
 namespace rehearse {
 namespace {
 
-enum ComputeClass : size_t { kForward, kRecompute, kBackward, kAttention, kMemoryBound, kOther };
+enum ComputeClass : size_t {
+  kForward,
+  kRecompute,
+  kBackward,
+  kWeightGradient,
+  kAttention,
+  kMemoryBound,
+  kOther
+};
 
 struct Hue {
   const char* fill;
@@ -74,6 +82,7 @@ SpanClasses::SpanClasses(const std::vector<std::string>& axes) {
   all_ = {{"forward", "#2f7fd1", "#ffffff", false},
           {"recompute", "#9cc9f2", "#123a63", false},
           {"backward", "#1d4289", "#ffffff", false},
+          {"weight gradient", "#2f9e63", "#ffffff", false},
           {"attention", "#17a398", "#ffffff", false},
           {"memory-bound", "#a9b4c0", "#23303d", false},
           {"other compute", "#5c6f82", "#ffffff", false}};
@@ -88,12 +97,25 @@ size_t SpanClasses::OfAxis(size_t communicator) { return kOther + 1 + communicat
 
 size_t SpanClasses::Of(const Op& op) const {
   const CommunicatorId communicator = CommunicatorOf(op.work);
-  if (!communicator.IsSet()) return OfCompute(std::get<Compute>(op.work).kind, op.tag.phase);
+  if (!communicator.IsSet())
+    return OfCompute(std::get<Compute>(op.work).kind, op.tag.phase,
+                     IsWeightGradient(op.name, op.tag.phase));
   CHECK_LT(OfAxis(communicator.index()), all_.size());
   return OfAxis(communicator.index());
 }
 
-size_t SpanClasses::OfCompute(ComputeKind kind, Phase phase) {
+bool IsWeightGradient(std::string_view name, Phase phase) {
+  if (phase != Phase::kBackward) return false;
+  if (name.starts_with("accumulate ")) return true;  // to that of earlier micro-batches
+  constexpr std::string_view kWord = "dW";
+  for (size_t at = name.find(kWord); at != std::string_view::npos; at = name.find(kWord, at + 1)) {
+    const size_t end = at + kWord.size();
+    if ((at == 0 || name[at - 1] == ' ') && (end == name.size() || name[end] == ' ')) return true;
+  }
+  return false;
+}
+
+size_t SpanClasses::OfCompute(ComputeKind kind, Phase phase, bool is_weight_gradient) {
   switch (kind) {
     case ComputeKind::kAttention:
       return kAttention;
@@ -109,7 +131,7 @@ size_t SpanClasses::OfCompute(ComputeKind kind, Phase phase) {
     case Phase::kRecompute:
       return kRecompute;
     case Phase::kBackward:
-      return kBackward;
+      return is_weight_gradient ? kWeightGradient : kBackward;
     case Phase::kSynchronize:
     case Phase::kUpdate:
       break;

@@ -3,11 +3,16 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
+
+// Whether an op of the backward pass makes the gradient of a matrix, which the planner's names and
+// those of papers call dW ("qkv dW").
+bool IsWeightGradient(std::string_view name, Phase phase);
 
 struct SpanClass {
   std::string name;  // for the legend
@@ -27,7 +32,7 @@ class SpanClasses {
   const std::vector<SpanClass>& all() const { return all_; }
   // Positions in all().
   size_t Of(const Op& op) const;
-  static size_t OfCompute(ComputeKind kind, Phase phase);
+  static size_t OfCompute(ComputeKind kind, Phase phase, bool is_weight_gradient = false);
   static size_t OfAxis(size_t communicator);
 
  private:

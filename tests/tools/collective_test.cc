@@ -221,5 +221,23 @@ TEST_F(CollectiveProgramTest, Mistakes) {
                 {"neither NVIDIA's nor AMD's"});
 }
 
+// What the page shows is checked in a browser (tools/viewer/tests).
+TEST_F(CollectiveProgramTest, ACollectiveCanBeWatchedStepByStep) {
+  const std::string ring = "collective all-reduce --cluster switch:devices=4 -a ring -p none ";
+  const Outcome outcome = Execute(ring + "--watch -o ring.html");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("open it in a browser"));
+  EXPECT_THAT(ReadFile(folder_ / "ring.html"), HasSubstr("id=\"rehearse-film\">"));
+  ExpectMistake(ring + "--watch", {"-o FILE.html is missing"});
+  ExpectMistake(ring + "-o ring.html", {"-o is for --watch"});
+  ExpectMistake(ring + "--watch --explain -o x.html", {"--watch and --explain"});
+  ExpectMistake(ring + "-e 1G --watch -o x.html", {"--watch and --maxbytes"});
+  ExpectMistake("collective barrier --cluster dgx-a100 --watch -o x.html", {"moves no data"});
+  ExpectMistake("collective dispatch --cluster dgx-h800 --watch -o x.html", {"not for dispatch"});
+  ExpectMistake("collective all-reduce --cluster dgx-a100:nodes=32 --watch -o x.html",
+                {"found 256 ranks, expected at most 128"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x.html"));
+}
+
 }  // namespace collective_test
 }  // namespace rehearse

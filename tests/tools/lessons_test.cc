@@ -12,8 +12,8 @@ class LessonsCommandTest : public ProgramTest {};
 TEST_F(LessonsCommandTest, TheyAreListed) {
   const Outcome outcome = Execute("lessons");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* name :
-       {"ring", "two-rings", "beside-dw", "prefetch", "chunks", "straggler", "bubble", "experts"})
+  for (const char* name : {"ring", "two-rings", "beside-dw", "prefetch", "chunks", "straggler",
+                           "bubble", "experts", "tree", "ecmp", "zero-bubble", "transposed"})
     EXPECT_THAT(outcome.out, HasSubstr(std::string("  ") + name + " "));
 }
 
@@ -58,6 +58,21 @@ TEST_F(LessonsCommandTest, ThePageHoldsAllOfThemAndTheSimulator) {
        {"rehearse-lessons", "rehearse-simulator", "rehearse-data-ring", "rehearse-data-experts"})
     EXPECT_THAT(page, HasSubstr(std::string("id=\"") + id + "\">"));
   EXPECT_LT(page.size(), size_t{3} << 20);
+}
+
+// What a teacher opens who has only cloned; it is written again when what lessons show changes.
+TEST_F(LessonsCommandTest, ThePageInTheRepositoryIsWhatTheProgramMakes) {
+  const Outcome outcome = Execute("lessons -o lessons.html --beside ../../tools/viewer/bundle");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = ReadFile(folder_ / "lessons.html");
+  EXPECT_LT(page.size(), size_t{200} << 10);
+  EXPECT_TRUE(page == ReadFile(SourceDir() + "/scenarios/lessons/lessons.html"))
+      << "in scenarios/lessons: rehearse lessons -o lessons.html --beside "
+         "../../tools/viewer/bundle";
+  for (const char* part : {"viewer.js", "simulator.js"}) {
+    EXPECT_THAT(page, HasSubstr(std::string("<script src=\"../../tools/viewer/bundle/") + part));
+    EXPECT_TRUE(std::filesystem::exists(SourceDir() + "/tools/viewer/bundle/" + part));
+  }
 }
 
 TEST_F(LessonsCommandTest, MistakesAreToldAndLeaveNothingBehind) {

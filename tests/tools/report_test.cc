@@ -105,6 +105,47 @@ TEST_F(ReportCommandTest, TwoStepsAreCompared) {
   EXPECT_EQ(page["comparison"]["step"]["a_seconds"], page["runs"][0]["result"]["step_seconds"]);
 }
 
+TEST_F(ReportCommandTest, MoreThanTwoStepsAreShownToo) {
+  const std::string one = " " + Shipped("cpu-4d");
+  const nlohmann::json page = Reported(one + one + one + " --ranks 3");
+  ASSERT_EQ(page["runs"].size(), 3u);
+  EXPECT_FALSE(page.contains("comparison"));
+  EXPECT_EQ(page["runs"][2]["asked"], nlohmann::json({3}));
+}
+
+// Four equal stages and eight micro-batches of 6 ms: (m + p - 1) times that, of which m are work
+// (Huang et al.), less 1 ms, since the gradient of the first layer's input is not needed.
+TEST_F(ReportCommandTest, PipelinesAreRowsWhoseBubbleIsThatOfThePapers) {
+  const nlohmann::json page = Reported("--pipelines gpipe,zb-h1,zb-h2,zb-v,dualpipe");
+  ASSERT_EQ(page["runs"].size(), 5u);
+  EXPECT_EQ(page["as_pipelines"], true);
+  const auto bubble = [&](size_t run) {
+    return page["runs"][run]["pipeline"]["bubble"].get<double>();
+  };
+  const auto bubble_of = [&](size_t run, size_t row) {
+    return page["runs"][run]["pipeline"]["rows"][row]["bubble"].get<double>();
+  };
+  EXPECT_NEAR(bubble_of(0, 3), 17.0 / 65, 0.005);
+  EXPECT_NEAR(bubble_of(1, 3), 6.0 / 54, 0.005);
+  EXPECT_NEAR(bubble_of(2, 3), 0, 0.005);
+  EXPECT_NEAR(bubble(0), (3 * 17.0 + 25.0) / 4 / 65, 0.005);
+  EXPECT_LT(bubble(3), bubble(1));
+  EXPECT_EQ(page["runs"][0]["pipeline"]["rows"].size(), 4u);
+  const auto column = [&](size_t run, size_t row, const char* name) {
+    return page["runs"][run]["pipeline"]["rows"][row][name].get<size_t>();
+  };
+  // Forward and backward of each micro-batch; with weight gradients apart half as many more.
+  EXPECT_EQ(page["columns"][column(0, 0, "begin")][0], 16);
+  EXPECT_EQ(page["columns"][column(1, 3, "begin")][0], 24);
+  const Outcome outcome = Execute("report --pipelines gpipe,dualpipe --svg -o pipes.svg");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string svg = ReadFile(folder_ / "pipes.svg");
+  EXPECT_THAT(svg, HasSubstr("<title>gpipe above dualpipe</title>"));
+  EXPECT_THAT(svg, HasSubstr("bubble 29."));
+  EXPECT_THAT(svg, HasSubstr("forward from the other end"));
+  EXPECT_THAT(svg, HasSubstr("<title>forward of micro-batch 8: "));
+}
+
 TEST_F(ReportCommandTest, ATimelinesFileIsShownBelowAScenario) {
   ASSERT_EQ(Execute("run " + Shipped("cpu-4d") + " --out out").code, 0);
   const nlohmann::json page = Reported(Shipped("cpu-4d") + " out");
@@ -175,7 +216,13 @@ TEST_F(ReportCommandTest, WhatIsNoReportIsSaidWhereItIs) {
   Write("list.json", "[1, 2]");
   ExpectMistake("report list.json -o page.html", {"list.json:1", "a scenario"});
   Write("one.json", TimelineText("alone", "[[0, 0, 0, 0, 7000]]"));
-  ExpectMistake("report one.json one.json one.json -o page.html", {"found 3 steps"});
+  std::string many;
+  for (int i = 0; i < 25; ++i) many += " one.json";
+  ExpectMistake("report" + many + " -o page.html", {"found 25 steps, expected at most 24"});
+  ExpectMistake("report one.json --pipelines gpipe -o page.html", {"a \"pipeline\""});
+  ExpectMistake("report --pipelines gpipe,zb-h9 -o page.html", {"zb-h9", "zb-h1"});
+  ExpectMistake("report --pipelines dualpipe --set training.micro_batches=4 -o page.html",
+                {"found 4 micro-batches, expected at least 8"});
   ExpectMistake("report one.json --versus strategy.depth=2 -o page.html",
                 {"--versus", "one.json is a timeline"});
   ExpectMistake("report one.json --set strategy.depth=2 -o page.html", {"--set"});
@@ -195,6 +242,21 @@ TEST_F(ReportCommandTest, PicturesLieOneAboveTheOther) {
   EXPECT_THAT(svg, HasSubstr(">micro-batch</text>"));
   EXPECT_THAT(svg, HasSubstr("stage 1"));
   ExpectMistake("report " + Shipped("cpu-4d") + " --window 1ms-2ms -o page.html", {"--svg"});
+}
+
+TEST_F(ReportCommandTest, APictureShowsRanksThatDifferAndThoseThatAreAskedFor) {
+  const std::string lesson = SourceDir() + "/scenarios/lessons/straggler.json";
+  const std::string slow =
+      " --set 'simulator.perturbation={\"stragglers\": [{\"devices\": \"node1/**\", "
+      "\"compute_time\": \"1.5x\"}]}' --svg -o slow.svg";
+  ASSERT_EQ(Execute("report " + lesson + slow).code, 0);
+  std::string svg = ReadFile(folder_ / "slow.svg");
+  EXPECT_THAT(svg, HasSubstr("(rank 0)"));
+  EXPECT_THAT(svg, HasSubstr("(rank 1)"));
+  EXPECT_THAT(svg, Not(HasSubstr("(rank 3)")));
+  ASSERT_EQ(Execute("report " + lesson + " --ranks 3" + slow).code, 0);
+  svg = ReadFile(folder_ / "slow.svg");
+  EXPECT_THAT(svg, HasSubstr("(rank 3)"));
 }
 
 TEST_F(ReportCommandTest, MicroBatchesAndWaitsInAPictureSayWhatTheyAre) {

@@ -1,6 +1,8 @@
 // The tutorials' commands, run as written, print what the tutorials show.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,13 @@ namespace tutorials_test {
 
 namespace fs = std::filesystem;
 
-// Commands of a ```sh block, and what the ```text block after it shows, if there is one. A block of
-// ```sh measured may find the machine too busy to measure.
+// Commands of a ```sh block, what the ```text block after it shows, if there is one, and what is
+// said until the next commands. A block of ```sh measured may find the machine too busy to measure.
 struct Step {
   bool is_measured = false;
   std::string commands;
   std::vector<std::string> shown;
+  std::string said;
 };
 
 std::vector<Step> StepsOf(const std::string& path) {
@@ -31,11 +34,13 @@ std::vector<Step> StepsOf(const std::string& path) {
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("```")) {
       fence = fence.empty() ? line.substr(3) + "`" : "";
-      if (fence.starts_with("sh")) steps.push_back({fence == "sh measured`", "", {}});
+      if (fence.starts_with("sh")) steps.push_back({fence == "sh measured`", "", {}, ""});
     } else if (fence.starts_with("sh")) {
       steps.back().commands += line + "\n";
     } else if (fence == "text`" && !steps.empty()) {
       steps.back().shown.push_back(line);
+    } else if (fence.empty() && !steps.empty()) {
+      steps.back().said += line + "\n";
     }
   }
   return steps;
@@ -92,6 +97,23 @@ void ExpectShown(const std::vector<std::string>& shown, const std::string& outpu
                                               << (at < lines.size() ? lines[at] : "");
 }
 
+std::string WithoutBlanks(const std::string& text) {
+  std::string dense;
+  for (const char c : text)
+    if (std::isspace(static_cast<unsigned char>(c)) == 0 && c != ',') dense += c;
+  return dense;
+}
+
+// "93.1 %" and "1.479 ms" of a text, without blanks.
+std::vector<std::string> FiguresIn(const std::string& text) {
+  static const std::regex figure(
+      R"((^|[^\w.])(\d[\d.,]*\d|\d)\s?(%|ms|us|s|GiB|MiB|GB/s)(?![\w/]))");
+  std::vector<std::string> figures;
+  for (std::sregex_iterator at(text.begin(), text.end(), figure), end; at != end; ++at)
+    figures.push_back(WithoutBlanks((*at)[2].str() + (*at)[3].str()));
+  return figures;
+}
+
 class TutorialsTest : public ProgramTest {
  protected:
   // A folder that looks like the repository, where the commands may write.
@@ -105,6 +127,7 @@ class TutorialsTest : public ProgramTest {
   void Follow(const std::string& name) {
     const std::vector<Step> steps = StepsOf(SourceDir() + "/scenarios/tutorials/" + name);
     ASSERT_GE(steps.size(), 5u);
+    std::string seen;  // commands and what they printed
     for (const Step& step : steps) {
       if (step.is_measured && kIsSanitized) GTEST_SKIP() << "nothing to measure under a sanitizer";
       Write("step.sh", step.commands);
@@ -116,6 +139,10 @@ class TutorialsTest : public ProgramTest {
       if (!step.shown.empty())
         ExpectShown(step.shown, ReadFile(folder_ / "out.txt"), step.commands);
       if (HasFatalFailure()) return;
+      seen += WithoutBlanks(step.commands + ReadFile(folder_ / "out.txt"));
+      for (const std::string& figure : FiguresIn(step.said))
+        EXPECT_THAT(seen, ::testing::HasSubstr(figure)) << name << " says it after\n"
+                                                        << step.commands;
     }
   }
 };
@@ -135,6 +162,11 @@ TEST_F(TutorialsTest, TheReadmesStepIsWhatItsCommandPrints) {
   ASSERT_TRUE(last.starts_with("Simulated in ")) << last;
   last = "Simulated in …" + last.substr(last.find(" ms"));
   ExpectShown(shown, Execute("run scenarios/axonn-gpt20b-perlmutter.json").out, "README.md");
+}
+
+TEST(TutorialPatternTest, FiguresOfASentenceAreFound) {
+  EXPECT_THAT(FiguresIn("With 20 ms, 93.1 % of 1,024 MiB; 16 GPUs, v1.2 s2, 5 GB/s."),
+              ::testing::ElementsAre("20ms", "93.1%", "1024MiB", "5GB/s"));
 }
 
 TEST(TutorialPatternTest, AnEllipsisIsAnyTextOfALine) {

@@ -1,14 +1,19 @@
 # Writes files as C++: cmake -DINPUTS=a|b -DOUTPUT=… -DHEADER=… -DFUNCTION=… -P embed.cmake
-# FUNCTION returns what the file with a name (without folder and ending) holds, "" if there is none. Of a .txt file, which
-# is bytes in base64, it returns the bytes. They are in pieces, since compilers need not accept literals of more than 64 KiB.
+# FUNCTION returns what the file with a name (without folder and ending) holds, "" if there is none. Of simulator.js, which
+# gives a name to bytes in base64, it returns the bytes. They are in pieces, since compilers need not accept literals of more than 64 KiB.
 string(REPLACE "|" ";" inputs "${INPUTS}")
 file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace rehearse {\n\n")
 file(APPEND ${OUTPUT} "std::string ${FUNCTION}(std::string_view name) {\n  std::string text;\n")
 foreach(input ${inputs})
   set(bytes ${input})
-  if(input MATCHES "\\.txt$")
+  if(input MATCHES "simulator\\.js$")
     set(bytes ${OUTPUT}.bytes)
-    execute_process(COMMAND base64 -d ${input} OUTPUT_FILE ${bytes} RESULT_VARIABLE failed)
+    file(READ ${input} script)
+    if(NOT script MATCHES "^rehearseSimulator = \"([A-Za-z0-9+/=]+)\";\n$")
+      message(FATAL_ERROR "${input} is not as tools/viewer/build writes it")
+    endif()
+    file(WRITE ${OUTPUT}.base64 "${CMAKE_MATCH_1}")
+    execute_process(COMMAND base64 -d ${OUTPUT}.base64 OUTPUT_FILE ${bytes} RESULT_VARIABLE failed)
     if(failed)
       message(FATAL_ERROR "${input} is not in base64, or there is no program base64")
     endif()

@@ -110,5 +110,44 @@ TEST(LiveControlsTest, AreWhatTheScenarioHas) {
   }
 }
 
+std::vector<std::string> ValuesOf(const nlohmann::ordered_json& controls,
+                                  const std::string& label) {
+  for (const auto& control : controls)
+    if (control.value("label", "") == label)
+      return control["values"].get<std::vector<std::string>>();
+  return {};
+}
+
+TEST(LiveControlsTest, APipelineOffersAllOrdersThatTakeItsStages) {
+  JsonDocument document =
+      JsonDocument::FromFile(SourceDir() + "/scenarios/lessons/zero-bubble.json");
+  EXPECT_EQ(ValuesOf(LiveControls(ReadScenario(document)), "Order of the pipeline").size(), 11u);
+  document.Set("pipeline.schedule=interleaved");
+  document.Set("pipeline.virtual=2");
+  const std::vector<std::string> orders =
+      ValuesOf(LiveControls(ReadScenario(document)), "Order of the pipeline");
+  EXPECT_THAT(orders, ::testing::Contains("zb-v"));
+  EXPECT_THAT(orders, ::testing::Not(::testing::Contains("gpipe")));
+}
+
+// Ends of messages and what is alike but for a number are turned together.
+TEST(LiveControlsTest, AScheduleWrittenByHandHasItsTimesAndSizes) {
+  const nlohmann::json schedule =
+      JsonDocument::FromFile(SourceDir() + "/scenarios/schedules/pipeline.json").value();
+  const nlohmann::ordered_json controls = LiveControls(Scenario(), schedule);
+  ASSERT_EQ(controls.size(), 3u);  // forward, send and receive, backward
+  EXPECT_EQ(controls[0]["label"], "forward, time");
+  EXPECT_EQ(controls[0]["value"], "2ms");
+  EXPECT_EQ(controls[0]["paths"].size(), 6u);
+  EXPECT_EQ(controls[1]["paths"].size(), 12u);
+  EXPECT_EQ(controls[1]["paths"][0], "roles.0.ops.1.bytes");
+  const Scenario lesson =
+      ReadScenario(JsonDocument::FromFile(SourceDir() + "/scenarios/lessons/prefetch.json"));
+  bool found = false;
+  for (const auto& control : LiveControls(lesson))
+    found = found || (control["kind"] == "amount" && control["label"] == "layer, time");
+  EXPECT_TRUE(found);
+}
+
 }  // namespace lesson_test
 }  // namespace rehearse

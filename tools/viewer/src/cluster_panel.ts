@@ -8,6 +8,15 @@ import type { State } from './state';
 import { bytes, h, percent, rate, s, table, time, whole } from './text';
 import type { Timeline } from './timeline';
 
+const kLeastScale = 0.85; // of the drawing, whose names have 11 pixels
+
+// Of a box without a name, as much of its full name as there is room for.
+function shortName(title: string, width: number): string {
+  const name = title.slice(title.lastIndexOf('/') + 1);
+  const kLetter = 6.2;
+  return name.length * kLetter <= width - 4 ? name : '';
+}
+
 // The more cables, the wider; those that carry nothing are thin.
 const cableWidth = (link: DrawnLink): number =>
   link.records.length ? 4.5 + 0.7 * Math.log2(link.count) : 1.5;
@@ -18,6 +27,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
   let run = runs[0];
   const picture = h('div', { class: 'picture' });
   const users = h('div', { class: 'users' });
+  const three = h('div', { class: 'three' });
   const note = h('p', { class: 'legend' });
   let drawn: { element: SVGElement; records: number[] }[] = [];
 
@@ -34,6 +44,10 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
       role: 'img',
       'aria-label': `Cluster ${cluster.name}`,
     });
+    // Names stay as large as they can be read; what is wider is moved to.
+    svg.style.minWidth = `${Math.round(cluster.width * kLeastScale)}px`;
+    svg.style.minHeight = `${Math.round(cluster.height * kLeastScale)}px`;
+    three.classList.toggle('wide', cluster.width > 1.8 * cluster.height);
     for (const [x, y, width, height, label] of cluster.nodes) {
       svg.append(s('rect', { x, y, width, height, rx: 8, class: 'node' }));
       svg.append(s('text', { x: x + 8, y: y + 16, class: 'node-name' }, label));
@@ -86,7 +100,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
         s(
           'text',
           { x, y: dots ? y + height / 2 - 6 : y + 4, 'text-anchor': 'middle', class: 'box-name' },
-          label,
+          label || shortName(title, width),
         ),
       );
       svg.append(box);
@@ -107,7 +121,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
     state.tell('link');
   };
   const row = 15;
-  const left = 190;
+  const left = 230;
   const sheet = new Sheet('Load of links over time', (context, width, height) => {
     const { from, to } = state;
     const wide = Math.max(1, Math.floor(width - left - 6));
@@ -120,7 +134,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
       context.font = `${isChosen ? '600 ' : ''}11px system-ui, sans-serif`;
       context.textAlign = 'right';
       context.fillText(
-        fitted(context, `${link.name}${link.count > 1 ? ` \u00d7${link.count}` : ''}`, left - 10),
+        fitted(context, `${link.count > 1 ? `${link.count} \u00d7 ` : ''}${link.name}`, left - 10),
         left - 6,
         y + row / 2,
       );
@@ -236,6 +250,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
     ),
     ' full',
   );
+  three.append(picture, heat, users);
   const element = h(
     'div',
     { class: 'panel fill' },
@@ -250,7 +265,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
       }),
       note,
     ),
-    h('div', { class: 'three' }, picture, heat, users),
+    three,
   );
   const tell = () => {
     const left_out =

@@ -518,6 +518,8 @@ export interface Page {
   comparison: Json | null;
   tables: Dots[];
   asPipelines: boolean; // begins with a row for each rank of a pipeline
+  panel?: string; // that is open at first
+  guess?: number; // when somebody thinks that the changed step ends, ns
 }
 
 // The comparison with its "worst" ops as rows rather than columns.

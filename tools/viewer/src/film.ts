@@ -133,7 +133,11 @@ class Machine {
       const place = this.placeOf(move, took > 0 ? (at - move.begin) / took : 1);
       if (!place) continue;
       const carried = state.carriedBy(number);
-      const size = 15;
+      // Those of several groups lie side by side, where they share a link.
+      const kSize = 15;
+      const size = this.film.groups > 2 ? 11 : kSize;
+      const group = Math.floor(move.part / (this.film.parts.length / this.film.groups));
+      place.x += (group - (this.film.groups - 1) / 2) * (size + 3);
       carried.slice(0, 3).forEach(({ hue, parts }, i) => {
         const high = (countOf(parts) / this.film.full) * size;
         const x = place.x - size / 2 + i * 3;
@@ -173,7 +177,8 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
   let speed = 1;
   let last = 0;
 
-  const ends = [...new Set(film.moves.map((move) => move.end))].sort((a, b) => a - b);
+  const messages = film.moves.filter((move) => move.end > move.begin);
+  const ends = [...new Set(messages.map((move) => move.end))].sort((a, b) => a - b);
   // Steps that end within a thousandth of the whole are one.
   const steps = ends.filter((end, i) => i + 1 === ends.length || ends[i + 1] - end > film.end / 1e3);
 
@@ -183,7 +188,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     );
   const wanted = new Set(film.wants.map(([place, one, chunk]) => keyOf(place, one, chunk)));
   const sheet = new Sheet('What each GPU holds', (context, width) => {
-    const left = 118;
+    const left = 150;
     const row = rowHeight();
     const busy = new Set<number>();
     for (const number of state.underWay) {
@@ -195,11 +200,11 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       const y = place * row + 4;
       context.fillStyle = color('--ink');
       context.font = '12px system-ui, sans-serif';
-      context.fillText(`rank ${rank}  ${name}`.slice(0, 19), 4, y + row / 2 - 2);
+      context.fillText(`rank ${rank}  ${name}`.slice(0, 24), 4, y + row / 2 - 2);
       const parts = chosenParts(group);
       const count = parts.reduce((sum, one) => sum + film.parts[one].chunks, 0);
       const gaps = 6 * (parts.length - 1);
-      const wide = Math.min((width - left - 8 - gaps) / count, 64);
+      const wide = Math.min((width - left - 8 - gaps) / count, 96);
       let x = left;
       for (const one of parts) {
         for (let chunk = 0; chunk < film.parts[one].chunks; ++chunk, x += wide) {
@@ -222,7 +227,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       }
     });
   });
-  const rowHeight = () => (film.ranks.length > 40 ? 14 : film.ranks.length > 16 ? 20 : 30);
+  const rowHeight = () => (film.ranks.length > 40 ? 14 : film.ranks.length > 16 ? 20 : film.ranks.length > 8 ? 30 : 44);
   sheet.element.classList.add('holds');
   sheet.element.style.height = `${film.ranks.length * rowHeight() + 10}px`;
 
@@ -245,7 +250,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     const step = steps.filter((end) => end <= at).length;
     told.textContent =
       `${time(at)} of ${time(film.end)}, step ${Math.min(step + 1, steps.length)} of ` +
-      `${steps.length}, ${whole(state.done)} of ${whole(film.moves.length)} messages have arrived`;
+      `${steps.length}, ${whole(state.done)} of ${whole(messages.length)} messages have arrived`;
     expose({ film: { at, done: state.done, state, machine, data: film, show, steps } });
   };
   const play = h('button', { class: 'main', click: () => setPlaying(!playing) }, 'Play');

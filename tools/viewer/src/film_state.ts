@@ -92,17 +92,19 @@ export const keyOf = (place: number, part: number, chunk: number) =>
 export class FilmState {
   blocks = new Map<number, Block>();
   done = 0; // messages
-  private readonly events: { at: number; ends: boolean; move: number }[] = [];
+  // At a moment messages end first, then members copy within their memory, then messages begin.
+  private readonly events: { at: number; kind: 'end' | 'copy' | 'begin'; move: number }[] = [];
   private readonly carried = new Map<number, Block[]>();
   private next = 0;
   private now = -1;
 
   constructor(private readonly film: Film) {
     film.moves.forEach(({ begin, end }, move) => {
-      this.events.push({ at: begin, ends: false, move }, { at: end, ends: true, move });
+      if (begin === end) this.events.push({ at: end, kind: 'copy', move });
+      else this.events.push({ at: begin, kind: 'begin', move }, { at: end, kind: 'end', move });
     });
-    // What arrives at a moment can be sent on at the same.
-    this.events.sort((a, b) => a.at - b.at || Number(b.ends) - Number(a.ends) || a.move - b.move);
+    const order = { end: 0, copy: 1, begin: 2 };
+    this.events.sort((a, b) => a.at - b.at || order[a.kind] - order[b.kind] || a.move - b.move);
     this.restart();
   }
 
@@ -123,18 +125,17 @@ export class FilmState {
     if (at < this.now) this.restart();
     this.now = at;
     for (; this.next < this.events.length && this.events[this.next].at <= at; ++this.next) {
-      const { ends, move } = this.events[this.next];
+      const { kind, move } = this.events[this.next];
       const { from, to, part, adds, chunks } = this.film.moves[move];
-      if (!ends) {
+      if (kind !== 'end')
         this.carried.set(
           move,
           chunks.map(([read]) => this.blocks.get(keyOf(from, part, read)) ?? { hue: -1, parts: 0n }),
         );
-        continue;
-      }
+      if (kind === 'begin') continue;
       const carried = this.carried.get(move)!;
       this.carried.delete(move);
-      ++this.done;
+      if (kind === 'end') ++this.done;
       chunks.forEach(([, written], i) => {
         const key = keyOf(to, part, written);
         const before = this.blocks.get(key);

@@ -1,9 +1,12 @@
 // `rehearse lessons -o`: a question, what to change, the step before above the step after, an
 // answer.
-import { readPage } from './data';
-import { unpack } from './decode';
+import { type Page, readPage } from './data';
+import { unpack, type Unpacked } from './decode';
 import { type LiveScenario, LivePanel } from './live';
-import { h } from './text';
+import { forgetColors } from './paint';
+import { State } from './state';
+import { h, percent, time } from './text';
+import { Timeline } from './timeline';
 
 interface Lesson {
   name: string;
@@ -15,6 +18,74 @@ interface Lesson {
   command: string;
   live: LiveScenario;
 }
+
+function pictureOf(page: Page): HTMLElement {
+  page.runs.forEach((run, i) => {
+    run.letter = page.runs.length > 1 ? 'AB'[i] : '';
+  });
+  const state = new State(page);
+  state.asPipelines = state.havePipelines;
+  const timeline = new Timeline(state, () => {});
+  state.showAll();
+  const { url, width, height } = timeline.picture(1000);
+  return h('img', { src: url, alt: 'the timeline of the step', width, height });
+}
+
+// Questions with their pictures, and behind them, on sheets of their own, the answers.
+async function handoutOf(lessons: Lesson[], texts: Map<string, string>): Promise<HTMLElement> {
+  const root = document.documentElement;
+  const theme = root.dataset['theme'];
+  root.dataset['theme'] = 'light';
+  forgetColors();
+  const questions: HTMLElement[] = [];
+  const answers: HTMLElement[] = [];
+  for (const [i, lesson] of lessons.entries()) {
+    const unpacked = await unpack(texts.get(lesson.name)!);
+    const title = `${i + 1} ${lesson.title}`;
+    questions.push(
+      h(
+        'section',
+        {},
+        h('h2', {}, title),
+        h('p', {}, lesson.question),
+        pictureOf(firstOf(unpacked)),
+        h('p', {}, h('b', {}, 'Change: '), lesson.change),
+        h('p', { class: 'lines' }),
+      ),
+    );
+    answers.push(
+      h(
+        'section',
+        {},
+        h('h2', {}, title),
+        pictureOf(readPage(unpacked)),
+        ...lesson.answer.map((text) => h('p', {}, text)),
+      ),
+    );
+  }
+  if (theme) root.dataset['theme'] = theme;
+  else delete root.dataset['theme'];
+  forgetColors();
+  return h(
+    'div',
+    { class: 'handout' },
+    h('h1', {}, 'Questions'),
+    ...questions,
+    h('h1', { class: 'apart' }, 'Answers'),
+    ...answers,
+  );
+}
+
+// The step as it was, without the changed one.
+const firstOf = (unpacked: Unpacked): Page =>
+  readPage({
+    ...unpacked,
+    header: {
+      ...unpacked.header,
+      runs: (unpacked.header['runs'] as unknown[]).slice(0, 1),
+      comparison: null,
+    },
+  });
 
 export async function showLessons(
   written: Record<string, unknown>,
@@ -32,19 +103,87 @@ export async function showLessons(
   const told = h('div', { class: 'lesson' });
   // Taken before the page is laid out, which empties it.
   const texts = new Map(lessons.map((one) => [one.name, data(one.name)]));
+  let box = h('input', {});
+  let answer = h('details', {});
+  let stage = 0; // of a lecture: the question, the change, the answer
+  const kStages = 3;
+  const go = async (by: number): Promise<void> => {
+    const at = lessons.findIndex((one) => one.name === open);
+    if (stage + by < 0 || stage + by >= kStages) {
+      const other = lessons[at + by];
+      if (!other) return;
+      await show(other);
+      if (by < 0) for (let i = 1; i < kStages; ++i) await go(1);
+      return;
+    }
+    stage += by;
+    if (box.checked !== stage > 0) box.click();
+    answer.open = stage > 1;
+  };
+  const lecture = h(
+    'button',
+    {
+      id: 'lecture',
+      'aria-pressed': 'false',
+      title: 'Large type, one picture a screen; arrows go on (L)',
+      click: () => {
+        const on = document.body.classList.toggle('lecture');
+        lecture.setAttribute('aria-pressed', String(on));
+        panel.showAgain();
+      },
+    },
+    'Lecture',
+  );
+  const handout = h(
+    'button',
+    {
+      id: 'handout',
+      title: 'Print all questions, and apart from them the answers',
+      click: async () => {
+        const sheets = await handoutOf(lessons, texts);
+        document.body.append(sheets);
+        document.body.classList.add('hands-out');
+        window.addEventListener(
+          'afterprint',
+          () => {
+            sheets.remove();
+            document.body.classList.remove('hands-out');
+          },
+          { once: true },
+        );
+        await Promise.all([...sheets.querySelectorAll('img')].map((one) => one.decode()));
+        print();
+      },
+    },
+    'Print a handout',
+  );
+  document.addEventListener(
+    'keydown',
+    (event) => {
+      const isWriting = event.target instanceof HTMLElement && event.target.matches('input, select, textarea');
+      const isBox = event.target === box;
+      if ((isWriting && !isBox) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key.toLowerCase() === 'l') lecture.click();
+      else if (document.body.classList.contains('lecture')) {
+        const by = { ArrowRight: 1, PageDown: 1, ' ': 1, ArrowLeft: -1, PageUp: -1 }[event.key];
+        if (event.key === 'Escape') lecture.click();
+        else if (by) void go(by);
+        else return;
+      } else return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    },
+    { capture: true },
+  );
   const show = async (lesson: Lesson): Promise<void> => {
     const unpacked = await unpack(texts.get(lesson.name)!);
     open = lesson.name;
     location.replace(`#${lesson.name}`);
     const both = () => readPage(unpacked);
-    const before = readPage({
-      ...unpacked,
-      header: {
-        ...unpacked.header,
-        runs: (unpacked.header['runs'] as unknown[]).slice(0, 1),
-        comparison: null,
-      },
-    });
+    const before = firstOf(unpacked);
+    before.asPipelines = before.runs[0].pipeline !== null;
+    before.panel = 'cluster';
+    stage = 0;
     list.replaceChildren(
       ...lessons.map((one, i) =>
         h(
@@ -54,34 +193,69 @@ export async function showLessons(
         ),
       ),
     );
-    const box = h('input', {
+    box = h('input', {
       type: 'checkbox',
       id: 'change',
-      change: () => panel.change(box.checked ? lesson.set : [], both),
+      change: () => {
+        tellGuess();
+        panel.change(box.checked ? lesson.set : [], both);
+      },
     });
+    // A guess first: what was thought is remembered with what was wrong about it.
+    panel.guess = undefined;
+    const asItIs = before.runs[0].step;
+    const wanted = readPage(unpacked).runs[1].step;
+    const guessed = h('output', {}, 'drag to where it will end');
+    const kParts = 200; // of twice the step as it is
+    const guess = h('input', {
+      type: 'range',
+      id: 'guess',
+      min: 1,
+      max: kParts,
+      value: kParts / 2,
+      'aria-label': 'My guess',
+      input: () => {
+        panel.guess = (Number(guess.value) / kParts) * 2 * asItIs;
+        tellGuess();
+        panel.showAgain();
+      },
+    });
+    const tellGuess = () => {
+      if (panel.guess === undefined) return;
+      const off = panel.guess / wanted - 1;
+      guessed.textContent = !box.checked
+        ? time(panel.guess)
+        : `${time(panel.guess)}: ` +
+          (Math.abs(off) < 0.02
+            ? 'right'
+            : `${percent(Math.abs(off))} too ${off > 0 ? 'long' : 'short'}`);
+    };
+    answer = h(
+      'details',
+      {
+        class: 'answer',
+        toggle: () => {
+          if (!answer.open) delete answer.dataset['printed'];
+          if (!answer.open || box.checked || answer.dataset['printed']) return;
+          box.checked = true;
+          tellGuess();
+          panel.change(lesson.set, both);
+        },
+      },
+      h('summary', {}, 'The answer'),
+      ...lesson.answer.map((text) => h('p', {}, text)),
+    );
     told.replaceChildren(
       h('h2', {}, lesson.title),
       h('p', { class: 'question' }, lesson.question),
+      h('label', { class: 'turn guess' }, h('span', {}, 'My guess'), guessed, guess),
       h('label', { class: 'turn switch main-switch' }, box, h('span', {}, lesson.change)),
-      h(
-        'details',
-        {
-          class: 'answer',
-          toggle: (event: Event) => {
-            if (!(event.target as HTMLDetailsElement).open || box.checked) return;
-            if (document.body.classList.contains('printing')) return;
-            box.checked = true;
-            panel.change(lesson.set, both);
-          },
-        },
-        h('summary', {}, 'The answer'),
-        ...lesson.answer.map((text) => h('p', {}, text)),
-      ),
+      answer,
       h('h3', {}, 'Or change this'),
     );
     panel.take(lesson.live, before);
   };
   document.body.classList.add('live');
-  document.body.replaceChildren(h('aside', { class: 'side' }, list, told, panel.element), root);
+  document.body.replaceChildren(h('aside', { class: 'side' }, h('p', { class: 'buttons' }, lecture, handout), list, told, panel.element), root);
   await show(lessons.find((one) => `#${one.name}` === location.hash) ?? lessons[0]);
 }

@@ -81,6 +81,7 @@ export class LivePanel {
   private text = h('textarea', {});
   private played = 0;
   private more: string[] = []; // changes made elsewhere
+  guess: number | undefined; // when the changed step ends, ns
   private prepared: (() => Page) | null = null; // the step with these changes, if it is known
 
   constructor(
@@ -124,6 +125,7 @@ export class LivePanel {
   private async warmUp(): Promise<void> {
     const { scenario } = this;
     const { known } = this;
+    if (scenario!.native_seconds) return; // nobody would be glad of four of these
     const request = JSON.stringify({
       ...scenario!.step,
       known,
@@ -327,15 +329,32 @@ export class LivePanel {
   }
 
   private show(page: Page, took: number, begin = performance.now()): void {
+    page.guess = this.guess;
+    const isNew = !this.view;
+    const cursor = this.view?.state?.cursor ?? 0;
     this.view = showPage(page, this.root, this.view);
     const [a, b] = page.runs;
+    // Something is on the links then, in most lessons.
+    this.view.state?.moveCursor(isNew ? 0.4 * a.step : cursor);
     const total = performance.now() - begin;
     const share = b ? b.step / a.step - 1 : 0;
+    const slow = this.scenario?.native_seconds ?? 0;
     this.told.textContent = !b
-      ? `One step takes ${time(a.step)}.`
+      ? `One step takes ${time(a.step)}.` +
+        (slow > 0
+          ? ` The program took ${slow} s to play it: a change takes this page several times as ` +
+            'long, or more memory than it has. Fewer layers, ranks or micro-batches make it quick.'
+          : '')
       : `${time(b.step)} instead of ${time(a.step)}: ${share > 0 ? '+' : ''}${percent(share)}.` +
         (took > 0 ? ` Simulated here in ${took.toFixed(took < 10 ? 1 : 0)} ms.` : '');
     this.tellParts({ took, total });
+  }
+
+  // Lays the page out once more, where there is more or less room, or another guess.
+  showAgain(): void {
+    const page = this.view?.state?.page;
+    if (page) page.guess = this.guess;
+    if (page) this.view = showPage(page, this.root, this.view);
   }
 
   private tellParts(live: Record<string, unknown>): void {

@@ -24,7 +24,7 @@ export class State {
   private readonly listeners = new Map<string, Listener[]>();
 
   constructor(readonly page: Page) {
-    this.end = Math.max(...page.runs.map((run) => run.step), 1);
+    this.end = Math.max(...page.runs.map((run) => run.step), page.guess ?? 0, 1);
     this.to = this.end;
     this.asPipelines = page.asPipelines && this.havePipelines;
   }

@@ -14,7 +14,17 @@ export function time(ns: number): string {
   return `${digits(ns)} ns`;
 }
 
+// In the units in which it is a round number: 100 MB, but 64 MiB.
 export function bytes(value: number): string {
+  const isRound = (base: number) => {
+    let size = value;
+    while (size >= base) size /= base;
+    return Number(size.toPrecision(3)) === size;
+  };
+  if (value >= 1000 && isRound(1000) && !isRound(1024)) {
+    const power = Math.min(Math.floor(Math.log10(value) / 3 + 1e-9), 5);
+    return `${digits(value / 1000 ** power)} ${['B', 'kB', 'MB', 'GB', 'TB', 'PB'][power]}`;
+  }
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let unit = 0;
   while (value >= 1024 && unit + 1 < units.length) {

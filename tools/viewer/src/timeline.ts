@@ -152,6 +152,16 @@ export class Timeline {
     this.drawNow();
   }
 
+  // All rows as an image, for what is put on paper elsewhere.
+  picture(width: number): { url: string; width: number; height: number } {
+    this.isPrinted = true;
+    this.width = width;
+    this.height = this.wantedHeight;
+    this.setSize(2);
+    this.drawNow();
+    return { url: this.canvas.toDataURL(), width, height: this.height };
+  }
+
   private setSize(ratio: number): void {
     this.ratio = ratio;
     this.canvas.width = Math.max(1, Math.round(this.width * ratio));
@@ -445,6 +455,19 @@ export class Timeline {
         context.fillText(time(selection[1] - selection[0]), (left + right) / 2, this.height - 10);
         context.textAlign = 'left';
       }
+    }
+    const guess = this.state.page.guess;
+    if (guess !== undefined) {
+      const at = Math.round(this.x(guess));
+      context.fillStyle = color('--main');
+      for (let y = kAxis; y < this.height; y += 9) context.fillRect(at - 1, y, 2, 6);
+      context.font = '600 12px system-ui, sans-serif';
+      const text = `guess: ${time(guess)}`;
+      const wide = context.measureText(text).width + 8;
+      const left = Math.min(at + 2, this.width - wide);
+      context.fillRect(left, this.height - 19, wide, 17);
+      context.fillStyle = '#ffffff';
+      context.fillText(text, left + 4, this.height - 10);
     }
     const x = this.x(cursor);
     if (x >= kGutter && x <= this.width) {

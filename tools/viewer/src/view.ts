@@ -151,7 +151,9 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
       if (result.fidelity) facts.push(`fidelity ${result.fidelity}`);
     }
     if (run.leftOut) facts.push(`spans of ${whole(run.leftOut)} ranks left out`);
-    header.append(h('p', { class: 'facts', title: run.source }, facts.join(', ')));
+    // Of many steps the timeline says as much.
+    if (page.runs.length <= 3)
+      header.append(h('p', { class: 'facts', title: run.source }, facts.join(', ')));
   }
   const search = h('input', {
     type: 'search',
@@ -357,7 +359,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   const old = before?.state;
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);
   else state.showAll();
-  open(before?.panel() ?? 'selection');
+  open(before?.panel() ?? page.panel ?? 'selection');
   // Other views stay open while ops are chosen in them.
   state.on('chosen', () => {
     if (state.chosen && current === 'breakdown') open('selection');
@@ -426,8 +428,13 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     else delete root.dataset['theme'];
     forgetColors();
     timeline.print(on);
-    for (const answer of document.querySelectorAll<HTMLDetailsElement>('.answer'))
-      if (on) answer.open = true;
+    // Opened for paper only, which is no wish to see the change.
+    for (const answer of document.querySelectorAll<HTMLDetailsElement>('.answer')) {
+      if (on && !answer.open) {
+        answer.dataset['printed'] = 'yes';
+        answer.open = true;
+      } else if (!on && answer.dataset['printed']) answer.open = false;
+    }
     for (const panel of panels) if (on || panel.id === current) panel.show();
   };
   window.addEventListener('beforeprint', () => printing(true), { signal });

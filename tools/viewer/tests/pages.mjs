@@ -36,7 +36,10 @@ async function test(title, file, body, expectsFailure = false) {
     void dialog.dismiss();
   });
   page.on('request', (request) => {
-    if (request.url().replace(/#.*/, '') !== `file://${file}` && !request.url().startsWith('blob:'))
+    const url = request.url().replace(/#.*/, '');
+    const isOfPage = url.endsWith('.html') && url.startsWith('file://');
+    const isBundle = /^file:.*\/tools\/viewer\/bundle\/\w+\.js$/.test(url);
+    if (!isOfPage && !isBundle && !url.startsWith('blob:') && !url.startsWith('data:'))
       said.push(`request: ${request.url().slice(0, 90)}`);
   });
   try {
@@ -471,6 +474,10 @@ for (const [i, [what, change, said]] of kNoPages.entries())
     true,
   );
 
+writeFileSync(
+  join(folder, 'boxes.json'),
+  JSON.stringify(JSON.parse(readFileSync(join(scenarios, 'lessons/two-rings.json'))).cluster),
+);
 const all = { name: 'all', ranks: 'all' };
 const sum = { name: 'sum', collective: 'all-reduce', communicator: 'all', bytes: '100MB' };
 const schedule = {
@@ -619,6 +626,227 @@ await test(
     assert.ok(!(await page.isVisible('.mistake')));
   },
 );
+// Pixels, and not attributes: how many of a canvas have each of these colours.
+const pixelsOf = (page, selector, colors) =>
+  page.evaluate(
+    ([one, wanted]) => {
+      const canvas = document.querySelector(one);
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return wanted.map((rgb) => {
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4)
+          if (rgb.every((value, k) => Math.abs(data[i + k] - value) < 3)) ++count;
+        return count;
+      });
+    },
+    [selector, colors],
+  );
+await test('a lecture goes on by arrows, from question to change to answer', lessons, async (page) => {
+  await page.click('#lecture');
+  const size = await page.evaluate(() =>
+    parseFloat(getComputedStyle(document.querySelector('.question')).fontSize),
+  );
+  assert.ok(size >= 20, `${size}`);
+  assert.ok(!(await page.isVisible('.lessons')) && !(await page.isVisible('.tabs')));
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  assert.ok(!(await page.isVisible('.answer p >> nth=0')));
+  await page.keyboard.press('ArrowRight');
+  assert.ok(await page.isVisible('.answer p >> nth=0'));
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => window.rehearse.lesson === 'two-rings');
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+  await page.keyboard.press('Escape');
+  assert.ok(await page.isVisible('.lessons'));
+});
+await test('a handout has all questions, and apart the answers', lessons, async (page) => {
+  await page.evaluate(() => {
+    window.print = () => {
+      window.printed = true;
+    };
+  });
+  await page.click('#handout');
+  await page.waitForFunction(() => window.printed);
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  const count = JSON.parse(readFileSync(join(scenarios, 'lessons/lessons.json'))).lessons.length;
+  assert.equal(await page.locator('.handout section').count(), 2 * count);
+  assert.equal(await page.locator('.handout img').count(), 2 * count);
+  const text = await page.textContent('.handout');
+  const [questions, answers] = text.split('Answers1 ');
+  assert.ok(questions.includes('How long do eight GPUs take'));
+  assert.ok(!questions.includes('Hardly longer') && answers.includes('Hardly longer'));
+  assert.ok(!(await page.isVisible('.side')));
+});
+await test('what a fold would hide is there: two transfers on one NIC', lessons, async (page) => {
+  await page.click('.lessons button >> nth=1');
+  await page.waitForFunction(() => window.rehearse.lesson === 'two-rings');
+  await page.click('#tab-cluster');
+  await page.evaluate(() => {
+    const { state } = window.rehearse;
+    state.moveCursor(3e6);
+    const run = state.page.runs[0];
+    state.link = { run, link: run.links.findIndex((one) => one.name.includes('nic')) };
+    state.tell('link');
+  });
+  assert.match(await page.textContent('#panel-cluster .users'), /, 2 transfers/);
+});
+await test('who guesses first is told how far off it was', lessons, async (page) => {
+  await page.focus('#guess');
+  for (let i = 0; i < 20; ++i) await page.keyboard.press('ArrowRight');
+  assert.match(await page.textContent('.guess output'), /^7\.2\d* ms$/);
+  const blue = [0x1d, 0x42, 0x89]; // of the marker
+  assert.ok((await pixelsOf(page, '.timeline canvas', [blue]))[0] > 100);
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  assert.match(await page.textContent('.guess output'), /2\.7 % too long/);
+});
+await test('a straggler is seen', lessons, async (page) => {
+  await page.click('.lessons button >> nth=5');
+  await page.waitForFunction(() => window.rehearse.lesson === 'straggler');
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  const ranks = await page.evaluate(() =>
+    window.rehearse.timeline.ranks
+      .filter((one) => one.run.letter === 'B')
+      .map((one) => [one.rank, one.alike]),
+  );
+  assert.deepEqual(ranks, [
+    [0, 3],
+    [1, 1],
+  ]);
+});
+await test(
+  'the page of lessons in the repository plays them with the bundle beside it',
+  join(scenarios, 'lessons/lessons.html'),
+  async (page) => {
+    await page.click('#change');
+    await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+    const hashes = await playedHashes(page, ['cluster.devices=3', 'jobs.0.schedule.ranks=3']);
+    assert.equal(hashes.length, 2, `${hashes}`);
+  },
+);
+
+const orders = ['gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-v', 'dualpipe'];
+const pipelines = report('pipelines.html', '--pipelines', orders.join(','));
+for (const colorScheme of ['light', 'dark'])
+  await test(`pipelines are drawn as papers do, ${colorScheme}`, pipelines, async (page) => {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [1280, 1920]) {
+      await page.setViewportSize({ width, height: width === 1280 ? 800 : 1080 });
+      await settled(page);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+    }
+    const state = await page.evaluate(() => {
+      const { state, timeline } = window.rehearse;
+      timeline.scroller ??= document.querySelector('.rows');
+      return {
+        titles: state.page.runs.map((run) => run.title),
+        bubbles: state.page.runs.map((run) => run.pipeline.bubble),
+        on: state.asPipelines,
+      };
+    });
+    assert.deepEqual(state.titles, orders);
+    assert.equal(state.on, true);
+    assert.ok(state.bubbles[0] > 0.25 && state.bubbles[3] < 0.16 && state.bubbles[5] < state.bubbles[3]);
+    assert.match(await page.textContent('.legends'), /weight gradient.*from the other end.*bubble/s);
+    // Forward, input gradient and weight gradient; half of DualPipe comes from the other end.
+    await page.evaluate(() => (document.querySelector('.rows').scrollTop = 1e6));
+    await settled(page);
+    const counts = await pixelsOf(page, '.timeline canvas', [
+      [0x2f, 0x7f, 0xd1],
+      [0x1d, 0x42, 0x89],
+      [0x2f, 0x9e, 0x63],
+      [0xe0, 0x8a, 0x1e],
+    ]);
+    assert.ok(Math.min(...counts) > 300, `${counts}`);
+    await page.keyboard.press('p');
+    assert.equal(await page.evaluate(() => window.rehearse.state.asPipelines), false);
+    assert.match(await page.textContent('.legends'), /exposed/);
+  });
+
+// Blocks move along the links at the simulation's times.
+function watched(name, ...options) {
+  const file = join(folder, name);
+  execFileSync(rehearse, ['collective', ...options, '--watch', '-o', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  return file;
+}
+const ring = ['all-reduce', '--cluster', 'switch:devices=4', '-b', '100000000', '-a', 'ring', '-p', 'none'];
+await test('a ring is played: blocks move, are added, and all arrive', watched('ring.html', ...ring), async (page) => {
+  const film = () =>
+    page.evaluate(() => {
+      const { film } = window.rehearse;
+      return { at: film.at, done: film.done, moves: film.data.moves.length, steps: film.steps.length };
+    });
+  assert.deepEqual(await film(), { at: 0, done: 0, moves: 24, steps: 6 });
+  await page.click('button[title^="One step on"]');
+  assert.equal((await film()).done, 4);
+  await page.evaluate(() => window.rehearse.film.show(window.rehearse.film.data.end * 0.42));
+  const places = await page.evaluate(() =>
+    [...document.querySelectorAll('.packet')].map((one) => one.getBoundingClientRect().x),
+  );
+  assert.equal(places.length, 4);
+  await page.evaluate(() => window.rehearse.film.show(window.rehearse.film.data.end * 0.45));
+  const fills = await strokes(page, '.cable:not(.unused)');
+  assert.deepEqual([...new Set(fills)], ['rgb(255, 234, 70)']); // all are full
+  await page.keyboard.press('End');
+  assert.equal((await film()).done, 24);
+  const full = await page.evaluate(() => {
+    const { state, data } = window.rehearse.film;
+    const count = (parts) => parts.toString(2).split('1').length - 1;
+    return [...state.blocks.values()].every(({ parts }) => count(parts) === data.full);
+  });
+  assert.ok(full, 'not every rank has the sum');
+  await page.keyboard.press('Home');
+  await page.keyboard.press(' ');
+  await page.waitForFunction(() => window.rehearse.film.at > 0);
+  await page.keyboard.press(' ');
+  const { at } = await film();
+  await settled(page);
+  assert.equal((await film()).at, at);
+});
+await test(
+  'two rings on one NIC move at half the speed',
+  watched('one-ring.html', 'all-reduce', '--cluster', join(folder, 'boxes.json'), '--ranks', '0,2', '-b', '100000000', '-a', 'ring', '-p', 'none'),
+  async (page) => {
+    const alone = await page.evaluate(() => window.rehearse.film.data.end);
+    const both = watched('two-rings.html', 'all-reduce', '--cluster', join(folder, 'boxes.json'), '--groups', '2', '-b', '100000000', '-a', 'ring', '-p', 'none');
+    await page.goto(`file://${both}`);
+    await page.waitForFunction(() => window.rehearse?.film);
+    const shared = await page.evaluate(() => window.rehearse.film.data.end);
+    assert.ok(shared / alone > 1.99 && shared / alone < 2.01, `${shared / alone}`);
+  },
+);
+for (const [kind, algorithm, cluster = 'switch:devices=8'] of [
+  ['all-reduce', 'tree'],
+  ['all-reduce', 'halving-doubling'],
+  ['all-reduce', 'direct', 'dgx-a100'],
+  ['all-reduce', 'nvls', 'dgx-h100'],
+  ['all-reduce', 'ring', 'dgx-a100:nodes=2'],
+  ['all-reduce', 'hierarchical', 'dgx-a100:nodes=2'],
+  ['all-gather', 'ring'],
+  ['reduce-scatter', 'ring'],
+  ['all-to-all', 'pairwise'],
+  ['broadcast', 'chain'],
+])
+  await test(
+    `${kind} by ${algorithm}: all get what they want`,
+    watched(`${kind}-${algorithm}.html`, kind, '--cluster', cluster, '-b', '8M', '-a', algorithm, '-p', 'none', '--channels', '2'),
+    async (page) => {
+      await page.keyboard.press('End');
+      const missing = await page.evaluate(() => {
+        const { state, data } = window.rehearse.film;
+        const count = (parts) => parts.toString(2).split('1').length - 1;
+        return data.wants.filter(([place, part, chunk]) => {
+          const block = state.blocks.get((place * 65536 + part) * 1048576 + chunk);
+          return !block || count(block.parts) < data.full;
+        }).length;
+      });
+      assert.equal(missing, 0);
+    },
+  );
+
 const shipped = [
   ['axonn-gpt20b-perlmutter.json'],
   ['strategy-fsdp.json'],

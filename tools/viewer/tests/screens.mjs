@@ -14,11 +14,17 @@ const browser = await chromium.launch({
   args: ['--no-sandbox'],
 });
 
-async function screen(name, height, inputs, prepare) {
+const screen = (name, height, inputs, prepare) =>
+  page(
+    name,
+    height,
+    ['report', ...inputs.map((one) => (one.endsWith('.json') ? join(scenarios, one) : one))],
+    prepare,
+  );
+
+async function page(name, height, command, prepare) {
   const file = join(folder, 'page.html');
-  execFileSync(rehearse, ['report', ...inputs.map((one) => join(scenarios, one)), '-o', file], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  execFileSync(rehearse, [...command, '-o', file], { stdio: ['ignore', 'ignore', 'inherit'] });
   const page = await browser.newPage({ viewport: { width: 1280, height } });
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => document.documentElement.dataset.ready === 'yes');
@@ -46,5 +52,18 @@ await screen('stages.png', 680, ['megatron-39b-pipeline.json'], async (page) => 
   await page.click('#tab-memory');
   await page.evaluate(() => window.rehearse.state.moveCursor(5.2e9));
 });
+await screen(
+  'pipelines.png',
+  860,
+  ['--pipelines', 'gpipe,1f1b,interleaved,zb-h1,zb-v,dualpipe'],
+  async () => {},
+);
+await page(
+  'ring.png',
+  420,
+  ['collective', 'all-reduce', '--cluster', 'switch:devices=4', '-b', '100000000']
+    .concat(['-a', 'ring', '-p', 'none', '--watch']),
+  (own) => own.evaluate(() => window.rehearse.film.show(window.rehearse.film.data.end * 0.42)),
+);
 await browser.close();
 rmSync(folder, { recursive: true });
