@@ -9,6 +9,7 @@
 #include "collectives/algorithms/ring.h"
 #include "collectives/lowering/trial.h"
 #include "collectives/lowering/tuning.h"
+#include "collectives/lowering/wire_bound.h"
 #include "real/calibration/nccl_table.h"
 #include "scenarios/reporting/collective_film.h"
 #include "sim/base/error.h"
@@ -23,6 +24,7 @@
 #include "tools/output_format.h"
 #include "tools/page_file.h"
 #include "tools/trial_options.h"
+#include "tools/wire_bound_view.h"
 
 namespace rehearse {
 namespace {
@@ -107,7 +109,34 @@ struct Row {
   NcclRow figures;
   Choice choice;
   std::optional<std::pair<Seconds, Seconds>> range;  // over seeds, where the result depends on them
+  WireBound bound = {};                              // zero where there is none
 };
+
+// What the wires allow for each row; nothing where that takes long, and for a barrier.
+void FindBounds(const Trial& trial, const Cluster& cluster, std::vector<Row>* rows) {
+  const std::vector<uint32_t>& ranks = trial.groups.front();
+  if (ranks.size() < 2 || cluster.device_count() > kMostForBound) return;
+  const WireBounds bounds(cluster, ranks);
+  const uint32_t root =
+      std::find(ranks.begin(), ranks.end(), trial.root) == ranks.end() ? ranks.front() : trial.root;
+  for (Row& row : *rows)
+    row.bound =
+        bounds.Of(trial.kind, row.figures.bytes, root, SwitchesOf(row.choice.algorithm->name));
+}
+
+double ShareOfBound(const Row& row) { return row.bound.time / row.figures.time; }
+
+// "1073741824 B: 96.2 % of what the wires allow", for each size.
+std::vector<std::string> BoundLines(const std::vector<Row>& rows) {
+  std::vector<std::string> lines;
+  for (const Row& row : rows)
+    if (row.bound.time > Seconds(0))
+      lines.push_back(fmt::format("{:.0f} B: {:.1f} % of what the wires allow, by what {} {}",
+                                  row.figures.bytes.value(), 100 * ShareOfBound(row),
+                                  row.bound.leaves ? "leaves" : "enters",
+                                  VisibleText(row.bound.cut)));
+  return lines;
+}
 
 // Returns nothing where the result depends on no seed.
 std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router& router) {
@@ -161,6 +190,7 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   const std::string by = is_chosen && !library.empty() ? fmt::format(" by {}", library) : "";
   for (const std::string& line : ChoiceLines(rows))
     comments.push_back(fmt::format("chosen{}: {}", by, line));
+  for (std::string& line : BoundLines(rows)) comments.push_back(std::move(line));
   NcclTable table{trial.kind, static_cast<uint32_t>(size), {}};
   for (const Row& row : rows) table.rows.push_back(row.figures);
   return WriteNcclTable(table, trial.root, comments);
@@ -180,13 +210,20 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
                    {"busbw_gb_per_s", CellKind::kNumber},
                    {"algorithm", CellKind::kText},
                    {"protocol", CellKind::kText},
-                   {"channels", CellKind::kInteger}});
-  for (const auto& [figures, choice, range] : rows) {
+                   {"channels", CellKind::kInteger},
+                   {"least_seconds", CellKind::kNumber},
+                   {"share_of_bound", CellKind::kNumber}});
+  for (const Row& row : rows) {
+    const NcclRow& figures = row.figures;
+    const Choice& choice = row.choice;
+    const bool is_bound = row.bound.time > Seconds(0);
     table.Add({Name(trial.kind), cluster.name(), size, trial.groups.size(), Name(trial.fidelity),
                static_cast<uint64_t>(figures.bytes.value()), figures.time.value(),
                (figures.bytes / figures.time).value() / 1e9,
                BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9,
-               choice.algorithm->name, Name(choice.protocol), choice.nccl_channels});
+               choice.algorithm->name, Name(choice.protocol), choice.nccl_channels,
+               is_bound ? DataCell(row.bound.time.value()) : DataCell(),
+               is_bound ? DataCell(ShareOfBound(row)) : DataCell()});
   }
   return table;
 }
@@ -204,7 +241,9 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::
                                  {"rows", nlohmann::ordered_json::array()}};
   if (!changes.empty()) json["changes"] = ToJson(changes);
   if (router.IsHashed()) json["routing"] = ToText(*router.rule());
-  for (const auto& [figures, choice, range] : rows) {
+  for (const Row& row : rows) {
+    const NcclRow& figures = row.figures;
+    const Choice& choice = row.choice;
     json["rows"].push_back(
         {{"bytes", static_cast<uint64_t>(figures.bytes.value())},
          {"seconds", figures.time.value()},
@@ -214,8 +253,14 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::
          {"algorithm", choice.algorithm->name},
          {"protocol", Name(choice.protocol)},
          {"channels", choice.nccl_channels}});
-    if (range)
-      json["rows"].back()["seconds_of_seeds"] = {range->first.value(), range->second.value()};
+    if (row.range)
+      json["rows"].back()["seconds_of_seeds"] = {row.range->first.value(),
+                                                 row.range->second.value()};
+    if (row.bound.time > Seconds(0)) {
+      json["rows"].back()["least_seconds"] = row.bound.time.value();
+      json["rows"].back()["share_of_bound"] = ShareOfBound(row);
+      json["rows"].back()["cut"] = row.bound.cut;
+    }
   }
   return json.dump(2) + "\n";
 }
@@ -294,9 +339,10 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   std::vector<Row> rows;
   for (const SeededTime& time : TimesOverSeeds(trial, sizes, *cluster)) {
     const Bytes bytes = sizes[rows.size()];
-    rows.push_back({{bytes, time.median}, ChoiceOf(trial, bytes, tuner), {}});
+    rows.push_back({{bytes, time.median}, ChoiceOf(trial, bytes, tuner), {}, {}});
     if (router.IsHashed() && !trial.routing.seed) rows.back().range.emplace(time.least, time.most);
   }
+  FindBounds(trial, *cluster, &rows);
   const std::string library = tuner.LibraryOf(trial.groups.front());
   const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
                              : format == OutputFormat::kJson

@@ -70,6 +70,8 @@ std::vector<std::string> ClusterWords() {
     words.push_back(preset.name);
     for (const PresetParameter& parameter : preset.parameters)
       words.push_back(fmt::format("{}:{}=", preset.name, parameter.name));
+    for (const char* key : kMachineChangeKeys)
+      words.push_back(fmt::format("{}:{}=", preset.name, key));
   }
   return words;
 }

@@ -10,8 +10,10 @@
 
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/lowering/plan_load.h"
+#include "collectives/lowering/wire_bound.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
+#include "tools/wire_bound_view.h"
 
 namespace rehearse {
 namespace {
@@ -39,6 +41,7 @@ struct CollectiveExplanation {
   std::vector<std::vector<Hop>> hops;  // by part, each once
   BindingLink binding;
   double busy = 0;  // share of the time in which the binding link moves bytes
+  WireBound bound;  // zero where it was not looked for
 };
 
 std::vector<Hop> HopsOf(const GroupPlan& plan, size_t part_index) {
@@ -103,6 +106,10 @@ CollectiveExplanation Explain(const Trial& trial, Bytes bytes, Router& router,
   explanation.binding = BindingLinkOf(explanation.plan, router);
   const BytesPerSecond capacity = router.cluster().Link(explanation.binding.link).Capacity();
   explanation.busy = explanation.binding.bytes * bytes / capacity / explanation.time;
+  if (ranks.size() > 1 && router.cluster().device_count() <= kMostForBound)
+    explanation.bound =
+        WireBounds(router.cluster(), ranks)
+            .Of(trial.kind, bytes, trial.root, SwitchesOf(explanation.plan.choice.algorithm->name));
   return explanation;
 }
 
@@ -161,6 +168,14 @@ std::string TextOf(const CollectiveExplanation& explanation, const Trial& trial,
       "             carries {:.3g} times the size, busy {:.1f} % of the time\n",
       cluster.LinkName(binding.link), Name(link.kind), Print(link.Capacity()),
       Print(link.bandwidth), binding.bytes, explanation.busy * 100);
+  const WireBound& bound = explanation.bound;
+  if (bound.time > Seconds(0))
+    text += fmt::format(
+        "the wires    allow {}: {} have to {} {}, which {} {} a second\n"
+        "             {:.1f} % of this is reached\n",
+        Print(bound.time), Print(bound.bytes), bound.leaves ? "leave" : "enter",
+        VisibleText(bound.cut), bound.leaves ? "sends" : "takes",
+        Print(Bytes(bound.carries.value())), 100 * (bound.time / explanation.time));
   return text;
 }
 
@@ -202,6 +217,14 @@ Json JsonOf(const CollectiveExplanation& explanation, const Trial& trial, const 
                           {"capacity_bytes_per_second", link.Capacity().value()},
                           {"times_the_size", explanation.binding.bytes},
                           {"busy_share", explanation.busy}};
+  const WireBound& bound = explanation.bound;
+  if (bound.time > Seconds(0))
+    json["bound"] = {{"seconds", bound.time.value()},
+                     {"share", bound.time / explanation.time},
+                     {"cut", bound.cut},
+                     {"leaves", bound.leaves},
+                     {"bytes", bound.bytes.value()},
+                     {"bytes_per_second", bound.carries.value()}};
   return json;
 }
 

@@ -45,8 +45,8 @@ Taken TakenDevice() {
   return taken;
 }
 
-std::string ClusterFileText(const Cluster& cluster, const std::string& preset) {
-  std::string text = ClusterToText(cluster, preset);
+std::string ClusterFileText(const Cluster& cluster, const std::string& routed_as) {
+  std::string text = ClusterToText(cluster, routed_as);
   if (text.size() > kLargestJson) {
     throw Error(
         fmt::format("the cluster file would have {}, of which only {} could be read again; a "

@@ -24,7 +24,8 @@ ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
 // What --device takes: devices that are known by name; an import knows more.
 Taken TakenDevice();
 
-// The cluster as a file that every command reads. Throws Error where it could not be read again.
-std::string ClusterFileText(const Cluster& cluster, const std::string& preset = "");
+// The cluster as a file that every command reads (ClusterToText()). Throws Error where it could not
+// be read again.
+std::string ClusterFileText(const Cluster& cluster, const std::string& routed_as = "");
 
 }  // namespace rehearse

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "scenarios/explaining/far_from_bound.h"
 #include "scenarios/explaining/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
@@ -211,6 +212,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   std::string text = IsTable(format)                 ? Print(ResultToTable(result), format)
                      : format == OutputFormat::kJson ? result.dump(2) + "\n"
                                                      : ResultToText(rehearsal);
+  if (format == OutputFormat::kText) text += ToText(FarFromBound(rehearsal.schedule, scenario));
   if (prediction && format == OutputFormat::kText) text += "\n" + ToText(*prediction);
   if (draws) text += "\n" + GanttOf(rehearsal, picture);
   progress.Clear();

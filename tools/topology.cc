@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
+#include "sim/base/json_document.h"
 #include "sim/base/output_file.h"
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
@@ -26,6 +28,7 @@
 #include "tools/wire_bound_view.h"
 #include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
+#include "topology/view/cluster_check.h"
 #include "topology/view/cluster_dot.h"
 #include "topology/view/cluster_svg.h"
 #include "topology/view/cluster_view.h"
@@ -49,14 +52,18 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology dgx-a100:nodes=2 --path 0,node1/gpu3\n"
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
       "  rehearse topology dgx-h100:nodes=8 --bound\n"
+      "  rehearse topology dgx-h100:nodes=8,nics=4,nic=200Gbps,fabric=rails,oversubscription=2\n"
+      "  rehearse topology my.json --check\n"
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"
       "  rehearse topology dgx-a100:nodes=2 --infragraph -o infra.json\n"
       "  rehearse topology --import-nccl topo.xml -o box.json        (or rehearse import nccl)\n"
-      "CLUSTER is a preset or a cluster file, with or without changes (my.json:nodes=4). An\n"
-      "imported machine, and any cluster whose output is named .json, is written as a cluster\n"
-      "file, which every command reads, unless a view (--path, --matrix, --bound, --dot, --svg,\n"
-      "--infragraph) or --format is given.\n";
+      "CLUSTER is a preset or a cluster file, with or without changes (my.json:nodes=4). Beside\n"
+      "its own parameters and \"device\", every preset takes nics, nic (the bandwidth of each),\n"
+      "nic_ports, fabric (switch, fat-tree, rails, rail-only), radix, levels, oversubscription,\n"
+      "planes and routing. An imported machine, and any cluster whose output is named .json, is\n"
+      "written as a cluster file, which every command reads, unless a view (--path, --matrix,\n"
+      "--bound, --check, --dot, --svg, --infragraph) or --format is given.\n";
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["import-nccl"] = TakenFile({".xml"});
@@ -70,8 +77,11 @@ CommandSyntax TopologySyntax() {
                            "ranks that --matrix shows; the first 16 if not given")(
       "bound",
       "the least time that the wires allow for each kind of collective, on a node, on two and on "
-      "all, and the cut that says so")("dot", "print the graph in Graphviz's language")(
-      "svg", "print an SVG picture")(
+      "all, and the cut that says so")(
+      "check",
+      "what looks wrong: routes that leave NVLink, NICs faster than their PCIe, devices without a "
+      "NIC, a fabric that cannot be full, NVLinks of another device")(
+      "dot", "print the graph in Graphviz's language")("svg", "print an SVG picture")(
       "infragraph",
       "print an infrastructure of Keysight's InfraGraph, which rehearse import reads")(
       "import-nccl", po::value<std::string>()->value_name("FILE"),
@@ -86,7 +96,8 @@ CommandSyntax TopologySyntax() {
   AddFormatOption(
       syntax.options, kTableFormats,
       "a row for each kind of links that are alike, with --path a row for each hop, "
-      "with --matrix a row for each pair of devices, with --bound a row for each bound");
+      "with --matrix a row for each pair of devices, with --bound a row for each bound, with "
+      "--check a row for each finding");
   return syntax;
 }
 
@@ -155,7 +166,7 @@ std::string MatrixOf(const Cluster& cluster, const po::variables_map& values, Ou
 struct Source {
   std::unique_ptr<Cluster> cluster;
   bool is_imported = false;
-  std::string preset;  // "" where it is none
+  std::string text;  // what names it; "" if it was imported
 };
 
 Source ReadSource(const po::variables_map& values, const std::string& usage,
@@ -174,7 +185,7 @@ Source ReadSource(const po::variables_map& values, const std::string& usage,
     if (values.count("device") > 0)
       throw Error(
           "--device goes with an import; a preset's device is changed as in dgx-a100:device=...");
-    return {ReadClusterArgument(text, options), false, IsClusterFile(text) ? "" : text};
+    return {ReadClusterArgument(text, options), false, text};
   }
   const std::string device =
       values.count("device") > 0 ? values["device"].as<std::string>() : std::string();
@@ -187,10 +198,37 @@ Source ReadSource(const po::variables_map& values, const std::string& usage,
 }
 
 std::string ClusterFileOf(const Source& source) {
-  if (source.preset.empty() && HasFabric(*source.cluster))
+  // What comes in by standard input is not there a second time.
+  const bool is_known = !source.text.empty() && !source.text.starts_with(kStandardInput);
+  const std::string routed_as = is_known ? RoutedAs(source.text) : std::string();
+  if (routed_as.empty() && HasFabric(*source.cluster))
     Say("routes between machines will be searched: the file says what is connected, not how this "
         "fabric chooses among paths");
-  return ClusterFileText(*source.cluster, source.preset);
+  return ClusterFileText(*source.cluster, routed_as);
+}
+
+std::string CheckOf(const Source& source, OutputFormat format) {
+  std::optional<JsonDocument> document;
+  if (!source.text.empty() && !source.text.starts_with(kStandardInput))
+    document = ClusterDocument(source.text);
+  std::optional<JsonReader> said;
+  if (document) said = document->Root();
+  const std::vector<ClusterFinding> findings =
+      CheckCluster(*source.cluster, said ? &*said : nullptr);
+  if (format == OutputFormat::kText) {
+    std::string text;
+    for (const ClusterFinding& finding : findings)
+      text += std::string(Error(finding.place, finding.message).what()) + "\n";
+    return text.empty() ? "nothing looks wrong\n" : text;
+  }
+  DataTable table({{"file", CellKind::kText},
+                   {"line", CellKind::kInteger},
+                   {"pointer", CellKind::kText},
+                   {"finding", CellKind::kText}});
+  for (const ClusterFinding& finding : findings)
+    table.Add({finding.place.file, std::max(0, finding.place.line), finding.place.pointer,
+               finding.message});
+  return IsTable(format) ? Print(table, format) : ToJson(table).dump(2) + "\n";
 }
 
 std::string InfraGraphOf(const Cluster& cluster) {
@@ -206,7 +244,7 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   std::vector<std::string> views;
-  for (const char* view : {"path", "matrix", "bound", "dot", "svg", "infragraph"})
+  for (const char* view : {"path", "matrix", "bound", "check", "dot", "svg", "infragraph"})
     if (values.count(view) > 0) views.push_back(std::string("--") + view);
   if (views.size() > 1)
     throw Error(fmt::format("{} cannot be shown together", fmt::join(views, " and ")));
@@ -236,6 +274,8 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     text = IsTable(format)                 ? Print(WireBoundTable(cluster), format)
            : format == OutputFormat::kJson ? ToJson(WireBoundTable(cluster)).dump(2) + "\n"
                                            : WireBoundText(cluster);
+  } else if (view == "--check") {
+    text = CheckOf(source, format);
   } else if (view == "--dot") {
     text = ClusterDot(cluster);
   } else if (view == "--svg") {

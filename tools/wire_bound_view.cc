@@ -15,10 +15,15 @@ namespace {
 
 constexpr Bytes kSize(1024.0 * 1024 * 1024);
 
+struct Bounded {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  Switches switches = Switches::kPass;
+  WireBound bound;
+};
 struct BoundedGroup {
   std::string name;
   uint32_t ranks = 0;
-  std::vector<std::pair<CollectiveKind, WireBound>> bounds;
+  std::vector<Bounded> bounds;
 };
 
 // The devices of the first machine, of the first two, of all.
@@ -37,10 +42,15 @@ std::vector<BoundedGroup> BoundsOf(const Cluster& cluster) {
     group.name = nodes == 1 ? "a node" : fmt::format("{} nodes", nodes);
     group.ranks = count;
     const WireBounds bounds(cluster, ranks);
+    const auto add = [&](CollectiveKind kind, Switches switches) {
+      group.bounds.push_back({kind, switches, bounds.Of(kind, kSize, ranks.front(), switches)});
+    };
+    add(CollectiveKind::kAllReduce, Switches::kPass);
+    add(CollectiveKind::kAllReduce, Switches::kAdd);
     for (const CollectiveKind kind :
-         {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-          CollectiveKind::kAllToAll, CollectiveKind::kBroadcast, CollectiveKind::kReduce})
-      group.bounds.emplace_back(kind, bounds.Of(kind, kSize, ranks.front()));
+         {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+          CollectiveKind::kBroadcast, CollectiveKind::kReduce})
+      add(kind, Switches::kPass);
   }
   return groups;
 }
@@ -51,6 +61,7 @@ DataTable WireBoundTable(const Cluster& cluster) {
   DataTable table({{"cluster", CellKind::kText},
                    {"ranks", CellKind::kInteger},
                    {"kind", CellKind::kText},
+                   {"switches_add", CellKind::kTruth},
                    {"bytes", CellKind::kInteger},
                    {"least_seconds", CellKind::kNumber},
                    {"cut", CellKind::kText},
@@ -58,10 +69,10 @@ DataTable WireBoundTable(const Cluster& cluster) {
                    {"cut_bytes", CellKind::kNumber},
                    {"cut_bytes_per_second", CellKind::kNumber}});
   for (const BoundedGroup& group : BoundsOf(cluster))
-    for (const auto& [kind, bound] : group.bounds)
-      table.Add({cluster.name(), group.ranks, Name(kind), static_cast<uint64_t>(kSize.value()),
-                 bound.time.value(), bound.cut, bound.leaves, bound.bytes.value(),
-                 bound.carries.value()});
+    for (const auto& [kind, switches, bound] : group.bounds)
+      table.Add({cluster.name(), group.ranks, Name(kind), switches == Switches::kAdd,
+                 static_cast<uint64_t>(kSize.value()), bound.time.value(), bound.cut, bound.leaves,
+                 bound.bytes.value(), bound.carries.value()});
   return table;
 }
 
@@ -70,10 +81,11 @@ std::string WireBoundText(const Cluster& cluster) {
                                  VisibleText(cluster.name()), Print(kSize));
   for (const BoundedGroup& group : BoundsOf(cluster)) {
     text += fmt::format("\n{}, {} ranks\n", group.name, group.ranks);
-    for (const auto& [kind, bound] : group.bounds)
-      text += fmt::format("  {:<15} {:>10}   {} {} {}, which carries {}\n", Name(kind),
+    for (const auto& [kind, switches, bound] : group.bounds)
+      text += fmt::format("  {:<15} {:>10}   {} {} {}, which carries {}{}\n", Name(kind),
                           Print(bound.time), Print(bound.bytes), bound.leaves ? "leave" : "enter",
-                          VisibleText(bound.cut), Print(bound.carries));
+                          VisibleText(bound.cut), Print(bound.carries),
+                          switches == Switches::kAdd ? ", if switches add" : "");
   }
   return text;
 }

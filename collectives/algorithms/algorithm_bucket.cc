@@ -7,13 +7,15 @@
 // Dimensions of extent 2 have both directions between the same two; where extents differ, parts get
 // out of step and share links. Chunks are numbered by their owner's coordinates, with the dimension
 // that is reduced first in front.
-#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "collectives/algorithms/algorithm_rows.h"
+#include "collectives/algorithms/torus_box.h"
 #include "sim/base/error.h"
-#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 namespace {
@@ -91,47 +93,15 @@ Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk
 
 // Throws Error unless the group fills a box of a torus, each member on a router of its own.
 std::vector<uint32_t> ExtentsOf(const GroupOnMachine& group, std::vector<uint32_t>* order) {
-  const auto fail = [&](const char* why) {
+  std::string why;
+  std::optional<TorusBox> box = BoxOf(group.router.cluster(), group.ranks, &why);
+  if (!box)
     throw Error(
         fmt::format("algorithm \"bucket\" cannot do {} here: {}; expected another, or \"auto\"",
                     Name(group.kind), why));
-  };
-  const ClusterStructure* structure = group.router.cluster().structure().get();
-  const Torus* torus = structure != nullptr && structure->fabric
-                           ? std::get_if<Torus>(&structure->fabric->kind)
-                           : nullptr;
-  if (torus == nullptr) fail("it needs a torus or mesh, which the fabric is not");
-  if (structure->devices_per_machine != 1) fail("it needs one device at each router of the torus");
-  // The members must fill a box: along each dimension the same coordinates everywhere.
-  std::vector<std::vector<uint32_t>> used;
-  for (const Torus::Dimension& dimension : torus->dimensions) {
-    std::vector<bool> seen(dimension.size, false);
-    for (const uint32_t rank : group.ranks) seen[rank / dimension.stride % dimension.size] = true;
-    used.emplace_back();
-    for (uint32_t c = 0; c < dimension.size; ++c) {
-      if (seen[c]) used.back().push_back(c);
-    }
-  }
+  *order = std::move(box->order);
   std::vector<uint32_t> extents;
-  size_t box = 1;
-  for (const auto& coordinates : used) {
-    box *= coordinates.size();
-    if (coordinates.size() > 1) extents.push_back(static_cast<uint32_t>(coordinates.size()));
-  }
-  if (box != group.ranks.size()) fail("its members do not fill a box of the torus");
-  order->assign(box, 0);
-  for (uint32_t member = 0; member < group.ranks.size(); ++member) {
-    size_t position = 0;
-    size_t stride = 1;
-    for (size_t axis = 0; axis < used.size(); ++axis) {
-      const Torus::Dimension& dimension = torus->dimensions[axis];
-      const uint32_t c = group.ranks[member] / dimension.stride % dimension.size;
-      const auto at = std::lower_bound(used[axis].begin(), used[axis].end(), c);
-      position += static_cast<size_t>(at - used[axis].begin()) * stride;
-      stride *= used[axis].size();
-    }
-    (*order)[position] = member;
-  }
+  for (const TorusBox::Axis& axis : box->axes) extents.push_back(axis.extent);
   return extents;
 }
 

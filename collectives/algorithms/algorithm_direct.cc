@@ -10,6 +10,7 @@
 
 #include "collectives/algorithms/algorithm_rows.h"
 #include "sim/base/error.h"
+#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 namespace {
@@ -59,8 +60,15 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (input.kind != CollectiveKind::kReduceScatter) exchange(Combine::kCopy);
 }
 
-// All-reduces this way are for members that reach each other within a machine, or over links of
-// their own.
+// Whether the way leads over routers of other members, as on a torus.
+bool IsOverOthersRouters(const Cluster& cluster, const Route& route) {
+  const Fabric* fabric = FabricOf(cluster);
+  return route.crosses_nodes && route.links.size() > 1 && fabric != nullptr &&
+         std::holds_alternative<Torus>(fabric->kind);
+}
+
+// All-reduces this way are for members that reach each other within a machine, over switches, or
+// over links of their own.
 std::vector<Part> Arrange(const GroupOnMachine& group) {
   const bool is_light =
       group.kind == CollectiveKind::kAllToAll || group.kind == CollectiveKind::kSendReceive;
@@ -68,12 +76,11 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
     if (is_light) break;
     for (const uint32_t b : group.ranks) {
       if (a == b) continue;
-      const Route& route = group.router.Between(a, b);
-      if (!route.crosses_nodes || route.links.size() == 1) continue;
+      if (!IsOverOthersRouters(group.router.cluster(), group.router.Between(a, b))) continue;
       throw Error(
-          fmt::format("algorithm \"direct\" cannot do {} here: it needs a full mesh or a switch "
-                      "inside one machine, but ranks {} "
-                      "and {} reach each other through the network; expected another, or \"auto\"",
+          fmt::format("algorithm \"direct\" cannot do {} here: it needs a full mesh or switches, "
+                      "but ranks {} and {} reach each other over the routers of others; expected "
+                      "another, such as \"bucket\", or \"auto\"",
                       Name(group.kind), a, b));
     }
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
+#include "collectives/algorithms/torus_box.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -97,6 +99,8 @@ std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ran
                                 uint64_t phase) {
   const uint32_t size = static_cast<uint32_t>(ranks.size());
   CHECK_GE(size, 2u);
+  if (std::optional<std::vector<uint32_t>> ring = RingOfNeighbours(router.cluster(), ranks))
+    return *ring;
   if (size > kMostOrdered || !CrossesALinkTwice(router, ranks, phase)) return ranks;
   const Distances distance(router, ranks, phase);
   Order given(size);

@@ -3,9 +3,10 @@
 // Up to kSearchedRanks members every ring is considered (collectives/algorithms/channels.h). Larger
 // groups keep their order if its ring crosses no link twice; else a shorter tour is sought,
 // starting from the better of the given order and the nearest-neighbour tour, by 2-opt moves on the
-// sum of the paths' latencies. On a torus or mesh this finds a ring over neighbours. Effort is
-// bounded (kMostOrdered ranks, kMostRounds passes over all pairs); the result is deterministic,
-// ties by position, and never longer than the given order.
+// sum of the paths' latencies. Members that fill a box of a torus go from neighbour to neighbour
+// instead, where it has such a ring (collectives/algorithms/torus_box.h). Effort is bounded
+// (kMostOrdered ranks, kMostRounds passes over all pairs); the result is deterministic, ties by
+// position, and never longer than the given order.
 #pragma once
 
 #include <cstdint>

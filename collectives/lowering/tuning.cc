@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/algorithms/torus_box.h"
 #include "collectives/lowering/plan_load.h"
 #include "collectives/nccl/nccl_search.h"
 #include "collectives/nccl/pace.h"
@@ -467,10 +468,15 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
       choice.nccl_channels = PeerChannels(*group.nccl);
   }
   if (!any_algorithm) return choice;
-  // Devices whose library is not known run what CPU ranks run (real/transports).
+  // Devices whose library is not known run what CPU ranks run (real/transports); on a torus, as
+  // XLA's TPUs do, they use all of its dimensions at once.
   const bool has_library = collective.protocol != kBareLinks && GroupOf(question.ranks).Exists();
   choice.algorithm = has_library ? &FirstThatDoes(collective.kind)
                                  : &FindAlgorithm(UsualAlgorithm(collective.kind));
+  static const Algorithm& bucket = FindAlgorithm("bucket");
+  if (!has_library && bucket.kinds.Has(collective.kind) &&
+      BoxOf(memory_.router().cluster(), question.ranks))
+    choice.algorithm = &bucket;
   return choice;
 }
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 #include "topology/cluster/max_flow.h"
 #include "topology/fabrics/structure.h"
@@ -14,27 +16,113 @@
 namespace rehearse {
 namespace {
 
-// Machines of which equal places can be told to have equal cuts: by the figures of all their links.
+// What the fabric's blocks of switches pass to the rest, and which machines of a group are in them.
+class BlocksOfGroup {
+ public:
+  // A block of a level: leaves, pods, groups of a dragonfly.
+  using Block = std::pair<size_t, uint32_t>;
+
+  BlocksOfGroup(const Cluster& cluster, const std::vector<uint32_t>& machines) : cluster_(cluster) {
+    if (!HasFabric()) return;
+    SumUp();
+    for (const uint32_t machine : machines)
+      for (const Block& block : BlocksOf(machine)) machines_in_[block].insert(machine);
+  }
+
+  bool HasFabric() const { return FabricOf(cluster_) != nullptr; }
+
+  // Of all ports, with repetitions; those of the first port first.
+  std::vector<Block> BlocksOf(uint32_t machine) const {
+    std::vector<Block> blocks;
+    for (uint32_t port = 0; port < cluster_.structure()->ports(); ++port) {
+      const std::vector<uint32_t> chain = ChainOf(SwitchOfPort(*FabricOf(cluster_), machine, port));
+      for (size_t level = 0; level < chain.size(); ++level)
+        blocks.emplace_back(level, chain[level]);
+    }
+    return blocks;
+  }
+  const std::set<uint32_t>& MachinesIn(const Block& block) const { return machines_in_.at(block); }
+  // What leaves a block for others, and what enters it.
+  std::pair<BytesPerSecond, BytesPerSecond> PassedBy(const Block& block) const {
+    const auto known = passed_.find(block);
+    return known == passed_.end() ? std::pair<BytesPerSecond, BytesPerSecond>() : known->second;
+  }
+  const std::map<Block, std::set<uint32_t>>& all() const { return machines_in_; }
+
+ private:
+  std::vector<uint32_t> ChainOf(uint32_t at) const {
+    std::vector<uint32_t> chain;
+    if (!AppendBlocks(*FabricOf(cluster_), at, &chain)) chain.push_back(at);
+    return chain;
+  }
+
+  void SumUp() {
+    const Fabric& fabric = *FabricOf(cluster_);
+    if (const auto* clos = std::get_if<Clos>(&fabric.kind)) {
+      for (size_t level = 0; level + 1 < clos->levels.size(); ++level)
+        for (uint32_t block = 0; block < clos->levels[level].blocks; ++block) {
+          const uint32_t up = cluster_.link_count() + clos->levels[level].first_trunk + 2 * block;
+          passed_[{level, block}] = {cluster_.Link(up).Capacity(),
+                                     cluster_.Link(up + 1).Capacity()};
+        }
+      return;
+    }
+    // All other fabrics consist of the switches that machines are cabled to.
+    const VertexId first = fabric.first_switch;
+    const VertexId end = cluster_.structure()->first_vertex;
+    const auto is_switch = [&](VertexId vertex) { return vertex >= first && vertex < end; };
+    for (uint32_t link = 0; link < cluster_.link_count(); ++link) {
+      const VertexId from = cluster_.SourceOf(link);
+      const VertexId to = cluster_.TargetOf(link);
+      if (!is_switch(from) || !is_switch(to)) continue;
+      const std::vector<uint32_t> here = ChainOf(static_cast<uint32_t>(from - first));
+      const std::vector<uint32_t> there = ChainOf(static_cast<uint32_t>(to - first));
+      const BytesPerSecond rate = cluster_.Link(link).Capacity();
+      for (size_t level = 0; level < here.size(); ++level) {
+        if (here[level] == there[level]) continue;
+        passed_[{level, here[level]}].first += rate;
+        passed_[{level, there[level]}].second += rate;
+      }
+    }
+  }
+
+  const Cluster& cluster_;
+  std::map<Block, std::set<uint32_t>> machines_in_;
+  std::map<Block, std::pair<BytesPerSecond, BytesPerSecond>> passed_;
+};
+
+// Machines of which equal places can be told to have equal cuts: by the figures of all their links,
+// and of what leads on from the switches that they are cabled to.
 class AlikeMachines {
  public:
-  explicit AlikeMachines(const Cluster& cluster) : cluster_(cluster) {}
+  AlikeMachines(const Cluster& cluster, const BlocksOfGroup& blocks)
+      : cluster_(cluster), blocks_(blocks) {}
 
   // A number for each kind of machine; for clusters without a structure each is its own.
   uint32_t KindOf(uint32_t machine) {
     const ClusterStructure* structure = cluster_.structure().get();
     if (structure == nullptr) return machine;
-    if (structure->link_now.empty() && cluster_.figures().links->HasEqualMachines()) return 0;
     std::vector<double> figures;
-    for (uint32_t i = 0; i < structure->links_per_machine(); ++i) {
+    const bool are_equal =
+        structure->link_now.empty() && cluster_.figures().links->HasEqualMachines();
+    for (uint32_t i = 0; i < structure->links_per_machine() && !are_equal; ++i) {
       const uint32_t link = structure->LinkNow(structure->FirstLinkOf(machine) + i);
       figures.push_back(link == ClusterStructure::kGone ? 0
                                                         : cluster_.Link(link).Capacity().value());
+    }
+    if (blocks_.HasFabric()) {
+      for (const BlocksOfGroup::Block& block : blocks_.BlocksOf(machine)) {
+        const auto [out, in] = blocks_.PassedBy(block);
+        const bool has_others = blocks_.MachinesIn(block).size() > 1;
+        figures.insert(figures.end(), {out.value(), in.value(), has_others ? 1.0 : 0.0});
+      }
     }
     return kinds_.emplace(std::move(figures), static_cast<uint32_t>(kinds_.size())).first->second;
   }
 
  private:
   const Cluster& cluster_;
+  const BlocksOfGroup& blocks_;
   std::map<std::vector<double>, uint32_t> kinds_;
 };
 
@@ -62,27 +150,48 @@ std::pair<double, double> SharesOf(CollectiveKind kind, double s, double p, bool
 
 }  // namespace
 
+Switches SwitchesOf(std::string_view algorithm) {
+  const bool adds = algorithm == "nvls" || algorithm == "nvls-tree" || algorithm == "collnet";
+  return adds ? Switches::kAdd : Switches::kPass;
+}
+
 WireBounds::WireBounds(const Cluster& cluster, const std::vector<uint32_t>& ranks) : ranks_(ranks) {
   CHECK_GE(ranks.size(), 2u);
   std::sort(ranks_.begin(), ranks_.end());
-  std::map<uint32_t, std::vector<uint32_t>> machines;  // members of each
+  Machines machines;
   for (const uint32_t rank : ranks_) machines[cluster.NodeIndexOf(rank)].push_back(rank);
-  AlikeMachines alike(cluster);
+  std::vector<uint32_t> numbers;
+  for (const auto& [machine, members] : machines) numbers.push_back(machine);
+  const BlocksOfGroup blocks(cluster, numbers);
+  AlikeMachines alike(cluster, blocks);
   const ClusterStructure* structure = cluster.structure().get();
   const auto place_of = [&](uint32_t rank) {
     return structure == nullptr ? rank : rank % structure->devices_per_machine;
   };
-  std::set<std::tuple<uint32_t, std::vector<uint32_t>>> met;
+  // The first of the cuts of each kind of machine: its devices', then its own.
+  std::map<std::tuple<uint32_t, std::vector<uint32_t>>, size_t> met;
+  Parts devices{"all devices", 0, {}, {}};
+  Parts nodes{"all nodes", 0, {}, {}};
   for (const auto& [machine, members] : machines) {
     std::vector<uint32_t> places;
     for (const uint32_t rank : members) places.push_back(place_of(rank));
-    if (!met.emplace(alike.KindOf(machine), std::move(places)).second) continue;
-    for (const uint32_t rank : members) AddCut(cluster, cluster.DeviceName(rank), {rank});
-    if (machines.size() > 1 && members.size() > 1)
-      AddCut(cluster, cluster.NodeOf(members.front()), members);
+    const auto [known, is_new] =
+        met.emplace(std::tuple(alike.KindOf(machine), std::move(places)), cuts_.size());
+    if (is_new) {
+      for (const uint32_t rank : members) AddCut(cluster, cluster.DeviceName(rank), {rank});
+      if (machines.size() > 1 && members.size() > 1)
+        AddCut(cluster, cluster.NodeOf(members.front()), members);
+    }
+    for (size_t i = 0; i < members.size(); ++i) devices.Add(cuts_[known->second + i]);
+    if (machines.size() > 1)
+      nodes.Add(cuts_[known->second + (members.size() > 1 ? members.size() : 0)]);
   }
+  parts_.push_back(std::move(devices));
+  if (nodes.count > 0) parts_.push_back(std::move(nodes));
   std::vector<uint32_t> half;
   if (machines.size() > 1) {
+    AddBlocks(cluster, blocks.all(), machines,
+              [&](const std::pair<size_t, uint32_t>& block) { return blocks.PassedBy(block); });
     size_t left = machines.size() / 2;
     for (const auto& [machine, members] : machines) {
       if (left-- == 0) break;
@@ -93,6 +202,41 @@ WireBounds::WireBounds(const Cluster& cluster, const std::vector<uint32_t>& rank
     half.assign(ranks_.begin(), ranks_.begin() + static_cast<std::ptrdiff_t>(ranks_.size() / 2));
     AddCut(cluster, "half of the devices", std::move(half));
   }
+}
+
+// Of each level the block that passes least for each of its machines, outwards and inwards.
+template <typename Passed>
+void WireBounds::AddBlocks(const Cluster& cluster,
+                           const std::map<std::pair<size_t, uint32_t>, std::set<uint32_t>>& blocks,
+                           const Machines& machines, const Passed& passed) {
+  std::map<std::pair<size_t, bool>, std::pair<double, const std::set<uint32_t>*>> tightest;
+  for (const auto& [block, inside] : blocks) {
+    if (inside.size() < 2 || inside.size() == machines.size()) continue;
+    const auto [out, in] = passed(block);
+    for (const bool leaves : {true, false}) {
+      const double share = (leaves ? out : in).value() / static_cast<double>(inside.size());
+      const auto [known, is_new] = tightest.try_emplace({block.first, leaves}, share, &inside);
+      if (!is_new && share < known->second.first) known->second = {share, &inside};
+    }
+  }
+  std::set<std::set<uint32_t>> added;
+  for (const auto& [level, found] : tightest) {
+    const std::set<uint32_t>& inside = *found.second;
+    if (!added.insert(inside).second) continue;
+    std::vector<uint32_t> members;
+    for (const uint32_t machine : inside)
+      members.insert(members.end(), machines.at(machine).begin(), machines.at(machine).end());
+    std::string name =
+        fmt::format("{} and {} more", cluster.NodeOf(members.front()), inside.size() - 1);
+    std::sort(members.begin(), members.end());
+    AddCut(cluster, std::move(name), std::move(members));
+  }
+}
+
+void WireBounds::Parts::Add(const Cut& cut) {
+  ++count;
+  out += cut.out;
+  in += cut.in;
 }
 
 void WireBounds::AddCut(const Cluster& cluster, std::string name, std::vector<uint32_t> members) {
@@ -111,7 +255,7 @@ void WireBounds::AddCut(const Cluster& cluster, std::string name, std::vector<ui
   cuts_.push_back(std::move(cut));
 }
 
-WireBound WireBounds::Of(CollectiveKind kind, Bytes bytes, uint32_t root) const {
+WireBound WireBounds::Of(CollectiveKind kind, Bytes bytes, uint32_t root, Switches switches) const {
   WireBound bound;
   for (const Cut& cut : cuts_) {
     const bool has_root = std::binary_search(cut.members.begin(), cut.members.end(), root);
@@ -124,6 +268,15 @@ WireBound WireBounds::Of(CollectiveKind kind, Bytes bytes, uint32_t root) const 
       const Seconds time = crossing / carries;
       if (!(time > bound.time)) continue;
       bound = {time, cut.name, leaves, carries, crossing};
+    }
+  }
+  if (kind != CollectiveKind::kAllReduce || switches == Switches::kAdd) return bound;
+  for (const Parts& parts : parts_) {
+    const Bytes crossing = 2.0 * (parts.count - 1) * bytes;
+    for (const bool leaves : {true, false}) {
+      const BytesPerSecond carries = leaves ? parts.out : parts.in;
+      if (!(carries > BytesPerSecond(0)) || !(crossing / carries > bound.time)) continue;
+      bound = {crossing / carries, parts.name, leaves, carries, crossing};
     }
   }
   return bound;

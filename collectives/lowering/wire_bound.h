@@ -7,15 +7,24 @@
 //   all-reduce      n out and n in               all-to-all      s(p-s)/p·n out and in
 //   broadcast       n, away from the root        reduce          n, towards it
 //   send-receive    n out and n in, for S one member
-// Sums may be formed anywhere: switches that add (NVLS, SHARP) are not below it. The tightest cut
-// is Boost's maximum flow from all of S to all others (topology/cluster/max_flow.h), through other
-// devices too. S is each device, each machine, and half of them (within a machine, half of its
-// members). Where machines have the same links, one of each kind is looked at. Latencies, launches
-// and protocols are left out, so small messages are far above it.
+// The tightest cut is Boost's maximum flow from all of S to all others
+// (topology/cluster/max_flow.h), through other devices too. S is each device, each machine, half of
+// them (within a machine, half of its members), and of each level of the fabric the machines of the
+// block (leaf, pod, group) whose cables to the rest are tightest. Where machines have the same
+// links, and so have the switches that they are cabled to, one of each kind is looked at.
+// Where switches neither add nor copy, an all-reduce needs more: if its members are k parts, k - 1
+// messages have to cross from one part to another before a sum is complete, and k - 1 until every
+// part has it (gossip by one-way messages: Harary and Schwenk, 1974), so that at least 2(k-1)n
+// leave all parts together. Switches that add (NVLS, SHARP) are bound by the cuts alone.
+// Latencies, launches and protocols are left out, so small messages are far above it.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/schedule/schedule.h"
@@ -25,11 +34,18 @@ namespace rehearse {
 
 struct WireBound {
   Seconds time;
-  std::string cut;         // "node0/gpu3", "node0", "half of the nodes": what binds
+  // What binds: "node0/gpu3", "node0", "half of the nodes"; "all devices" where what leaves (or
+  // enters) all of them together does.
+  std::string cut;
   bool leaves = true;      // it; else it enters
   BytesPerSecond carries;  // the cut
   Bytes bytes;             // that have to cross it
 };
+
+// Whether switches form sums (and copies), or only devices do.
+enum class Switches : uint8_t { kPass, kAdd };
+// Of an algorithm by its name: NVLS and SHARP have them add.
+Switches SwitchesOf(std::string_view algorithm);
 
 class WireBounds {
  public:
@@ -37,7 +53,8 @@ class WireBounds {
   WireBounds(const Cluster& cluster, const std::vector<uint32_t>& ranks);
 
   // `root` is a member. Zero, with an empty cut, for kinds without bytes.
-  WireBound Of(CollectiveKind kind, Bytes bytes, uint32_t root) const;
+  WireBound Of(CollectiveKind kind, Bytes bytes, uint32_t root,
+               Switches switches = Switches::kPass) const;
 
  private:
   struct Cut {
@@ -47,10 +64,26 @@ class WireBounds {
     BytesPerSecond in;
   };
 
+  // What the members are divided into, each by itself.
+  struct Parts {
+    std::string name;
+    uint32_t count = 0;
+    BytesPerSecond out;  // of all together
+    BytesPerSecond in;
+
+    void Add(const Cut& cut);
+  };
+  using Machines = std::map<uint32_t, std::vector<uint32_t>>;  // with their members
+
   void AddCut(const Cluster& cluster, std::string name, std::vector<uint32_t> members);
+  template <typename Passed>
+  void AddBlocks(const Cluster& cluster,
+                 const std::map<std::pair<size_t, uint32_t>, std::set<uint32_t>>& blocks,
+                 const Machines& machines, const Passed& passed);
 
   std::vector<uint32_t> ranks_;
   std::vector<Cut> cuts_;
+  std::vector<Parts> parts_;
 };
 
 }  // namespace rehearse

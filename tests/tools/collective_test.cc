@@ -84,6 +84,24 @@ TEST_F(CollectiveProgramTest, AHashedFabricShowsMediansAndTheirRange) {
               HasSubstr("# ecmp with 1 queue pair: medians of 8 seeds, which differ by up to"));
 }
 
+TEST_F(CollectiveProgramTest, EachSizeStandsBesideWhatTheWiresAllow) {
+  const std::string arguments = "all-gather --cluster dgx-h100:nodes=2 -b 1M -e 1G -f 1024";
+  const auto rows = Rows(arguments);
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) {
+    const double share = row["share_of_bound"];
+    EXPECT_NEAR(share, row["least_seconds"].get<double>() / row["seconds"].get<double>(), 1e-12);
+    EXPECT_LE(share, 1);
+  }
+  EXPECT_GT(rows[1]["share_of_bound"].get<double>(), rows[0]["share_of_bound"].get<double>());
+  EXPECT_THAT(Execute("collective " + arguments).out,
+              HasSubstr("% of what the wires allow, by what"));
+  EXPECT_THAT(Execute("collective " + arguments + " --format csv").out,
+              HasSubstr("least_seconds,share_of_bound"));
+  EXPECT_THAT(Execute("collective " + arguments + " --explain").out,
+              HasSubstr("of this is reached"));
+}
+
 TEST_F(CollectiveProgramTest, ARoutingThatAFabricCannotHaveIsAMistake) {
   const std::string on = "collective all-reduce --cluster ";
   ExpectMistake(on + "selene --routing sprai", {"--routing", "did you mean \"spray\"?"});

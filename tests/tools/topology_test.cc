@@ -240,5 +240,27 @@ TEST_F(TopologyProgramTest, EditsOfAClusterFileAreShown) {
   ExpectMistake("topology ./cut.json", {"cut.json:2", "/edits/0", "ranks 8-15"});
 }
 
+TEST_F(TopologyProgramTest, WhatLooksWrongIsSaidWithItsPlace) {
+  Write("thin.json", "{\"preset\": \"dgx-h100\", \"nodes\": 2,\n \"nic\": \"800Gbps\"}");
+  EXPECT_EQ(Execute("topology ./thin.json --check").out,
+            "./thin.json:2: /nic: the cable of node0/nic0 carries 100 GB/s, but what joins it to "
+            "its machine only 63 GB/s\n");
+  EXPECT_EQ(Execute("topology dgx-h100:nodes=2 --check").out, "nothing looks wrong\n");
+  EXPECT_THAT(Execute("topology ./thin.json --check --format csv").out,
+              HasSubstr("./thin.json,2,/nic,"));
+  ExpectMistake("topology dgx-h100 --check --bound", {"--bound and --check"});
+}
+
+TEST_F(TopologyProgramTest, BoundsOfAllReducesAreTwo) {
+  const std::string text = Execute("topology dgx-h100:nodes=2 --bound").out;
+  EXPECT_THAT(text, HasSubstr("all devices"));
+  EXPECT_THAT(text, HasSubstr("leave node0, which carries 382 GB/s, if switches add"));
+}
+
+TEST_F(TopologyProgramTest, MachinesInOneLineAreListedWithThePresets) {
+  EXPECT_THAT(Execute("list clusters").out, HasSubstr("dgx-h100:nodes=8,nics=4,nic=200Gbps"));
+  EXPECT_THAT(Execute("topology dgx-h100:nodes=2,nics=4").out, HasSubstr("nic           8"));
+}
+
 }  // namespace topology_test
 }  // namespace rehearse

@@ -102,12 +102,10 @@ void ClusterBuilder::AddMachines(EqualMachines machines, std::vector<LinkFigures
   wiring_->machines = std::move(machines);
 }
 
-void ClusterBuilder::set_structure(std::shared_ptr<const ClusterStructure> structure,
-                                   std::vector<Seconds> machine_latencies, Trunks trunks,
+void ClusterBuilder::set_structure(std::shared_ptr<const ClusterStructure> structure, Trunks trunks,
                                    bool is_whole) {
   wiring_->structure = std::move(structure);
   wiring_->trunks = std::move(trunks);
-  figures_.machine_latencies = std::move(machine_latencies);
   is_whole_ = is_whole;
 }
 
@@ -140,6 +138,7 @@ Cluster ClusterBuilder::Finish() {
   wiring_->node_count = static_cast<uint32_t>(index_of_node.size()) + machines.count;
   figures_.links = std::make_shared<const FigureTable>(std::move(links_),
                                                        std::move(machine_figures_), machines.count);
+  wiring_->drawn_figures = figures_.links;
   return {std::move(wiring_), std::make_shared<const Figures>(std::move(figures_))};
 }
 

@@ -36,8 +36,8 @@ class ClusterBuilder {
   void AddNote(std::string note) { figures_.notes.push_back(std::move(note)); }
   // For SetStructure() of topology/fabrics/structure.h. `is_whole`: no link was taken away, so all
   // devices reach each other.
-  void set_structure(std::shared_ptr<const ClusterStructure> structure,
-                     std::vector<Seconds> machine_latencies, Trunks trunks, bool is_whole);
+  void set_structure(std::shared_ptr<const ClusterStructure> structure, Trunks trunks,
+                     bool is_whole);
 
   size_t vertex_count() const { return wiring_->vertex_count(); }
   uint32_t device_count() const { return static_cast<uint32_t>(wiring_->devices.size()); }

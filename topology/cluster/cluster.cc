@@ -63,10 +63,6 @@ Cluster Cluster::With(Figures figures) const {
   CHECK(figures.links != nullptr);
   CHECK_EQ(figures.links->size(), size_t{link_count()});
   CHECK_EQ(figures.spec_of_rank.size(), size_t{device_count()});
-  if (structure() != nullptr)
-    CHECK_EQ(figures.machine_latencies.size(), figures_->machine_latencies.size());
-  else if (!figures.machine_latencies.empty())
-    CHECK_EQ(figures.machine_latencies.size(), size_t{link_count()});
   for (const uint32_t spec : figures.spec_of_rank) CHECK_LT(spec, figures.device_specs.size());
   const bool same_links = figures.links == figures_->links;
   if (!same_links)

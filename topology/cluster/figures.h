@@ -68,10 +68,7 @@ struct Figures {
   std::shared_ptr<const FigureTable> links;  // never null
   std::vector<DeviceSpec> device_specs;
   std::vector<uint32_t> spec_of_rank;  // positions in device_specs
-  // By which routes are chosen: what the links of a machine were drawn with, in a cluster that
-  // knows its structure; else of all links, once edits have changed some (before that: none).
-  std::vector<Seconds> machine_latencies;
-  Seconds step_overhead;  // per step of a collective
+  Seconds step_overhead;               // per step of a collective
   // What launching a collective takes: once, and once more for each channel that NCCL gives it.
   Seconds collective_overhead;
   Seconds channel_overhead;

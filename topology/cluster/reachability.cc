@@ -49,15 +49,20 @@ std::vector<bool> Reached(const Wiring& wiring, const std::vector<VertexId>& sta
   return reached;
 }
 
+std::vector<VertexId> DevicesAmong(const Wiring& wiring, const std::vector<bool>& reached) {
+  std::vector<VertexId> devices;
+  for (const VertexId device : wiring.devices)
+    if (reached[device]) devices.push_back(device);
+  return devices;
+}
+
 // The same, beginning and ending over NVLink by way of other devices where that helps.
 std::vector<bool> ReachedAnyhow(const Wiring& wiring, VertexId start, Direction direction) {
   std::vector<VertexId> starts = {start};
   std::vector<bool> reached;
   for (const Passing passing : {Passing::kOverNvLink, Passing::kNoDevices, Passing::kOverNvLink}) {
     reached = Reached(wiring, starts, direction, passing);
-    starts.clear();
-    for (const VertexId device : wiring.devices)
-      if (reached[device]) starts.push_back(device);
+    starts = DevicesAmong(wiring, reached);
   }
   return reached;
 }
@@ -68,23 +73,41 @@ bool AllReached(const std::vector<bool>& reached, const std::vector<VertexId>& d
   return true;
 }
 
-// Whether all devices meet at one switch, NIC or socket that touches the first device: true of
-// nearly every machine, and linear in its size. If not, every device must be checked.
+// Whether all devices are reached from a vertex that is no device, or reach it: through no device,
+// except over NVLink at the far end.
+bool AllMeetAt(const Wiring& wiring, VertexId middle, Direction direction) {
+  const std::vector<bool> reached = Reached(wiring, {middle}, direction, Passing::kNoDevices);
+  if (AllReached(reached, wiring.devices)) return true;
+  return AllReached(Reached(wiring, DevicesAmong(wiring, reached), direction, Passing::kOverNvLink),
+                    wiring.devices);
+}
+
+// Whether all devices meet at one switch, NIC or socket that touches one of the first devices, or
+// are joined by NVLinks alone: true of nearly every machine, and linear in its size. If not, every
+// device must be checked.
 bool DevicesMeet(const Wiring& wiring) {
-  constexpr int kMostCandidates = 8;
+  constexpr size_t kMostCandidates = 8;
   const ClusterGraph& graph = wiring.graph().graph;
-  int candidates = 0;
-  for (auto [it, end] = boost::out_edges(wiring.devices[0], graph); it != end; ++it) {
-    const VertexId middle = boost::target(*it, graph);
-    if (wiring.KindAt(middle) == VertexKind::kDevice) continue;
-    if (++candidates > kMostCandidates) break;
-    if (AllReached(Reached(wiring, {middle}, Direction::kForward, Passing::kNoDevices),
-                   wiring.devices) &&
-        AllReached(Reached(wiring, {middle}, Direction::kBackward, Passing::kNoDevices),
-                   wiring.devices))
-      return true;
+  std::vector<VertexId> candidates;
+  for (const VertexId device : wiring.devices) {
+    for (auto [it, end] = boost::out_edges(device, graph); it != end; ++it) {
+      const VertexId middle = boost::target(*it, graph);
+      if (wiring.KindAt(middle) == VertexKind::kDevice) continue;
+      if (candidates.size() < kMostCandidates &&
+          std::find(candidates.begin(), candidates.end(), middle) == candidates.end())
+        candidates.push_back(middle);
+    }
+    if (candidates.size() == kMostCandidates) break;
   }
-  return false;
+  for (const VertexId middle : candidates)
+    if (AllMeetAt(wiring, middle, Direction::kForward) &&
+        AllMeetAt(wiring, middle, Direction::kBackward))
+      return true;
+  const std::vector<VertexId> first = {wiring.devices[0]};
+  return AllReached(Reached(wiring, first, Direction::kForward, Passing::kOverNvLink),
+                    wiring.devices) &&
+         AllReached(Reached(wiring, first, Direction::kBackward, Passing::kOverNvLink),
+                    wiring.devices);
 }
 
 // The ranks, dealt into sets whose members all reach each other from and to the set's first rank.

@@ -25,6 +25,7 @@
 namespace rehearse {
 
 struct ClusterStructure;  // topology/fabrics/structure.h
+class FigureTable;        // topology/cluster/figures.h
 
 // "device", "nic", "pcie-switch", "socket", "nvswitch", "switch"
 const char* Name(VertexKind kind);
@@ -54,6 +55,9 @@ class Wiring {
   std::vector<Vertex> drawn_vertices;
   std::vector<WiredLink> drawn_links;
   EqualMachines machines;
+  // What the links were drawn with, whatever edits and calibrations lay over them since: it decides
+  // which way is taken.
+  std::shared_ptr<const FigureTable> drawn_figures;
   // For NICs that were drawn one by one: the bandwidth of all their cables together at that time.
   std::map<VertexId, BytesPerSecond> nic_speeds;
   std::vector<VertexId> devices;     // rank -> vertex

@@ -14,10 +14,11 @@ AttentionPass Pass(std::array<double, 3> rates, double causal, double setup, dou
   return {.rates = rates, .causal = causal, .setup = setup, .tail = tail};
 }
 
-// The rates of an implementation on another device, at so many times the share of the peak.
+// The rates of an implementation on another device, at so many times the share of the peak, which
+// none exceeds.
 AttentionRates Times(AttentionRates rates, double forward, double backward) {
-  for (double& rate : rates.forward.rates) rate *= forward;
-  for (double& rate : rates.backward.rates) rate *= backward;
+  for (double& rate : rates.forward.rates) rate = std::min(1.0, rate * forward);
+  for (double& rate : rates.backward.rates) rate = std::min(1.0, rate * backward);
   return rates;
 }
 

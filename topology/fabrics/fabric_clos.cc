@@ -24,8 +24,12 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
   clos.rail_only = spec.rail_only;
   const uint32_t own_ports = ports / clos.trees;
   const double o = spec.oversubscription;
-  const auto up = levels == 1 ? 0u : std::max(1u, static_cast<uint32_t>(spec.radix / (1 + o)));
-  const uint32_t down = spec.radix - up;
+  auto up = levels == 1 ? 0u : std::max(1u, static_cast<uint32_t>(spec.radix / (1 + o)));
+  uint32_t down = spec.radix - up;
+  if (levels > 1 && !clos.rails && spec.whole_machines && own_ports > 0 && own_ports <= down) {
+    down -= down % own_ports;
+    up = std::clamp(static_cast<uint32_t>(down / o), 1u, up);
+  }
   clos.rail_count = clos.rails && spec.rail_count > 0 ? spec.rail_count : own_ports;
   // Of each rail, a machine's ports are on one leaf.
   clos.machines_down = down / std::max(1u, CeilDivide(own_ports, std::max(1u, clos.rail_count)));
@@ -72,12 +76,24 @@ void CheckRails(const ClosSpec& spec, uint32_t ports) {
                     own / spec.rail_count, spec.rail_count, spec.radix - up));
 }
 
-uint64_t PortsOf(ClosSpec spec, uint32_t levels) {
+uint64_t PortsOf(ClosSpec spec, uint32_t levels, uint32_t own_ports) {
   spec.planes = 1;  // the shape of one tree
-  const Clos clos = Shape(spec, levels, 1, 1);
+  spec.rail_only = false;
+  const Clos clos = Shape(spec, levels, 1, own_ports);
   uint64_t ports = clos.ports_down;
   for (size_t i = 1; i < clos.levels.size(); ++i) ports *= clos.levels[i].children;
   return ports;
+}
+
+// Ports of leaves that whole machines leave over.
+void SayWhatIsIdle(const Clos& clos, const ClosSpec& spec, ClusterBuilder& cluster) {
+  const uint32_t ports = clos.ports / clos.trees;
+  const uint32_t idle = spec.radix - clos.ports_down - clos.levels.front().parents;
+  if (clos.levels.size() == 1 || clos.rails || ports <= 1 || idle <= 1) return;
+  cluster.AddNote(fmt::format(
+      "{} of the {} ports of a leaf are idle: it takes {} whole machines of {} ports, and {} "
+      "cables up (\"whole_nodes\": false fills it)",
+      idle, spec.radix, clos.ports_down / ports, ports, clos.levels.front().parents));
 }
 
 // "leaf3", "rail0/leaf3", "pod2/spine5", "core7".
@@ -137,7 +153,7 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
     throw Error(fmt::format(
         "a fat tree of {} levels of radix {} has {} ports, but {} machines have {}; give it more "
         "levels or a larger radix",
-        levels, spec.radix, PortsOf(spec, levels), machines,
+        levels, spec.radix, PortsOf(spec, levels, ports / clos.trees), machines,
         uint64_t{machines} * (ports / clos.trees)));
 
   double cables = 0;
@@ -153,6 +169,7 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
         cluster.AddVertex({NameOf(clos, spec, level, block, member), VertexKind::kSwitch, ""});
   }
   *first_switch = first[0];
+  SayWhatIsIdle(clos, spec, cluster);
   for (uint32_t i = 0; i + 1 < levels; ++i) {
     Clos::Level& level = clos.levels[i];
     const Clos::Level& above = clos.levels[i + 1];

@@ -8,14 +8,18 @@
 // parallel switches of the levels above, so that no bandwidth is lost (a real site would use
 // thicker bundles to fewer switches).
 //
-// Machines are cabled to the leaves in their order, port by port; with `rails`, port p of every
-// machine to a leaf of rail p, so that equal ports of neighbouring machines meet at their leaf
-// (NVIDIA DGX SuperPOD reference architecture). Where there are fewer rails than ports, port p is
-// of rail p mod rails, as in racks of trays with a few NICs each (the same for GB200, GB300); a
-// leaf then has whole machines. Several trees may stand side by side without a cable between them:
-// planes, where port p of a machine is in plane p mod planes, like the ports of NICs that have two
-// (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is in tree p (Wang et al., "Rail-only", Hot
-// Interconnects 2024). Only machines lead from one tree to another.
+// Machines are cabled to the leaves in their order, port by port. A leaf takes whole machines: as
+// many as fit into its ports, with as many cables up as these need; what is left over is idle, and
+// the cluster's notes say so. (If it were filled, machines would lie across two leaves, and no two
+// of them would be alike.) A machine with more ports than a leaf has takes several. With `rails`,
+// port p of every machine is cabled to a leaf of rail p, so that equal ports of neighbouring
+// machines meet at their leaf (NVIDIA DGX SuperPOD reference architecture). Where there are fewer
+// rails than ports, port p is of rail p mod rails, as in racks of trays with a few NICs each (the
+// same for GB200, GB300); a leaf then has whole machines. Several trees may stand side by side
+// without a cable between them: planes, where port p of a machine is in plane p mod planes, like
+// the ports of NICs that have two (Alibaba's HPN, SIGCOMM 2024); or rails, where port p is in tree
+// p (Wang et al., "Rail-only", Hot Interconnects 2024). Only machines lead from one tree to
+// another.
 //
 // Routes go up to the lowest block that both leaves have in common and down again, which is the
 // shortest way. Which of the parallel switches they take is the routing's choice at every level
@@ -39,6 +43,7 @@ struct ClosSpec {
   uint32_t rail_count = 0;     // 0: a rail for each port of a machine
   bool rail_only = false;      // each rail is a tree of its own
   uint32_t planes = 1;         // trees, if it is not
+  bool whole_machines = true;  // at a leaf, if any fits; false: all its ports are used
   RoutingRule routing;         // spray unless said otherwise
   ClusterLink cable;           // between switches, each way
   std::string hub = "fabric";  // the only switch's name when one is enough

@@ -179,8 +179,11 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
 
 uint32_t WaysRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to) {
   if (from == to) return 0;
-  if (AreInOneGroup(dragonfly, from, to)) return 1;
-  return dragonfly.groups - 2;
+  if (!AreInOneGroup(dragonfly, from, to)) return dragonfly.groups - 2;
+  uint32_t apart = 0;
+  for (const Dragonfly::Dimension& dimension : dragonfly.local)
+    if (from / dimension.stride % dimension.size != to / dimension.stride % dimension.size) ++apart;
+  return apart <= 2 ? 1 : 0;  // then both have neighbours in common
 }
 
 void AppendWayRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to, uint64_t which,

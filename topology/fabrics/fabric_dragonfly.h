@@ -78,8 +78,9 @@ void AppendTrunks(const Dragonfly& dragonfly, uint32_t from, uint32_t to,
                   std::vector<uint32_t>* trunks);
 bool AreInOneGroup(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
 
-// Where that way is cut: within a group over all other switches, as adaptive routing goes; to
-// another group over each of the groups that are neither.
+// Where that way is cut: within a group over all other switches, as adaptive routing goes, if the
+// two have neighbours in common (they differ in at most two dimensions); to another group over each
+// of the groups that are neither.
 uint32_t WaysRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to);
 void AppendWayRound(const Dragonfly& dragonfly, uint32_t from, uint32_t to, uint64_t which,
                     std::vector<uint32_t>* trunks);

@@ -101,7 +101,7 @@ std::vector<uint32_t> HostWays::Find(uint32_t rank, bool to_host) {
     const auto [first, last] = links.equal_range(vertex);
     for (auto link = first; link != last; ++link) {
       const PathCost total =
-          cost + PathCost{ToTime(LatencyForRoutes(cluster_, link->second)), 1, 0};
+          cost + PathCost{ToTime(FiguresForRoutes(cluster_, link->second).latency), 1, 0};
       const auto [known, is_new] =
           reached.emplace(end_of(link->second), Reached{total, link->second});
       if (!is_new && !(total < known->second.cost)) continue;

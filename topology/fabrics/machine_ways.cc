@@ -28,7 +28,6 @@ bool MachineWays::HasPort(uint32_t port) const {
 PathSearch& MachineWays::Search() {
   if (search_) return *search_;
   const ClusterStructure& structure = *cluster_.structure();
-  const std::vector<Seconds>& latencies = cluster_.figures().machine_latencies;
   const VertexId first = structure.FirstVertexOf(machine_);
   ClusterBuilder builder("machine");
   for (const DeviceSpec& spec : cluster_.device_specs()) builder.AddDeviceSpec(spec);
@@ -55,23 +54,26 @@ PathSearch& MachineWays::Search() {
     const VertexId from = cluster_.SourceOf(link);
     const VertexId to = cluster_.TargetOf(link);
     if (is_dead(from) || is_dead(to)) continue;
+    const LinkFigures& figures = FiguresForRoutes(cluster_, link);
     ClusterLink drawn;
     drawn.kind = cluster_.KindOf(link);
-    drawn.bandwidth = structure.inner_speed[i];
-    drawn.latency = latencies[i];
+    drawn.bandwidth = figures.bandwidth;
+    drawn.latency = figures.latency;
     builder.AddLink(part_of(from), part_of(to), drawn);
     drawn_.push_back(i);
   }
   for (uint32_t port = 0; port < structure.ports(); ++port) {
     if (!HasPort(port)) continue;
+    const LinkFigures& figures =
+        FiguresForRoutes(cluster_, structure.LinkNow(structure.PortLink(machine_, port)));
     ClusterLink cable;
-    cable.bandwidth = structure.port_speed[port];
-    cable.latency = latencies[structure.inner_links + 2 * port];
+    cable.bandwidth = figures.bandwidth;
+    cable.latency = figures.latency;
     builder.AddLinks(part_of(first + structure.port_vertex[port]), hub, cable);
   }
   is_cable_.assign(builder.link_count(), false);
   std::fill(is_cable_.begin() + static_cast<std::ptrdiff_t>(drawn_.size()), is_cable_.end(), true);
-  builder.set_structure(nullptr, {}, {}, true);
+  builder.set_structure(nullptr, {}, true);
   model_ = std::make_unique<Cluster>(builder.Finish());
   search_ = std::make_unique<PathSearch>(*model_);
   return *search_;
@@ -132,7 +134,6 @@ const std::vector<MachineWays::Exit>& MachineWays::OtherExitsOf(uint32_t place) 
   if (known) return *known;
   const ClusterStructure& structure = *cluster_.structure();
   const uint32_t first = structure.FirstLinkOf(machine_);
-  const std::vector<Seconds>& latencies = cluster_.figures().machine_latencies;
   std::vector<std::tuple<PathClass, Seconds, uint32_t>> nearest;
   std::vector<Exit> found;
   for (uint32_t port = 0; port < structure.ports(); ++port) {
@@ -148,7 +149,7 @@ const std::vector<MachineWays::Exit>& MachineWays::OtherExitsOf(uint32_t place) 
       const uint32_t now = structure.LinkNow(first + link);
       worst = std::max(
           worst, ClassOfStep(cluster_.KindOf(now), cluster_.KindOfVertex(cluster_.TargetOf(now))));
-      latency += latencies[link];
+      latency += FiguresForRoutes(cluster_, now).latency;
     }
     nearest.emplace_back(worst, latency, static_cast<uint32_t>(found.size()));
     found.push_back(std::move(exit));

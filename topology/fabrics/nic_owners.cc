@@ -52,7 +52,7 @@ std::map<VertexId, PathCost> NicsWithin(const Cluster& cluster, VertexId device,
       const uint32_t link = graph[*it].index;
       if (ClassOfStep(cluster.KindOf(link), cluster.KindOfVertex(next)) > worst) continue;
       if (cluster.VertexAt(next).node != node) continue;
-      const PathCost total = cost + PathCost{ToTime(LatencyForRoutes(cluster, link)), 1, 0};
+      const PathCost total = cost + PathCost{ToTime(FiguresForRoutes(cluster, link).latency), 1, 0};
       const auto [known, is_new] = distance.emplace(next, total);
       if (!is_new && !(total < known->second)) continue;
       known->second = total;
@@ -60,6 +60,19 @@ std::map<VertexId, PathCost> NicsWithin(const Cluster& cluster, VertexId device,
     }
   }
   return nics;
+}
+
+// Whether a cable leads out of the NIC, and one into it. In a cluster whose NICs have no cables at
+// all, as one machine alone, it does not matter.
+bool IsCabled(const Cluster& cluster, VertexId nic) {
+  if (cluster.wiring()->nic_speeds.empty()) return true;
+  const ClusterGraph& graph = GraphOf(cluster);
+  const auto is_cable = [&](EdgeId edge) {
+    return cluster.KindOf(graph[edge].index) == LinkKind::kNetwork;
+  };
+  const auto [out, out_end] = boost::out_edges(nic, graph);
+  const auto [in, in_end] = boost::in_edges(nic, graph);
+  return std::any_of(out, out_end, is_cable) && std::any_of(in, in_end, is_cable);
 }
 
 // The fastest NICs of the device's machine that are nearest to it.
@@ -76,7 +89,7 @@ NearestNics NearestOf(const Cluster& cluster, VertexId device) {
   std::set<VertexId> met;
   for (const PathClass worst : kPathClasses) {
     for (const auto& [nic, cost] : NicsWithin(cluster, device, worst)) {
-      if (!met.insert(nic).second) continue;  // nearer already
+      if (!met.insert(nic).second || !IsCabled(cluster, nic)) continue;  // nearer already, or down
       const NicDistance distance = {worst, cost};
       const BytesPerSecond speed = speed_of(nic);
       const bool is_better = nearest.nics.empty() || speed > fastest ||
@@ -93,10 +106,12 @@ NearestNics NearestOf(const Cluster& cluster, VertexId device) {
 }
 
 // If every NIC that is nearest to the device is nearer to some other device, it has none of its
-// own and borrows one: that of the device that stands next to it. Nothing otherwise.
-std::optional<VertexId> Borrowed(const std::vector<NearestNics>& nearest, size_t device) {
+// own and borrows one: of those that were lent least often so far (`lent`), that of the device that
+// stands next to it. Nothing otherwise.
+std::optional<VertexId> Borrowed(const std::vector<NearestNics>& nearest, size_t device,
+                                 const std::map<VertexId, size_t>& lent) {
   std::optional<VertexId> borrowed;
-  size_t away = 0;
+  std::pair<size_t, size_t> least;  // how often it was lent, how far its device is
   for (const VertexId nic : nearest[device].nics) {
     bool is_anothers = false;
     for (size_t other = 0; other < nearest.size(); ++other) {
@@ -104,10 +119,12 @@ std::optional<VertexId> Borrowed(const std::vector<NearestNics>& nearest, size_t
       if (std::find(nics.begin(), nics.end(), nic) == nics.end()) continue;
       if (!(nearest[other].distance < nearest[device].distance)) continue;
       is_anothers = true;
-      const size_t steps = other < device ? device - other : other - device;
-      if (borrowed && steps >= away) continue;
+      const auto known = lent.find(nic);
+      const std::pair<size_t, size_t> cost(known == lent.end() ? 0 : known->second,
+                                           other < device ? device - other : other - device);
+      if (borrowed && cost >= least) continue;
       borrowed = nic;
-      away = steps;
+      least = cost;
     }
     if (!is_anothers) return std::nullopt;
   }
@@ -127,9 +144,13 @@ std::vector<std::vector<VertexId>> NicOwners(const Cluster& cluster,
   for (const VertexId device : devices) nearest.push_back(NearestOf(cluster, device));
   std::map<std::vector<VertexId>, size_t> sharing;  // nearest NICs -> devices
   std::vector<std::optional<VertexId>> borrowed;
+  std::map<VertexId, size_t> lent;
   for (size_t device = 0; device < nearest.size(); ++device) {
-    borrowed.push_back(Borrowed(nearest, device));
-    if (!borrowed.back()) ++sharing[nearest[device].nics];
+    borrowed.push_back(Borrowed(nearest, device, lent));
+    if (borrowed.back())
+      ++lent[*borrowed.back()];
+    else
+      ++sharing[nearest[device].nics];
   }
   std::map<std::vector<VertexId>, size_t> dealt;
   std::vector<std::vector<VertexId>> owned;

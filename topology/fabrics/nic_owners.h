@@ -14,7 +14,8 @@ namespace rehearse {
 // the order of their ids, are dealt in turn to the devices of the machine that are nearest to the
 // same ones, until every device and every NIC has had its turn: of four NICs, two devices own two
 // each; of two NICs, four devices share each by twos. A device whose nearest NICs are all nearer to
-// others, since its own is down, borrows that of the device next to it.
+// others, since its own is down, borrows that of the device next to it, and several such devices
+// different ones as long as there are enough. A NIC without a cable out or a cable in is nobody's.
 std::vector<std::vector<VertexId>> NicOwners(const Cluster& cluster);
 
 // The same for the devices of one machine, in the order given, which must be that of their

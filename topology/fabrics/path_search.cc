@@ -66,7 +66,7 @@ struct Side {
 class PathSearch::Meeting {
  public:
   explicit Meeting(const Cluster& cluster)
-      : cluster_(cluster), graph_(GraphOf(cluster)), figures_(*cluster.figures().links) {}
+      : cluster_(cluster), graph_(GraphOf(cluster)), drawn_(*cluster.wiring()->drawn_figures) {}
 
   // No links if there is no path within the limits.
   std::vector<uint32_t> Find(VertexId source, VertexId target, VertexId source_nic,
@@ -108,7 +108,7 @@ class PathSearch::Meeting {
   // Of its narrowest link.
   int WidthOfPath(const std::vector<uint32_t>& links) const {
     int width = std::numeric_limits<int>::max();
-    for (const uint32_t link : links) width = std::min(width, WidthOf(figures_[link].bandwidth));
+    for (const uint32_t link : links) width = std::min(width, WidthOf(drawn_[link].bandwidth));
     return width;
   }
 
@@ -122,7 +122,8 @@ class PathSearch::Meeting {
     const VertexId to = boost::target(edge, graph_);
     const bool is_foreign_nic =
         KindOf(to) == VertexKind::kNic && to != source_nic_ && to != target_nic_;
-    return {ToTime(LatencyForRoutes(cluster_, graph_[edge].index)), 1, is_foreign_nic ? 1u : 0u};
+    return {ToTime(FiguresForRoutes(cluster_, graph_[edge].index).latency), 1,
+            is_foreign_nic ? 1u : 0u};
   }
 
   PathCost CostAt(const Side& side, VertexId vertex) const {
@@ -136,7 +137,7 @@ class PathSearch::Meeting {
     if (!without_->empty() && (*without_)[link]) return true;
     const LinkKind kind = cluster_.KindOf(link);
     if (limits_.only_network) return kind != LinkKind::kNetwork;
-    if (limits_.least_width > 0 && WidthOf(figures_[link].bandwidth) < limits_.least_width)
+    if (limits_.least_width > 0 && WidthOf(drawn_[link].bandwidth) < limits_.least_width)
       return true;
     return limits_.worst != PathClass::kNetwork &&
            ClassOfStep(kind, KindOf(boost::target(edge, graph_))) > limits_.worst;
@@ -255,7 +256,7 @@ class PathSearch::Meeting {
 
   const Cluster& cluster_;
   const ClusterGraph& graph_;
-  const FigureTable& figures_;
+  const FigureTable& drawn_;
 
   size_t links_scanned_ = 0;
   uint32_t round_ = 0;

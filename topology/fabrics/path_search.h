@@ -11,9 +11,9 @@
 // either, as where a NIC that hung on its device is down, it may begin and end over NVLink or xGMI
 // by way of other devices of the machine, as NCCL's PXN: the one with the fewest links.
 //
-// Latencies are those that the cluster was drawn with (topology/cluster/figures.h): what-if edits
-// make links slower or faster, and routes stay what they are. A search touches only the
-// neighbourhood of both ends. Not thread-safe (it remembers); its Cluster must outlive it.
+// Bandwidths and latencies are those that the cluster was drawn with (topology/cluster/wiring.h):
+// what-if edits make links slower or faster, and routes stay what they are. A search touches only
+// the neighbourhood of both ends. Not thread-safe (it remembers); its Cluster must outlive it.
 #pragma once
 
 #include <cstddef>

@@ -157,6 +157,8 @@ void Router::AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flo
   }
   AppendPath(fabric, from_switch, to_switch, rule_->choice, flow,
              loads_.empty() ? nullptr : &loads_[phase], links);
+  if (!loads_.empty())
+    tried_.insert(tried_.end(), links->begin() + static_cast<std::ptrdiff_t>(begin), links->end());
   for (size_t i = begin; i < links->size(); ++i) (*links)[i] = structure.LinkNow((*links)[i]);
 }
 
@@ -203,6 +205,11 @@ std::vector<std::string> Router::Fallbacks() {
   return fallbacks;
 }
 
+void Router::TakeBackLoad(uint32_t phase) {
+  for (const uint32_t link : tried_) --loads_[phase][link];
+  tried_.clear();
+}
+
 bool Router::IsCut(uint32_t link, bool round_failures) const {
   if (link == ClusterStructure::kGone) return true;
   if (cluster_.IsTrunk(link) && cluster_.CablesOf(link).empty()) return true;
@@ -219,7 +226,9 @@ bool Router::AppendCrossing(const Crossing& crossing, const Way& first, const Ex
   const bool all_there = structure.link_now.empty() && !crossing.round_failures;
   const auto begin = static_cast<std::ptrdiff_t>(links->size());
   constexpr int kMostTries = 256;
-  const int tries = HasChoice(fabric, rule_->choice) ? kMostTries : 1;
+  const bool has_choice = HasChoice(fabric, rule_->choice) &&
+                          !IsSprayed(fabric, rule_->choice, first_switch, last_switch);
+  const int tries = has_choice ? kMostTries : 1;
   const auto append_ends = [&](const std::vector<uint32_t>& over_fabric) {
     for (const uint32_t link : first.links)
       links->push_back(structure.LinkNow(structure.FirstLinkOf(crossing.from) + link));
@@ -238,15 +247,46 @@ bool Router::AppendCrossing(const Crossing& crossing, const Way& first, const Ex
   std::vector<uint32_t> over_fabric;
   for (int i = 0; i < tries; ++i) {
     over_fabric.clear();
+    const size_t tried = tried_.size();
     AppendFabric(first_switch, last_switch, i == 0 ? crossing.flow : Mix(crossing.flow + i),
                  crossing.phase, &over_fabric);
-    if (append_ends(over_fabric)) return true;
+    if (!append_ends(over_fabric)) continue;  // its load stays for now, so that others are tried
+    if (!crossing.round_failures) tried_.resize(tried);  // a detour carries nothing as yet
+    TakeBackLoad(crossing.phase);
+    return true;
   }
+  TakeBackLoad(crossing.phase);
   for (uint32_t i = 0; i < WaysRound(fabric, first_switch, last_switch); ++i) {
     over_fabric.clear();
     AppendWayRound(fabric, first_switch, last_switch, crossing.flow + i, &over_fabric);
     for (uint32_t& link : over_fabric) link += cluster_.link_count();
     if (append_ends(over_fabric)) return true;
+  }
+  return false;
+}
+
+bool Router::AppendByRail(const Crossing& crossing, uint32_t from_place, uint32_t to_place,
+                          uint32_t part, std::vector<uint32_t>* links) {
+  const ClusterStructure& structure = *cluster_.structure();
+  MachineWays& here = WaysOf(crossing.from, crossing.round_failures);
+  const std::vector<Exit>& entries = WaysOf(crossing.to, crossing.round_failures).ExitsOf(to_place);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Exit& entry = entries[(part + i) % entries.size()];
+    const Exit* by = nullptr;
+    Way first;
+    for (uint32_t i_place = 0; i_place < structure.devices_per_machine; ++i_place) {
+      // The device at the receiver's place first.
+      const uint32_t place = (to_place + i_place) % structure.devices_per_machine;
+      for (const Exit& exit : here.ExitsOf(place)) {
+        if (TreeOf(*structure.fabric, exit.port) != TreeOf(*structure.fabric, entry.port)) continue;
+        Way way = place == from_place ? exit.out : here.OntoExit(from_place, place, exit);
+        if (!way.usable || (by != nullptr && way.links.size() >= first.links.size())) continue;
+        by = &exit;
+        first = std::move(way);
+      }
+      if (by != nullptr && i_place == 0) break;
+    }
+    if (by != nullptr && AppendCrossing(crossing, first, *by, entry, links)) return true;
   }
   return false;
 }
@@ -296,10 +336,8 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank, bool round_
   if (queue_pair > 0) crossing.flow = Mix(crossing.flow ^ (uint64_t{queue_pair} << 32));
   if (const auto ends = EndsOf(here, from_place, there, to_place, queue_pair)) {
     if (AppendCrossing(crossing, ends->exit->out, *ends->exit, *ends->entry, links)) return true;
-  } else if (const auto onto = EndsOf(here, to_place, there, to_place, queue_pair)) {
-    // Onto another rail: over NVLink by way of the device that is on it, else through the host.
-    const Way first = here.OntoExit(from_place, to_place, *onto->exit);
-    if (AppendCrossing(crossing, first, *onto->exit, *onto->entry, links)) return true;
+  } else if (AppendByRail(crossing, from_place, to_place, queue_pair, links)) {
+    return true;
   }
   return AppendByOthers(crossing, from_place, to_place, links);
 }

@@ -153,6 +153,9 @@ class Router {
   // Round all links that ever fail, or not.
   std::vector<uint32_t> Find(uint32_t from_rank, uint32_t to_rank, bool round_failures,
                              uint32_t phase, uint32_t queue_pair = 0);
+  // On rails that do not meet, over NVLink by way of the device whose NIC is on the receiver's.
+  bool AppendByRail(const Crossing& crossing, uint32_t from_place, uint32_t to_place, uint32_t part,
+                    std::vector<uint32_t>* links);
   // False if all ways that the structure knows are cut.
   bool AppendByStructure(uint32_t from_rank, uint32_t to_rank, bool round_failures, uint32_t phase,
                          uint32_t queue_pair, std::vector<uint32_t>* links);
@@ -165,6 +168,8 @@ class Router {
   // The way over the fabric between two switches, by its structure; links as they are now.
   void AppendFabric(uint32_t from_switch, uint32_t to_switch, uint64_t flow, uint32_t phase,
                     std::vector<uint32_t>* links);
+  // With flowlet: takes the load off links of ways that were tried and not taken.
+  void TakeBackLoad(uint32_t phase);
   bool IsCut(uint32_t link, bool round_failures) const;
   bool IsAmong(const std::vector<bool>& links, uint32_t link) const;  // for a trunk, all its cables
   BytesPerSecond AloneOn(const Route& route) const;
@@ -187,6 +192,7 @@ class Router {
   // For flowlet: the phases in the order in which they were met; for each, pairs by link as drawn.
   std::map<uint64_t, uint32_t> phases_;
   std::vector<std::vector<uint32_t>> loads_;
+  std::vector<uint32_t> tried_;  // links as drawn whose load a way that is being tried has added to
   const std::vector<bool> failing_;
   std::unique_ptr<PathSearch> search_;  // in the whole cluster; null until it is needed
   size_t ways_searched_ = 0;

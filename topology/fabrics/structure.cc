@@ -40,15 +40,13 @@ Trunks TrunksOf(const ClusterStructure& structure, const ClusterBuilder& cluster
 
 }  // namespace
 
-void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,
-                  std::vector<Seconds> machine_latencies) {
+void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure) {
   CHECK(structure != nullptr);
   CHECK_EQ(structure->device_count(), cluster.device_count());
   CHECK_EQ(structure->LinksNow(), cluster.link_count());
   const bool is_whole = structure->link_now.empty();
   Trunks trunks = TrunksOf(*structure, cluster);
-  cluster.set_structure(std::move(structure), std::move(machine_latencies), std::move(trunks),
-                        is_whole);
+  cluster.set_structure(std::move(structure), std::move(trunks), is_whole);
 }
 
 const Fabric* FabricOf(const Cluster& cluster) {
@@ -56,14 +54,8 @@ const Fabric* FabricOf(const Cluster& cluster) {
   return structure != nullptr && structure->fabric ? &*structure->fabric : nullptr;
 }
 
-Seconds LatencyForRoutes(const Cluster& cluster, uint32_t link) {
-  const ClusterStructure* structure = cluster.structure().get();
-  const std::vector<Seconds>& drawn = cluster.figures().machine_latencies;
-  if (structure == nullptr) return drawn.empty() ? cluster.LatencyOf(link) : drawn[link];
-  const bool is_known =
-      structure->link_now.empty() && link >= structure->first_link && link < cluster.link_count();
-  return is_known ? drawn[(link - structure->first_link) % structure->links_per_machine()]
-                  : cluster.LatencyOf(link);
+const LinkFigures& FiguresForRoutes(const Cluster& cluster, uint32_t link) {
+  return (*cluster.wiring()->drawn_figures)[link];
 }
 
 ClusterStructure WithoutLinks(const ClusterStructure& structure, const std::vector<bool>& gone) {

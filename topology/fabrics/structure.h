@@ -24,12 +24,10 @@ struct ClusterStructure {
   uint32_t inner_links = 0;  // of a machine
   VertexId first_vertex = 0;
   uint32_t first_link = 0;
-  uint32_t link_count = 0;                  // as drawn
-  std::vector<uint32_t> port_vertex;        // of each port, counted from the machine's first vertex
-  std::vector<BytesPerSecond> port_speed;   // of its cable as drawn
-  std::vector<BytesPerSecond> inner_speed;  // of a machine's inner links as drawn
-  std::optional<Fabric> fabric;             // none: one machine alone
-  std::vector<uint32_t> link_now;  // by link as drawn, or kGone; empty: all are where they were
+  uint32_t link_count = 0;            // as drawn
+  std::vector<uint32_t> port_vertex;  // of each port, counted from the machine's first vertex
+  std::optional<Fabric> fabric;       // none: one machine alone
+  std::vector<uint32_t> link_now;     // by link as drawn, or kGone; empty: all are where they were
 
   uint32_t device_count() const { return machines * devices_per_machine; }
   uint32_t ports() const { return static_cast<uint32_t>(port_vertex.size()); }
@@ -51,14 +49,12 @@ struct ClusterStructure {
 // The cluster's fabric; null if it was drawn vertex by vertex, and for one machine alone.
 const Fabric* FabricOf(const Cluster& cluster);
 
-// The latency of a link by which routes are chosen: the one that it was drawn with, where that is
-// known, whatever edits have made of it.
-Seconds LatencyForRoutes(const Cluster& cluster, uint32_t link);
+// The figures of a link (no trunk) by which routes are chosen: those that it was drawn with,
+// whatever edits have made of it.
+const LinkFigures& FiguresForRoutes(const Cluster& cluster, uint32_t link);
 
-// For a cluster with the vertices and links of this structure; its links may have other figures
-// than the machines were drawn with. `machine_latencies` is as in topology/cluster/figures.h.
-void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure,
-                  std::vector<Seconds> machine_latencies);
+// For a cluster with the vertices and links of this structure.
+void SetStructure(ClusterBuilder& cluster, std::shared_ptr<const ClusterStructure> structure);
 
 // The structure after links of the cluster, counted as they are now, are taken away.
 ClusterStructure WithoutLinks(const ClusterStructure& structure, const std::vector<bool>& gone);

@@ -1,12 +1,17 @@
 #include "topology/files/cluster_export.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/json_document.h"
 #include "topology/fabrics/structure.h"
+#include "topology/files/cluster_file.h"
+#include "topology/files/cluster_shapes.h"
 #include "topology/files/device_file.h"
 #include "topology/files/graph_file.h"
 
@@ -32,24 +37,58 @@ Json Vertices(const Cluster& cluster, const std::vector<Json>& devices, const Js
   return vertices;
 }
 
-Json Links(const Cluster& cluster) {
-  Json links = Json::array();
-  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
-    const ClusterLink& link = cluster.Link(i);
-    const std::string& from = cluster.VertexAt(cluster.SourceOf(i)).name;
-    const std::string& to = cluster.VertexAt(cluster.TargetOf(i)).name;
-    Json json;
-    if (i + 1 < cluster.link_count() && AreToAndFro(cluster, i, i + 1)) {
-      json["between"] = {from, to};
-      ++i;
-    } else {
-      json["from"] = from;
-      json["to"] = to;
-    }
-    WriteLink(link, &json);
-    links.push_back(std::move(json));
+// A link of the graph, which a cluster without structure has now, and one with it had when drawn.
+struct GraphLink {
+  std::string from;
+  std::string to;
+  ClusterLink link;
+  bool is_down = false;
+};
+
+// `whole` is the cluster before links were taken away.
+std::vector<GraphLink> LinksOf(const Cluster& cluster, const Cluster& whole) {
+  const ClusterStructure* structure = cluster.structure().get();
+  std::vector<GraphLink> links;
+  links.reserve(whole.link_count());
+  for (uint32_t i = 0; i < whole.link_count(); ++i) {
+    const uint32_t now = &whole == &cluster ? i : structure->LinkNow(i);
+    const bool is_down = now == ClusterStructure::kGone;
+    links.push_back({whole.VertexAt(whole.SourceOf(i)).name, whole.VertexAt(whole.TargetOf(i)).name,
+                     is_down ? whole.Link(i) : cluster.Link(now), is_down});
   }
   return links;
+}
+
+bool AreToAndFro(const GraphLink& x, const GraphLink& y) {
+  return x.from == y.to && x.to == y.from && x.is_down == y.is_down && x.link.kind == y.link.kind &&
+         x.link.bandwidth == y.link.bandwidth && x.link.latency == y.link.latency &&
+         x.link.efficiency == y.link.efficiency;
+}
+
+// The links, and the edits that take away those that are down.
+std::pair<Json, Json> Links(const std::vector<GraphLink>& all) {
+  Json links = Json::array();
+  Json edits = Json::array();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const GraphLink& link = all[i];
+    const bool both_ways = i + 1 < all.size() && AreToAndFro(link, all[i + 1]);
+    Json json;
+    if (both_ways) {
+      json["between"] = {link.from, link.to};
+      ++i;
+    } else {
+      json["from"] = link.from;
+      json["to"] = link.to;
+    }
+    WriteLink(link.link, &json);
+    links.push_back(std::move(json));
+    if (!link.is_down) continue;
+    Json edit = {{"links", link.from + "->" + link.to}};
+    if (!both_ways) edit["one_way"] = true;
+    edit["down"] = true;
+    edits.push_back(std::move(edit));
+  }
+  return {std::move(links), std::move(edits)};
 }
 
 void RefuseMeasured(const Cluster& cluster) {
@@ -61,6 +100,12 @@ void RefuseMeasured(const Cluster& cluster) {
         fmt::format("cluster \"{}\" has times that a calibration measured, which a graph cannot "
                     "hold; write it without them, and name the calibration beside it",
                     cluster.name()));
+}
+
+// The cluster that one with links down was before.
+std::unique_ptr<Cluster> WholeOf(const std::string& routed_as) {
+  if (!routed_as.starts_with('{')) return ReadClusterArgument(routed_as);
+  return ReadCluster(JsonDocument::FromText(routed_as, "routed_as").Root());
 }
 
 // On one line, with blanks.
@@ -92,13 +137,15 @@ bool HasFabric(const Cluster& cluster) {
   return cluster.structure() != nullptr && cluster.structure()->fabric.has_value();
 }
 
-nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& preset) {
+nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& routed_as) {
   CHECK_GT(cluster.device_count(), 0u);
+  const bool is_routed = HasFabric(cluster) && !routed_as.empty();
+  std::unique_ptr<Cluster> whole;
+  if (is_routed && !cluster.structure()->link_now.empty()) whole = WholeOf(routed_as);
   std::vector<Json> devices;
   for (const DeviceSpec& spec : cluster.device_specs()) devices.push_back(DeviceToJson(spec));
   Json drawn;
   GraphFields().Write({.name = cluster.name(),
-                       .routed_as = HasFabric(cluster) ? preset : "",
                        .notes = cluster.notes(),
                        .step_overhead = cluster.step_overhead(),
                        .collective_overhead = cluster.collective_overhead(),
@@ -107,7 +154,11 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& 
                       &drawn);
   drawn["device"] = devices[cluster.SpecOf(0)];
   drawn["vertices"] = Vertices(cluster, devices, drawn["device"]);
-  drawn["links"] = Links(cluster);
+  auto [links, edits] = Links(LinksOf(cluster, whole ? *whole : cluster));
+  drawn["links"] = std::move(links);
+  if (!edits.empty()) drawn["edits"] = std::move(edits);
+  if (is_routed)
+    drawn["routed_as"] = routed_as.starts_with('{') ? Json::parse(routed_as) : Json(routed_as);
   if (!cluster.rings().empty()) drawn["rings"] = cluster.rings();
   Json json;
   for (const JsonKey& row : GraphFields().shape().keys)
@@ -115,9 +166,21 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& 
   return json;
 }
 
-std::string ClusterToText(const Cluster& cluster, const std::string& preset) {
+std::string RoutedAs(const std::string& cluster) {
+  if (!IsClusterFile(cluster)) return cluster;
+  nlohmann::json object = ClusterObjectOf(cluster);
+  if (object.contains("vertices")) {
+    if (!object.contains("routed_as")) return "";
+    const nlohmann::json& said = object["routed_as"];
+    return said.is_string() ? said.get<std::string>() : said.dump();
+  }
+  for (const JsonKey& key : MeasuredAndEditedKeys()) object.erase(key.name);
+  return object.dump();
+}
+
+std::string ClusterToText(const Cluster& cluster, const std::string& routed_as) {
   RefuseMeasured(cluster);
-  const Json json = ClusterToJson(cluster, preset);
+  const Json json = ClusterToJson(cluster, routed_as);
   std::string text = "{";
   for (const auto& [key, value] : json.items()) {
     text += fmt::format("{}\n  {}: ", text.size() > 1 ? "," : "", Json(key).dump());

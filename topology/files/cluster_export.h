@@ -3,8 +3,9 @@
 // number to the bit.
 //
 // A cluster that knows its structure (topology/fabrics/structure.h) is drawn without it, and the
-// routes between machines are then searched. Routes of a preset stay what they are if the file
-// names the preset ("routed_as").
+// routes between machines are then searched. They stay what they are if the file says what they are
+// those of ("routed_as"). Links of it that are down are then drawn as well, and taken away by
+// "edits".
 //
 // Devices that Rehearse knows are written by name, others in full. Two consecutive links that run
 // in opposite directions and are otherwise equal become one "between". Device specs that no vertex
@@ -20,12 +21,17 @@
 
 namespace rehearse {
 
-// `preset` is the one that the cluster is, with its changes ("dgx-a100:nodes=4"); "" for others.
-nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& preset = "");
+// `routed_as` is the preset that the cluster is, with its changes ("dgx-a100:nodes=4"), or, as
+// JSON, the object that it was read from; "" for others.
+nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& routed_as = "");
 
 // The same as text, one line for each vertex and link. Throws Error for what a graph cannot say:
 // times that a calibration measured.
-std::string ClusterToText(const Cluster& cluster, const std::string& preset = "");
+std::string ClusterToText(const Cluster& cluster, const std::string& routed_as = "");
+
+// What a cluster that is given by this text may be "routed_as": a preset's text, or an object
+// without what was measured or edited. "" for a graph that does not say.
+std::string RoutedAs(const std::string& cluster);
 
 // Whether routes between its machines are those of a fabric, which a graph does not show.
 bool HasFabric(const Cluster& cluster);

@@ -21,6 +21,7 @@
 #include "topology/files/edits.h"
 #include "topology/files/given_rings.h"
 #include "topology/files/graph_file.h"
+#include "topology/files/preset_changes.h"
 #include "topology/presets/presets.h"
 
 namespace rehearse {
@@ -76,36 +77,22 @@ ChangedText SplitChanges(const std::string& text, const Place& place) {
   return split;
 }
 
-std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& place) {
-  const ChangedText preset = SplitChanges(text, place);
-  std::map<std::string, uint32_t> parameters;
-  std::optional<DeviceSpec> device;
-  for (const auto& [key, value] : preset.changes) {
-    if (key != "device") {
-      parameters.emplace(key, ParseParameter(key, value, place));
-      continue;
-    }
-    try {
-      device = FindDevice(value);
-    } catch (const Error& error) {
-      throw Error(place, error.what());
-    }
-  }
-  return BuildPreset(preset.name, parameters, place, device ? &*device : nullptr);
-}
-
-// The same preset as an object, in which other values can be set.
+// A preset with its changes as an object, in which other values can be set.
 JsonDocument PresetDocument(const std::string& text, const Place& place,
                             const ReadOptions& options = {}) {
   const ChangedText preset = SplitChanges(text, place);
   nlohmann::json json = {{"preset", preset.name}};
   for (const auto& [key, value] : preset.changes) {
-    if (key == "device")
+    if (key == "device") {
       json[key] = value;
-    else
+    } else if (!IsPresetChange(key)) {
       json[key] = ParseParameter(key, value, place);
+    }
   }
-  return JsonDocument::FromValue(std::move(json), place, options);
+  JsonDocument document = JsonDocument::FromValue(std::move(json), place, options);
+  for (const auto& [key, value] : preset.changes)
+    if (IsPresetChange(key)) document.Set(fmt::format("{}={}", key, value), place);
+  return document;
 }
 
 // As JsonDocument::Set() takes them.
@@ -139,7 +126,28 @@ std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
     parameters[parameter.name] = reader.At(parameter.name).Whole<uint32_t>();
   std::optional<DeviceSpec> device;
   if (reader.Has("device")) device = ReadDevice(reader.At("device"));
-  return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr);
+  return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr,
+                     ReadPresetChanges(reader));
+}
+
+std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& place) {
+  const ChangedText preset = SplitChanges(text, place);
+  for (const auto& [key, value] : preset.changes)
+    if (IsPresetChange(key)) return ReadPresetObject(PresetDocument(text, place).Root());
+  std::map<std::string, uint32_t> parameters;
+  std::optional<DeviceSpec> device;
+  for (const auto& [key, value] : preset.changes) {
+    if (key != "device") {
+      parameters.emplace(key, ParseParameter(key, value, place));
+      continue;
+    }
+    try {
+      device = FindDevice(value);
+    } catch (const Error& error) {
+      throw Error(place, error.what());
+    }
+  }
+  return BuildPreset(preset.name, parameters, place, device ? &*device : nullptr);
 }
 
 // What differs in the wiring of two clusters; "" if they are wired alike.
@@ -165,24 +173,26 @@ std::string DifferenceInWiring(const Wiring& a, const Wiring& b) {
   return "";
 }
 
-// The drawn cluster's figures on the wiring of the preset that it was drawn from, which knows its
+std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader);
+
+// The drawn cluster's figures on the wiring of the cluster that it was drawn from, which knows its
 // structure.
-std::unique_ptr<Cluster> RoutedAs(const Cluster& drawn, const JsonReader& reader) {
-  const auto preset = ReadPresetText(reader.String(), reader.place());
-  const std::string difference = DifferenceInWiring(*drawn.wiring(), *preset->wiring());
+std::unique_ptr<Cluster> RoutedLike(const Cluster& drawn, const JsonReader& reader) {
+  const auto whole = reader.IsString() ? ReadPresetText(reader.String(), reader.place())
+                                       : ReadClusterObject(reader);
+  const std::string difference = DifferenceInWiring(*drawn.wiring(), *whole->wiring());
   if (!difference.empty())
     reader.Fail(
         fmt::format("this is not the wiring of {}: {}; without \"routed_as\" routes are "
                     "searched",
-                    reader.String(), difference));
-  Figures figures = drawn.figures();
-  figures.machine_latencies = preset->figures().machine_latencies;
-  return std::make_unique<Cluster>(preset->With(std::move(figures)));
+                    reader.IsString() ? reader.String() : "what stands here", difference));
+  return std::make_unique<Cluster>(whole->With(drawn.figures()));
 }
 
 std::unique_ptr<Cluster> ReadDrawn(const JsonReader& reader) {
   auto cluster = ReadGraph(reader);
-  return reader.Has("routed_as") ? RoutedAs(*cluster, reader.At("routed_as")) : std::move(cluster);
+  return reader.Has("routed_as") ? RoutedLike(*cluster, reader.At("routed_as"))
+                                 : std::move(cluster);
 }
 
 // A cluster that lists its vertices has no nodes whose number or parts could be changed: --set is
@@ -257,8 +267,10 @@ std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text, const Read
   return ReadClusterObject(document.Root());
 }
 
-nlohmann::json ClusterObjectOf(const std::string& text) {
-  return IsClusterFile(text) ? ChangedFile(text).value() : PresetDocument(text, Place()).value();
+nlohmann::json ClusterObjectOf(const std::string& text) { return ClusterDocument(text).value(); }
+
+JsonDocument ClusterDocument(const std::string& text) {
+  return IsClusterFile(text) ? ChangedFile(text) : PresetDocument(text, Place());
 }
 
 }  // namespace rehearse

@@ -39,16 +39,17 @@
 // part of, and its "device" takes precedence over the graph's; a link's efficiency is 1 and
 // step_overhead, collective_overhead and channel_overhead are 0 unless given; vertices without a
 // "node" belong to no machine, except that devices among them form one without a name; "notes" are
-// lines for the reader. "routed_as" names the preset that the graph was made from, as
-// "dgx-a100:nodes=4": routes between machines are then those of its fabric. Figures may differ from
-// the preset's; names, vertices and links may not. topology/files/cluster_export.h writes such
-// files.
+// lines for the reader. "routed_as" is the cluster that the graph was made from, a preset as
+// "dgx-a100:nodes=4" or an object of one of the other forms: routes between machines are then those
+// of its fabric. Figures may differ from it; names, vertices and links may not, before "edits" take
+// some away. topology/files/cluster_export.h writes such files.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
 
@@ -73,5 +74,8 @@ std::unique_ptr<Cluster> ReadClusterArgument(const std::string& text,
 // What the text names as an object of a cluster file, with changes made, to which keys can be
 // added.
 nlohmann::json ClusterObjectOf(const std::string& text);
+
+// The same with the lines of its file.
+JsonDocument ClusterDocument(const std::string& text);
 
 }  // namespace rehearse

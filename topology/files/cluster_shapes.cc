@@ -1,5 +1,6 @@
 #include "topology/files/cluster_shapes.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 #include "topology/files/edits.h"
 #include "topology/files/exact_text.h"
 #include "topology/files/given_rings.h"
+#include "topology/files/preset_changes.h"
 
 namespace rehearse {
 namespace {
@@ -61,16 +63,19 @@ Field<ClusterLink> LinkEfficiencyRow() {
           "0.8"};
 }
 
-ObjectShape ShapeOfPreset(std::string name, std::vector<std::string> presets) {
-  return {std::move(name),
-          "A known cluster, with changes (rehearse list clusters shows its parameters).",
-          {{"preset", OneOf(std::move(presets)), Required(), "which cluster", "\"perlmutter\""},
-           {"device", DeviceChoiceShape(), Optional("the preset's"), "replaces all devices",
-            "\"a100-80g\""},
-           CalibrationRow(),
-           DevicePointsRow(),
-           RingsRow(),
-           EditsRow()}};
+// Its own parameters come first, also where a mistyped key is as near to another.
+ObjectShape ShapeOfPreset(std::string name, std::vector<std::string> presets,
+                          std::vector<JsonKey> parameters) {
+  ObjectShape shape = {
+      std::move(name),
+      "A known cluster, with changes (rehearse list clusters shows its parameters).",
+      {{"preset", OneOf(std::move(presets)), Required(), "which cluster", "\"perlmutter\""},
+       {"device", DeviceChoiceShape(), Optional("the preset's"), "replaces all devices",
+        "\"a100-80g\""}}};
+  for (std::vector<JsonKey>& keys : std::vector<std::vector<JsonKey>>{
+           std::move(parameters), PresetChangeKeys(), MeasuredAndEditedKeys()})
+    for (JsonKey& key : keys) shape.keys.push_back(std::move(key));
+  return shape;
 }
 
 JsonKey RowOf(const PresetParameter& parameter) {
@@ -87,9 +92,10 @@ const ObjectShape& PresetClusterShape(const ClusterPreset& preset) {
   const std::lock_guard lock(mutex);
   const auto [place, is_new] = shapes.try_emplace(preset.name);
   if (is_new) {
-    place->second = ShapeOfPreset("cluster: " + preset.name, {preset.name});
+    std::vector<JsonKey> parameters;
     for (const PresetParameter& parameter : preset.parameters)
-      place->second.keys.push_back(RowOf(parameter));
+      parameters.push_back(RowOf(parameter));
+    place->second = ShapeOfPreset("cluster: " + preset.name, {preset.name}, std::move(parameters));
   }
   return place->second;
 }
@@ -98,16 +104,18 @@ const ObjectShape& PresetClusterShape() {
   static const ObjectShape shape = [] {
     std::vector<std::string> names;
     for (const ClusterPreset& preset : ClusterPresets()) names.push_back(preset.name);
-    ObjectShape all = ShapeOfPreset("cluster: preset", std::move(names));
+    std::vector<JsonKey> parameters;
     for (const ClusterPreset& preset : ClusterPresets()) {
       for (const PresetParameter& parameter : preset.parameters) {
-        if (all.Find(parameter.name) != nullptr) continue;
+        if (std::any_of(parameters.begin(), parameters.end(),
+                        [&](const JsonKey& key) { return key.name == parameter.name; }))
+          continue;
         JsonKey row = RowOf(parameter);
         row.presence = Optional("the preset's");
-        all.keys.push_back(std::move(row));
+        parameters.push_back(std::move(row));
       }
     }
-    return all;
+    return ShapeOfPreset("cluster: preset", std::move(names), std::move(parameters));
   }();
   return shape;
 }

@@ -34,7 +34,8 @@
 //   switch         one that passes everything
 //   fat-tree, rails, rail-only   radix, levels (as few as it takes), oversubscription at the leaves
 //                  (1), cable between switches, planes (1; not of rail-only), rails (of kind
-//                  rails: how many, where they are fewer than a node's ports)
+//                  rails: how many, where they are fewer than a node's ports), whole_nodes (true: a
+//                  leaf takes whole nodes, if any fits)
 //   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all,
 //                  nodes_per_switch, global_cables of a group, cable: one of them
 //   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless

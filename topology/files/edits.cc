@@ -147,7 +147,6 @@ class Editor {
   // Throws Error if the links that are left do not join all devices.
   Cluster Edited() const {
     Figures figures = figures_;
-    if (cluster_.structure() == nullptr) figures.machine_latencies = LatenciesForRoutes();
     if (std::find(is_down_.begin(), is_down_.end(), true) == is_down_.end()) {
       if (links_changed_) figures.links = std::make_shared<const FigureTable>(links_);
       return cluster_.With(std::move(figures));
@@ -160,25 +159,19 @@ class Editor {
   }
 
  private:
-  // Of the links that are up; none if they are those that the links have.
-  std::vector<Seconds> LatenciesForRoutes() const {
-    std::vector<Seconds> latencies;
-    if (!links_changed_ && figures_.machine_latencies.empty()) return latencies;
-    for (uint32_t i = 0; i < links_.size(); ++i)
-      if (!is_down_[i]) latencies.push_back(LatencyForRoutes(cluster_, i));
-    return latencies;
-  }
-
-  // The cluster as it was, without the links that are down.
+  // The cluster as it was drawn, without the links that are down.
   Cluster Cut() const {
     ClusterBuilder rest(cluster_.name());
     rest.AddVerticesOf(cluster_);
-    for (uint32_t i = 0; i < links_.size(); ++i)
-      if (!is_down_[i]) rest.AddLink(cluster_.SourceOf(i), cluster_.TargetOf(i), cluster_.Link(i));
+    for (uint32_t i = 0; i < links_.size(); ++i) {
+      if (is_down_[i]) continue;
+      const LinkFigures& figures = FiguresForRoutes(cluster_, i);
+      rest.AddLink(cluster_.SourceOf(i), cluster_.TargetOf(i),
+                   {cluster_.KindOf(i), i, figures.bandwidth, figures.efficiency, figures.latency});
+    }
     if (cluster_.structure() != nullptr)
       SetStructure(
-          rest, std::make_shared<ClusterStructure>(WithoutLinks(*cluster_.structure(), is_down_)),
-          figures_.machine_latencies);
+          rest, std::make_shared<ClusterStructure>(WithoutLinks(*cluster_.structure(), is_down_)));
     return rest.Finish();
   }
 

@@ -67,6 +67,10 @@ const Fields<ClosSpec>& ClosFields() {
         "of kind rails: how many; port p of a node is on rail p modulo their number, and a leaf "
         "has whole nodes",
         "4"},
+       {"whole_nodes", &ClosSpec::whole_machines, TrueFalse(), Usual(),
+        "whether a leaf takes whole nodes, so that ports may be idle; false: they are filled, and "
+        "nodes lie across two leaves",
+        "false"},
        Within(&ClosSpec::routing,
               FieldList<RoutingRule>{
                   RoutingRow(ChoicesOfFatTree()),

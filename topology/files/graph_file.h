@@ -13,10 +13,9 @@
 
 namespace rehearse {
 
-// What it says beside devices, vertices and links.
+// What it says beside devices, vertices, links and what it is routed as.
 struct GraphObject {
   std::string name;
-  std::string routed_as;  // "" if routes are searched
   std::vector<std::string> notes;
   Seconds step_overhead;
   Seconds collective_overhead;

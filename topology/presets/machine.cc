@@ -128,27 +128,16 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
   structure->devices_per_machine = spec.node.devices;
   structure->vertices_per_machine = static_cast<uint32_t>(shape.parts.size());
   structure->inner_links = static_cast<uint32_t>(shape.wires.size());
-  for (const NodeShape::Port& port : shape.ports) {
-    structure->port_vertex.push_back(port.part);
-    structure->port_speed.push_back(port.cable.bandwidth);
-  }
-  std::vector<Seconds> latencies;  // of a machine's links
-  for (const NodeShape::Wire& wire : shape.wires) {
-    latencies.push_back(wire.link.latency);
-    structure->inner_speed.push_back(wire.link.bandwidth);
-  }
-  if (spec.fabric && !shape.ports.empty()) {
-    for (const NodeShape::Port& port : shape.ports)
-      latencies.resize(latencies.size() + 2, port.cable.latency);
+  for (const NodeShape::Port& port : shape.ports) structure->port_vertex.push_back(port.part);
+  if (spec.fabric && !shape.ports.empty())
     structure->fabric = AddFabric(cluster, *spec.fabric, spec.nodes, structure->ports());
-  }
   structure->first_vertex = cluster.vertex_count();
   structure->first_link = cluster.link_count();
   AddMachines(cluster, shape, *structure, device_index);
   structure->link_count = cluster.link_count();
   for (const std::string& note : spec.notes) cluster.AddNote(note);
   cluster.set_network_plugin(FindNetworkPlugin(spec.network_plugin));
-  SetStructure(cluster, std::move(structure), std::move(latencies));
+  SetStructure(cluster, std::move(structure));
   return std::make_unique<Cluster>(cluster.Finish());
 }
 

@@ -1,6 +1,7 @@
 #include "topology/presets/presets.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -34,7 +35,8 @@ const ClusterPreset& FindPreset(const std::string& name, const Place& place) {
 
 std::unique_ptr<Cluster> BuildPreset(const std::string& name,
                                      const std::map<std::string, uint32_t>& parameters,
-                                     const Place& place, const DeviceSpec* device) {
+                                     const Place& place, const DeviceSpec* device,
+                                     const std::optional<MachineChanges>& changes) {
   const ClusterPreset& preset = FindPreset(name, place);
   std::map<std::string, uint32_t> values;
   std::vector<std::string> known;
@@ -42,6 +44,8 @@ std::unique_ptr<Cluster> BuildPreset(const std::string& name,
     values[parameter.name] = parameter.standard;
     known.push_back(parameter.name);
   }
+  known.insert(known.end(), std::begin(kMachineChangeKeys), std::end(kMachineChangeKeys));
+  known.emplace_back("device");
   for (const auto& [key, value] : parameters) {
     const auto name_is_key = [&wanted = key](const PresetParameter& candidate) {
       return candidate.name == wanted;
@@ -56,8 +60,15 @@ std::unique_ptr<Cluster> BuildPreset(const std::string& name,
                                      value, parameter->minimum, parameter->maximum));
     values[key] = value;
   }
-  return BuildMachine(preset.describe(values),
-                      device != nullptr ? *device : FindDevice(preset.device));
+  MachineSpec machine = preset.describe(values);
+  const DeviceSpec& built = device != nullptr ? *device : FindDevice(preset.device);
+  if (!changes) return BuildMachine(machine, built);
+  try {
+    ChangeMachine(*changes, &machine);
+    return BuildMachine(machine, built);
+  } catch (const Error& error) {
+    throw Error(place, error.what());
+  }
 }
 
 }  // namespace rehearse

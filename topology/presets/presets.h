@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "topology/presets/machine.h"
+#include "topology/presets/machine_changes.h"
 
 namespace rehearse {
 
@@ -40,9 +42,10 @@ const ClusterPreset& FindPreset(const std::string& name, const Place& place);
 
 // Builds a preset; missing parameters take their standard values; `device` replaces all its
 // devices. Throws Error (with `place` in front, "did you mean" for names) for unknown presets or
-// parameters and values out of range.
+// parameters, values out of range and changes that do not suit it.
 std::unique_ptr<Cluster> BuildPreset(const std::string& name,
                                      const std::map<std::string, uint32_t>& parameters,
-                                     const Place& place, const DeviceSpec* device = nullptr);
+                                     const Place& place, const DeviceSpec* device = nullptr,
+                                     const std::optional<MachineChanges>& changes = std::nullopt);
 
 }  // namespace rehearse

@@ -209,9 +209,11 @@ TEST_F(TunerTest, FewerChannelsPushLess) {
 }
 
 TEST_F(TunerTest, OtherMakersRunTheFirstAlgorithmThatCan) {
+  // On a torus, as XLA does, by all dimensions at once; else a ring.
   Use("tpu-v4:x=2,y=2,z=2");
-  EXPECT_EQ(Words(kAllReduce, 8), "ring none");
-  EXPECT_EQ(Words(kAllGather, 8e9), "ring none");
+  EXPECT_EQ(Words(kAllReduce, 8), "bucket none");
+  EXPECT_EQ(Words(kAllGather, 8e9), "bucket none");
+  EXPECT_EQ(Words(kBroadcast, 8e9), "chain none");
   EXPECT_THAT(Mistake(kAllReduce, "ring", "ll"), HasSubstr("neither NVIDIA's nor AMD's"));
   EXPECT_EQ(tuner_->LibraryOf(ranks_), "");
 }

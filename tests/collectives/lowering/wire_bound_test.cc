@@ -27,23 +27,29 @@ TEST(WireBoundTest, ASwitchOfEqualPortsIsBoundByEachDevice) {
   const auto cluster = BuildPreset("switch", {{"devices", 4}}, Place());
   const BytesPerSecond port = cluster->Link(0).Capacity();
   const WireBounds bounds(*cluster, RanksBelow(4));
-  const auto time_of = [&](CollectiveKind kind) { return bounds.Of(kind, kSize, 1).time.value(); };
+  const auto time_of = [&](CollectiveKind kind, Switches switches = Switches::kPass) {
+    return bounds.Of(kind, kSize, 1, switches).time.value();
+  };
   const double whole = (kSize / port).value();
   const double tolerance = 1e-6 * whole;  // flows are counted in whole bytes per second
-  EXPECT_NEAR(time_of(CollectiveKind::kAllReduce), whole, tolerance);
+  EXPECT_NEAR(time_of(CollectiveKind::kAllReduce, Switches::kAdd), whole, tolerance);
+  // Where nothing but devices adds, what all of them send together: 2·3·n over 4 ports.
+  EXPECT_NEAR(time_of(CollectiveKind::kAllReduce), 1.5 * whole, tolerance);
+  EXPECT_EQ(bounds.Of(CollectiveKind::kAllReduce, kSize, 1).cut, "all devices");
   EXPECT_NEAR(time_of(CollectiveKind::kBroadcast), whole, tolerance);
   EXPECT_NEAR(time_of(CollectiveKind::kReduce), whole, tolerance);
   EXPECT_NEAR(time_of(CollectiveKind::kAllGather), 0.75 * whole, tolerance);
   EXPECT_NEAR(time_of(CollectiveKind::kReduceScatter), 0.75 * whole, tolerance);
   EXPECT_NEAR(time_of(CollectiveKind::kAllToAll), 0.75 * whole, tolerance);
-  EXPECT_EQ(bounds.Of(CollectiveKind::kAllReduce, kSize, 1).cut, cluster->DeviceName(0));
+  EXPECT_EQ(bounds.Of(CollectiveKind::kAllReduce, kSize, 1, Switches::kAdd).cut,
+            cluster->DeviceName(0));
 }
 
 TEST(WireBoundTest, BoxesAreBoundByTheirNics) {
   // Two boxes: 8 NICs carry what leaves a box, less than NVLink carries out of a device.
   const auto cluster = BuildPreset("dgx-h100", {{"nodes", 2}}, Place());
   const WireBound bound =
-      WireBounds(*cluster, RanksBelow(16)).Of(CollectiveKind::kAllReduce, kSize, 0);
+      WireBounds(*cluster, RanksBelow(16)).Of(CollectiveKind::kAllReduce, kSize, 0, Switches::kAdd);
   BytesPerSecond nics;
   for (uint32_t link = 0; link < cluster->link_count(); ++link)
     if (cluster->KindOf(link) == LinkKind::kNetwork &&
@@ -52,6 +58,33 @@ TEST(WireBoundTest, BoxesAreBoundByTheirNics) {
   EXPECT_EQ(bound.cut, cluster->NodeOf(0));
   EXPECT_NEAR(bound.carries / nics, 1, 1e-6);
   EXPECT_NEAR(bound.time.value(), (kSize / nics).value(), 1e-6 * bound.time.value());
+}
+
+// Single devices, four a leaf, whose cables to the leaf are ten times as fast as the leaf's up.
+TEST(WireBoundTest, WhatLeadsOnFromALeafBindsItsMachines) {
+  ClosSpec spec;
+  spec.radix = 8;
+  spec.levels = 2;
+  spec.cable = MakeLink(LinkKind::kNetwork, BytesPerSecond(10e9), 1, Seconds(1e-6));
+  NodeSpec node;
+  node.cable = MakeLink(LinkKind::kNetwork, BytesPerSecond(100e9), 1, Seconds(1e-6));
+  const auto whole = BuildMachine({"tree", node, 16, spec, {}}, FindDevice("a100-40g"));
+  // Of the third leaf's four cables up, one is left.
+  Figures figures = whole->figures();
+  figures.ChangeLinks([&](uint32_t link, LinkFigures& changed) {
+    const std::string name = whole->LinkName(link);
+    if (name.starts_with("leaf2->spine") && !name.ends_with("0"))
+      changed.bandwidth = BytesPerSecond(1.0);
+  });
+  const Cluster slower = whole->With(std::move(figures));
+  // One member a leaf: the third is unlike the others.
+  const WireBound one = WireBounds(slower, {0, 4, 8, 12}).Of(CollectiveKind::kAllGather, kSize, 0);
+  EXPECT_EQ(one.cut, slower.DeviceName(8));
+  EXPECT_NEAR(one.carries.value(), 10e9, 10);
+  // All members: what leaves the leaf leaves for all four.
+  const WireBound all = WireBounds(slower, RanksBelow(16)).Of(CollectiveKind::kAllGather, kSize, 0);
+  EXPECT_EQ(all.cut, "node8 and 3 more");
+  EXPECT_NEAR(all.carries.value(), 10e9, 10);
 }
 
 TEST(WireBoundTest, NothingPredictedIsBelowIt) {
@@ -78,8 +111,15 @@ TEST(WireBoundTest, NothingPredictedIsBelowIt) {
         trial.root = ranks.front();
         Router router(*cluster);
         const double time = TimeOf(trial, kSize, router).value();
-        EXPECT_GE(time, bounds.Of(kind, kSize, ranks.front()).time.value() * (1 - 1e-6))
+        // "auto" may let switches add.
+        const WireBound bound = bounds.Of(kind, kSize, ranks.front(), Switches::kAdd);
+        EXPECT_GE(time, bound.time.value() * (1 - 1e-6))
             << preset.name << ", " << ranks.size() << " ranks, " << Name(kind);
+        if (kind != CollectiveKind::kAllReduce) continue;
+        trial.algorithm = "ring";
+        const WireBound by_devices = bounds.Of(kind, kSize, ranks.front());
+        EXPECT_GE(TimeOf(trial, kSize, router).value(), by_devices.time.value() * (1 - 1e-6))
+            << preset.name << ", " << ranks.size() << " ranks, a ring";
       }
     }
   }

@@ -229,6 +229,27 @@ TEST(ClosTest, MachinesMayHaveFewerRailsThanPorts) {
               HasSubstr("a machine has 5 ports on each of 1 rails, but a leaf has 4"));
 }
 
+TEST(ClosTest, ALeafTakesWholeMachines) {
+  // Of 16 ports 11 could lead down at 2:1: two machines of 4 ports, and 4 cables up.
+  const auto cluster = Boxes(ClosOf(16, 2, 2), 6, 4);
+  const auto& clos = std::get<Clos>(cluster->structure()->fabric->kind);
+  EXPECT_EQ(clos.ports_down, 8u);
+  EXPECT_EQ(clos.levels.front().parents, 4u);
+  EXPECT_EQ(clos.levels.front().blocks, 3u);
+  for (uint32_t machine = 0; machine < 6; ++machine)
+    for (uint32_t port = 0; port < 4; ++port) EXPECT_EQ(LeafOf(clos, machine, port), machine / 2);
+  ASSERT_EQ(cluster->notes().size(), 1u);
+  EXPECT_THAT(cluster->notes().front(), HasSubstr("4 of the 16 ports of a leaf are idle"));
+  // Filled, as every port is cabled: the third machine lies across two leaves.
+  ClosSpec filled = ClosOf(16, 2, 2);
+  filled.whole_machines = false;
+  const auto straddling = Boxes(filled, 6, 4);
+  const auto& full = std::get<Clos>(straddling->structure()->fabric->kind);
+  EXPECT_EQ(full.ports_down, 11u);
+  EXPECT_NE(LeafOf(full, 2, 0), LeafOf(full, 2, 3));
+  EXPECT_TRUE(straddling->notes().empty());
+}
+
 TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   // What ApplyEdits does, by hand: the same cluster without one cable of leaf 0.
   const auto whole = Single(ClosOf(8, 2), 16);
@@ -242,8 +263,8 @@ TEST(ClosTest, ACutCableIsAvoidedByTheOtherChoices) {
   builder.AddVerticesOf(*whole);
   for (uint32_t i = 0; i < whole->link_count(); ++i)
     if (!gone[i]) builder.AddLink(whole->SourceOf(i), whole->TargetOf(i), whole->Link(i));
-  SetStructure(builder, std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)),
-               whole->figures().machine_latencies);
+  SetStructure(builder,
+               std::make_shared<ClusterStructure>(WithoutLinks(*whole->structure(), gone)));
   const Cluster rest = builder.Finish();
 
   Router other(rest, kEcmp);

@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/json_document.h"
+#include "tests/topology/fabrics/small_fabrics.h"
 #include "topology/cluster/builder.h"
+#include "topology/fabrics/nic_owners.h"
 #include "topology/fabrics/router.h"
 #include "topology/fabrics/structure.h"
+#include "topology/files/cluster_export.h"
 #include "topology/files/cluster_file.h"
 #include "topology/files/edits.h"
 #include "topology/presets/presets.h"
@@ -199,6 +202,91 @@ TEST(RoutesUnderEditsTest, EcmpFindsTheLastSpineThatIsUp) {
   EXPECT_EQ(router.ways_searched(), 0u);
 }
 
+TEST(RoutesUnderEditsTest, DevicesWithoutNicsBorrowDifferentOnes) {
+  const auto cluster = ClusterOf(R"({"preset": "dgx-h100", "nodes": 2, "edits": [
+      {"links": "node0/nic2", "down": true}, {"links": "node0/nic3", "down": true}]})");
+  Router router(*cluster);
+  EXPECT_THAT(router.Fallbacks(), ElementsAre("node0 lacks links: gpu2 by nic1, gpu3 by nic0"));
+}
+
+// The same vertices and links, of which nothing is known but what is drawn.
+std::unique_ptr<Cluster> Drawn(const Cluster& cluster) {
+  return ClusterOf(ClusterToText(cluster, ""));
+}
+
+TEST(RoutesUnderEditsTest, ANicWhoseCableIsDownIsNobodysOnADrawnClusterEither) {
+  const auto cluster = Drawn(*BuildPreset("dgx-h100", {{"nodes", 2}}, Place()));
+  for (const char* edit : {R"([{"links": "node0/nic1", "kind": "network", "down": true}])",
+                           R"([{"links": "node0/nic1->fabric", "one_way": true, "down": true}])"}) {
+    const auto edited = Edited(*cluster, edit);
+    EXPECT_THAT(NicOwners(*edited)[1], ElementsAre(edited->FindVertex("node0/nic0"))) << edit;
+  }
+}
+
+TEST(RoutesUnderEditsTest, WhatALinkWasDrawnWithDecidesAfterASecondEditToo) {
+  const auto preset = BuildPreset("dgx-a100", {{"nodes", 2}}, Place());
+  const auto drawn = Drawn(*preset);
+  for (const Cluster* cluster : {preset.get(), drawn.get()}) {
+    const auto owners = NicOwners(*cluster);
+    const auto slower = Edited(*cluster, R"([
+        {"links": "node0/nic0", "kind": "network", "bandwidth": "0.4x"},
+        {"links": "node0/nic3", "kind": "pcie", "latency": "+9us"}])");
+    EXPECT_EQ(NicOwners(*slower), owners);
+    const auto cut = Edited(*slower, R"([{"links": "node1/nic7", "down": true}])");
+    const auto owners_of_cut = NicOwners(*cut);
+    for (uint32_t rank = 0; rank < 8; ++rank) EXPECT_EQ(owners_of_cut[rank], owners[rank]) << rank;
+  }
+}
+
+TEST(RoutesUnderEditsTest, WithANicDownALargeClusterIsCheckedInOnePass) {
+  // Device by device this takes minutes.
+  const auto cluster = BuildPreset("frontier", {{"nodes", 4096}}, Place());
+  const auto edited = Edited(*cluster, R"([{"links": "node0/nic0", "down": true}])");
+  EXPECT_LT(edited->link_count(), cluster->link_count());
+}
+
+TEST(RoutesUnderEditsTest, AWayThatFlowletTriedInVainLoadsNothing) {
+  const auto cluster = ClusterOf(kTwoLevels);
+  const auto edited = Edited(*cluster, R"([{"links": "leaf0->spine0", "one_way": true,
+                                            "down": true}])");
+  Router router(*edited, {RouteChoice::kFlowlet, std::nullopt, std::nullopt});
+  std::map<std::string, int> arriving;  // at the last leaf, by spine
+  for (uint32_t place = 0; place < 8; ++place)
+    for (const std::string& name : Names(*edited, router.Between(place, 28 + place % 4).links))
+      if (name.ends_with("->leaf7") && name.starts_with("spine")) ++arriving[name];
+  for (const char* spine : {"spine0", "spine1", "spine2", "spine3"})
+    EXPECT_EQ(arriving[std::string(spine) + "->leaf7"], 2) << spine;
+}
+
+TEST(RoutesUnderEditsTest, RailsThatDoNotMeetAreReachedOverNvLinkWhereANicIsDown) {
+  std::string rails = kTwoLevels;
+  rails.replace(rails.find("fat-tree"), 8, "rail-only");
+  const auto cluster = ClusterOf(rails);
+  // GPU 2 of node 1 is now reached by NIC 3, so all leave on that rail.
+  const auto edited = Edited(*cluster, R"([{"links": "node1/nic2", "down": true}])");
+  for (const uint32_t from : {0u, 1u, 2u}) {
+    const std::vector<std::string> names = NamesBetween(*edited, from, 6);
+    EXPECT_EQ(names[1], "node0/nvswitch->node0/gpu3") << from;
+    EXPECT_THAT(names, Contains("node0/nic3->rail3/fabric"));
+  }
+  EXPECT_THAT(NamesBetween(*edited, 3, 6), Contains("node0/gpu3->node0/pcie1"));
+}
+
+TEST(RoutesUnderEditsTest, AWayRoundInThreeDimensionsIsOneThatIsThere) {
+  DragonflySpec spec = DragonflyOf(1);
+  spec.local = {{2, Cable(40)}, {2, Cable(40)}, {2, Cable(40)}};
+  const auto cluster = Single(spec, 16);
+  Router whole(*cluster);
+  const std::vector<uint32_t> way = whole.Between(0, 15).links;
+  ASSERT_EQ(way.size(), 5u);
+  const auto edited =
+      Edited(*cluster, R"([{"links": ")" + cluster->LinkName(way[2]) + R"(", "down": true}])");
+  Router router(*edited);
+  const std::vector<uint32_t> round = router.Between(0, 15).links;
+  for (size_t i = 0; i + 1 < round.size(); ++i)
+    EXPECT_EQ(edited->TargetOf(round[i]), edited->SourceOf(round[i + 1])) << i;
+}
+
 // ---- The class of a path first ------------------------------------------------------------------
 
 TEST(PathClassTest, NvLinkBeatsPcieWhateverTheirLatencies) {
@@ -296,6 +384,14 @@ TEST(PathClassTest, AMeshWithoutAHostIsCrossedThroughItsDevices) {
               {"between": ["b", "c"], "kind": "pcie", "bandwidth": "25GBps",
                "latency": "5us"}]})"),
                Error);
+}
+
+TEST_F(WaysBetweenTwoTest, AWayThatWasDrawnWiderStaysTheWay) {
+  Join("narrow", VertexKind::kPcieSwitch, LinkKind::kPcie, 0.1, 10e9);
+  Join("wide", VertexKind::kPcieSwitch, LinkKind::kPcie, 3, 30e9);
+  const Cluster cluster = builder_.Finish();
+  const auto edited = Edited(cluster, R"([{"links": "wide", "bandwidth": "0.1x"}])");
+  EXPECT_EQ(NamesBetween(*edited, 0, 1), NamesBetween(cluster, 0, 1));
 }
 
 TEST(RoutesUnderEditsTest, LatenciesOfADrawnClusterMoveNoRoute) {

@@ -10,6 +10,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/base/json_document.h"
+#include "sim/base/output_file.h"
 #include "tests/topology/same_cluster.h"
 #include "topology/cluster/builder.h"
 #include "topology/fabrics/router.h"
@@ -86,6 +87,50 @@ TEST(ClusterExportTest, APresetsRoutesComeBackWithItsName) {
         ASSERT_EQ(router.Between(from, to).links, router_back.Between(from, to).links);
       }
     }
+  }
+}
+
+// Reads it from a file, writes it, reads that.
+std::unique_ptr<Cluster> ThereAndBack(const std::string& name, const Cluster& cluster) {
+  const JsonDocument document =
+      JsonDocument::FromText(ClusterToText(cluster, RoutedAs(name)), "exported.json");
+  return ReadCluster(document.Root());
+}
+
+TEST(ClusterExportTest, AFileWithLinksDownComesBackSprayed) {
+  const std::string file = testing::TempDir() + "/cluster_export_test.json";
+  for (const char* text : {R"({"preset": "dgx-1-v100", "nodes": 40, "edits": [
+              {"links": "leaf0->spine0", "down": true},
+              {"links": "leaf1->spine1", "one_way": true, "down": true},
+              {"links": "node1/nic2", "down": true},
+              {"links": "node0/nic0", "bandwidth": "0.5x"}]})",
+                           R"({"name": "tree", "nodes": 32, "node": "dgx-1-v100",
+            "fabric": {"kind": "fat-tree", "radix": 16,
+                       "cable": {"bandwidth": "12.5GBps", "latency": "0us"}},
+            "edits": [{"links": "leaf0->spine0", "down": true}]})"}) {
+    WriteFileAtomically(file, text);
+    const auto cluster = ReadClusterArgument(file);
+    const auto back = ThereAndBack(file, *cluster);
+    ExpectSameCluster(*back, *cluster);
+    Router router(*cluster);
+    Router router_back(*back);
+    bool is_sprayed = false;
+    for (uint32_t to = 1; to < cluster->device_count(); ++to) {
+      const std::vector<uint32_t>& links = router.Between(0, to).links;
+      ASSERT_EQ(links, router_back.Between(0, to).links);
+      for (const uint32_t link : links) is_sprayed = is_sprayed || back->IsTrunk(link);
+    }
+    EXPECT_TRUE(is_sprayed);
+    // A graph says what it is routed as, and that stays.
+    WriteFileAtomically(file, ClusterToText(*cluster, RoutedAs(file)));
+    ExpectSameCluster(*ThereAndBack(file, *ReadClusterArgument(file)), *cluster);
+  }
+}
+
+TEST(ClusterExportTest, EveryKnownDeviceIsReadAgainUnderAnotherName) {
+  for (DeviceSpec device : KnownDevices()) {
+    device.name = "mine";  // so that it is written in full
+    EXPECT_NO_THROW(ReadBack(*Pair(device, Link(1, 0)))) << device.description;
   }
 }
 

@@ -1,0 +1,98 @@
+#include "topology/view/cluster_check.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/json_document.h"
+#include "topology/files/cluster_file.h"
+
+namespace rehearse {
+namespace cluster_check_test {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Findings(const std::string& json) {
+  const JsonDocument document = JsonDocument::FromText(json, "mine.json");
+  const JsonReader said = document.Root();
+  std::vector<std::string> lines;
+  for (const ClusterFinding& finding : CheckCluster(*ReadCluster(said), &said))
+    lines.emplace_back(Error(finding.place, finding.message).what());
+  return lines;
+}
+
+// The figure between the marks is changed.
+std::string Boxes(const std::string& what, const std::string& now) {
+  std::string text = R"({"name": "boxes", "nodes": 8,
+ "fabric": {"kind": "fat-tree", "radix": 8, "oversubscription": 1,
+            "cable": {"bandwidth": "25GBps", "latency": "0us"}},
+ "node": {"kind": "nvswitch", "devices": 4, "device": "a100-80g",
+          "nvlink": {"bandwidth": "300GBps", "latency": "1us"},
+          "pcie": {"bandwidth": "31.5GBps", "latency": "1us"}, "sockets": 2, "pcie_switches": 2,
+          "nics": 4, "cable": {"bandwidth": "25.0GBps", "latency": "1us"},
+          "between_sockets": {"bandwidth": "96GBps", "latency": "0.5us"}}})";
+  if (!what.empty()) text.replace(text.find(what), what.size(), now);
+  return text;
+}
+
+TEST(ClusterCheckTest, WhatIsRightIsNotRemarkedOn) {
+  EXPECT_THAT(Findings(Boxes("", "")), IsEmpty());
+  for (const char* preset : {"dgx-h100", "dgx-1-v100", "perlmutter", "frontier", "gb200-nvl72"})
+    EXPECT_THAT(Findings(std::string(R"({"preset": ")") + preset + R"("})"), IsEmpty()) << preset;
+}
+
+TEST(ClusterCheckTest, NicsThatDoNotFitTheirPcie) {
+  EXPECT_THAT(Findings(Boxes("25.0GBps", "50GBps")),
+              Contains(AllOf(HasSubstr("mine.json:7: /node/cable: the cable of node0/nic0 carries "
+                                       "50 GB/s"),
+                             HasSubstr("only 31.5 GB/s"))));
+  EXPECT_THAT(Findings(Boxes("25.0GBps", "1GBps")), Contains(HasSubstr("31.5 times less")));
+}
+
+TEST(ClusterCheckTest, AFabricThatCannotBeFull) {
+  EXPECT_THAT(Findings(Boxes("oversubscription\": 1", "oversubscription\": 3")),
+              Contains(HasSubstr("mine.json:2: /fabric/oversubscription: the fabric cannot be "
+                                 "full: machines send 100 GB/s to leaf0")));
+}
+
+TEST(ClusterCheckTest, LinksOfAnotherDevice) {
+  EXPECT_THAT(Findings(Boxes("a100-80g", "h100")),
+              Contains(AllOf(HasSubstr("/node/device: node0/gpu0 is of kind h100"),
+                             HasSubstr("450 GB/s"), HasSubstr("as those of a100-40g"))));
+}
+
+TEST(ClusterCheckTest, NicsWithoutCablesAndDevices) {
+  const std::string up = R"("between_sockets": {"bandwidth": "96GBps", "latency": "0.5us"}}})";
+  EXPECT_THAT(Findings(Boxes(up, up.substr(0, up.size() - 1) +
+                                     R"(, "edits": [{"links": "node0/nic1", "down": true}]})")),
+              Contains(HasSubstr("mine.json:8: /edits: node0/nic1 has no cable")));
+}
+
+TEST(ClusterCheckTest, OneRouteThatLeavesNvLink) {
+  // Three devices, of which two are not joined; the other pairs are.
+  const std::string text = R"({"name": "mesh", "device": "a100-40g", "vertices": [
+      {"name": "a", "kind": "device", "node": "n"}, {"name": "b", "kind": "device", "node": "n"},
+      {"name": "c", "kind": "device", "node": "n"}, {"name": "d", "kind": "device", "node": "n"},
+      {"name": "s", "kind": "socket", "node": "n"}],
+    "links": [)";
+  std::string links;
+  for (const char* pair :
+       {"\"a\", \"b\"", "\"a\", \"c\"", "\"a\", \"d\"", "\"b\", \"c\"", "\"b\", \"d\""})
+    links += std::string("{\"between\": [") + pair +
+             R"(], "kind": "nvlink", "bandwidth": "100GBps", "latency": "1us"},)";
+  for (const char* device : {"a", "b", "c", "d"})
+    links += std::string("{\"between\": [\"") + device +
+             R"(", "s"], "kind": "pcie", "bandwidth": "25GBps", "latency": "1us"},)";
+  links.back() = ']';
+  EXPECT_THAT(Findings(text + links + "}"),
+              Contains(HasSubstr("/vertices/2: the route from c to d leaves NVLink by c->s, at 25 "
+                                 "GB/s; 2 of 12 routes")));
+}
+
+}  // namespace cluster_check_test
+}  // namespace rehearse
