@@ -2,6 +2,7 @@
 // CMakeLists.txt): it says what is missing and how to have it.
 #include "sim/base/error.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/foreign/machines/host_filter.h"
 #include "tools/foreign/machines/hwloc/import_lstopo.h"
 #include "tools/foreign/machines/ibnetdiscover/import_ibnet.h"
 #include "tools/foreign/machines/infragraph/import_infragraph.h"
@@ -40,7 +41,9 @@ NcclLog ReadNcclLog(std::string_view, const std::string&, std::optional<Collecti
 ImportedCluster ImportLstopo(std::string_view, const std::string&, const std::string&) {
   RefuseFormats();
 }
-ImportedCluster ImportIbnetdiscover(std::string_view, const std::string&, const std::string&) {
+HostFilter::HostFilter(const std::string&) { RefuseFormats(); }
+ImportedCluster ImportIbnetdiscover(std::string_view, const std::string&, const std::string&,
+                                    const HostFilter&) {
   RefuseFormats();
 }
 ImportedCluster ImportInfraGraph(std::string_view, const std::string&, const std::string&) {
@@ -51,7 +54,8 @@ ImportedCluster ImportNcclTopology(std::string_view, const std::string&, const s
   RefuseFormats();
 }
 NcclGraphRings ReadNcclGraph(std::string_view, const std::string&) { RefuseFormats(); }
-ImportedCluster ImportSlurm(std::string_view, const std::string&, const std::string&) {
+ImportedCluster ImportSlurm(std::string_view, const std::string&, const std::string&,
+                            const HostFilter&) {
   RefuseFormats();
 }
 ImportedCluster ImportSmiTopology(std::string_view, const std::string&, const std::string&) {
@@ -79,8 +83,12 @@ ChakraFiles WriteChakra(const Schedule&, const ScheduleTitle&, const ChakraDevic
 GoalText WriteGoal(const Schedule&, Router&, uint32_t, const NcclSettings&, const ComputeTimes&) {
   RefuseFormats();
 }
-ImportedKineto ImportKineto(const std::vector<std::string>&, KinetoResult) { RefuseFormats(); }
-ImportedKineto ImportNsys(const std::vector<std::string>&, KinetoResult) { RefuseFormats(); }
+ImportedKineto ImportKineto(const std::vector<std::string>&, KinetoResult, const KinetoOptions&) {
+  RefuseFormats();
+}
+ImportedKineto ImportNsys(const std::vector<std::string>&, KinetoResult, const KinetoOptions&) {
+  RefuseFormats();
+}
 std::string KinetoFileName(uint32_t) { RefuseFormats(); }
 std::string KinetoTraceOf(const Schedule&, const Timeline&, const TraceNames&, uint32_t) {
   RefuseFormats();

@@ -40,7 +40,8 @@ using AllowsPoint = std::function<bool(const SpacePoint& point)>;
 inline bool AllowEvery(const SpacePoint& /*point*/) { return true; }
 
 // CHECKs that the method can have a shard, and that an exhaustive walk has at most
-// kMostExhaustivePoints. Other walks take only points that `is_allowed`, and count no others. `is_stopped` ends it.
+// kMostExhaustivePoints. Other walks take only points that `is_allowed`, and count no others.
+// `is_stopped` ends it.
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
           const CostOfPoint& cost, const std::function<bool()>& is_stopped,
           const WalkShare& share = {}, const AllowsPoint& is_allowed = AllowEvery);

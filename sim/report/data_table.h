@@ -8,8 +8,8 @@
 // CSV is that of RFC 4180, with a line of column names, and lines that end in "\n"; an empty cell
 // stands for nothing, true and false are words. As text goes to terminals too, anything they would
 // obey is written out (sim/base/visible_text.h); text that begins with =, +, -, @, a tab or a
-// carriage return, which a spreadsheet would run as a formula, gets a ' before it. In JSON, null stands for nothing, and text is as
-// it is.
+// carriage return, which a spreadsheet would run as a formula, gets a ' before it. In JSON, null
+// stands for nothing, and text is as it is.
 #pragma once
 
 #include <cstdint>

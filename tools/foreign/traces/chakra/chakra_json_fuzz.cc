@@ -29,7 +29,7 @@ std::vector<std::string> JsonTraceWords() {
           "\"comm_dst\": 0",        "\"comm_tag\"",       "\"num_ops\": 1e9", "}{"};
 }
 
-const FuzzTargetRow kJsonTraceRow({"chakra-json", ReadJsonTrace, JsonTraceSeeds, JsonTraceWords,
+const FuzzTargetRow kJsonTraceRow({"chakra_json", ReadJsonTrace, JsonTraceSeeds, JsonTraceWords,
                                    FuzzLanguage::kJson});
 
 }  // namespace
