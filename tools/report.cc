@@ -292,7 +292,7 @@ void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& valu
   if (runs > kMostRuns)
     throw Error(fmt::format("found {} steps, expected at most {}, drawn one above the other", runs,
                             kMostRuns));
-  if (played == 0 && values.count("set") > 0)
+  if (played == 0 && runs > 0 && values.count("set") > 0)
     throw Error(
         "--set changes scenarios before they are played, but timelines were played already");
   if (values.count("svg") > 0 && runs == 0 && values.count("pipelines") == 0)

@@ -48,7 +48,8 @@ std::string ValueOfOption(const std::string& option, const std::string& text) {
   return parts.size() == 1 ? nlohmann::json(text).dump() : nlohmann::json(parts).dump();
 }
 
-// "dgx-h100:nodes=8,nics=4,dgx-b200" names two: what has no ':' but a '=' belongs to the one before.
+// "dgx-h100:nodes=8,nics=4,dgx-b200" names two: what has a '=' but no ':' belongs to the one
+// before.
 std::vector<std::string> ClustersIn(const std::string& text) {
   std::vector<std::string> clusters;
   for (const std::string& part : SplitAtCommas(text)) {

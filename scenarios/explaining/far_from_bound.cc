@@ -45,6 +45,20 @@ std::vector<Collective> LargestOf(const Schedule& schedule) {
   return collectives;
 }
 
+// Whether all devices of each machine that the group is in are its members. If not, data could take
+// the NICs and links of others, which the bound allows and no library does.
+bool TakesWholeMachines(const std::vector<uint32_t>& ranks, const Cluster& cluster) {
+  std::map<uint32_t, int64_t> missing;  // by machine
+  for (const uint32_t rank : ranks) missing.try_emplace(cluster.NodeIndexOf(rank), 0);
+  for (uint32_t rank = 0; rank < cluster.device_count(); ++rank) {
+    const auto machine = missing.find(cluster.NodeIndexOf(rank));
+    if (machine != missing.end()) ++machine->second;
+  }
+  for (const uint32_t rank : ranks) --missing[cluster.NodeIndexOf(rank)];
+  return std::all_of(missing.begin(), missing.end(),
+                     [](const auto& machine) { return machine.second == 0; });
+}
+
 // The quickest of the other algorithms, if it is quicker by a third.
 std::optional<std::pair<const Algorithm*, Seconds>> Quicker(const Trial& trial, Bytes bytes,
                                                             Seconds time, Router& router) {
@@ -106,6 +120,7 @@ std::vector<FarCollective> FarFromBound(const Schedule& schedule, const Scenario
     trial.groups.emplace_back();
     for (uint32_t member = 0; member < communicator.size(); ++member)
       trial.groups.front().push_back(placement[communicator.Rank(0, member)]);
+    if (!TakesWholeMachines(trial.groups.front(), cluster)) continue;
     trial.channels = scenario.lowering.channels;
     trial.nccl = scenario.lowering.nccl;
     trial.algorithm = collective.algorithm;

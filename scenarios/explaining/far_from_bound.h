@@ -24,6 +24,7 @@ struct FarCollective {
 };
 
 // Of each communicator and kind the largest size, from 16 MiB on; of the first group. None for
+// groups that leave devices of their machines out, whose links and NICs the bound counts too, for
 // scenarios that list jobs, and for clusters and groups so large that looking takes long.
 std::vector<FarCollective> FarFromBound(const Schedule& schedule, const Scenario& scenario);
 

@@ -239,6 +239,8 @@ std::optional<Scenario> ReadBase(const JsonDocument& document) {
   try {
     return ReadScenario(document);
   } catch (const Error&) {
+    const JsonReader root = document.Root();
+    if (!root.Has("cluster") || !root.Has("model") || !root.Has("strategy")) throw;
     return std::nullopt;
   }
 }

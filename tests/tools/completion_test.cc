@@ -101,7 +101,7 @@ TEST_F(CompletionTest, BashCompletesClusters) {
   EXPECT_THAT(InBash("rehearse collective all-reduce --cluster dgx-a"),
               UnorderedElementsAre("dgx-a100", "dgx-a100-80g"));
   EXPECT_THAT(InBash("rehearse collective all-reduce --cluster dgx-a100:"),
-              UnorderedElementsAre("nodes="));
+              IsSupersetOf({"nodes=", "nics=", "fabric="}));
   EXPECT_THAT(InBash("rehearse topology s"), IsSupersetOf({"switch", "scenario.json"}));
 }
 

@@ -285,7 +285,9 @@ TEST_F(ImportTest, ATreeOfSlurmAndOfASubnetTakesAsLongAsTheHousesOwn) {
   const auto time = [&](const std::string& file) {
     const Outcome sum = Execute("collective all-reduce -b 256M --format json --cluster ./" + file);
     EXPECT_EQ(sum.code, 0) << sum.err;
-    return nlohmann::json::parse(sum.out)["rows"];
+    nlohmann::json rows = nlohmann::json::parse(sum.out)["rows"];
+    for (nlohmann::json& row : rows) row.erase("cut");  // machines have other names
+    return rows;
   };
   const auto house = time("house.json");
   EXPECT_EQ(time("slurm.json"), house);

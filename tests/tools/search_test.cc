@@ -64,7 +64,7 @@ TEST_F(SearchProgramTest, MistakesAreOneMessage) {
   ExpectMistake("search small.json --method decent", {"did you mean \"descent\""});
   ExpectMistake("search small.json --evaluations 0", {"from 1 to"});
   ExpectMistake("search small.json --quality --decide formula", {"--quality simulates everything"});
-  ExpectMistake("search small.json --set strategy.column=3", {"small.json"});
+  ExpectMistake("search small.json --set strategy.kolumn=3", {"kolumn"});
   ExpectMistake("search small.json --objective money", {"needs \"price\""});
 }
 

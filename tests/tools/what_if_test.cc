@@ -70,8 +70,8 @@ TEST_F(WhatIfTest, APresetIsChangedWithinAsWell) {
   const std::string twice = "'" + Shipped("axonn-gpt20b-perlmutter") + "' --set strategy.data=2 ";
   EXPECT_EQ(StepOf(twice + "--set cluster.nodes=8"),
             StepOf(twice + "--set cluster=perlmutter:nodes=8"));
-  ExpectMistake("run " + twice + "--set cluster.node=8",
-                {"--set: /cluster: unknown key \"node\"", "did you mean \"nodes\"?"});
+  ExpectMistake("run " + twice + "--set cluster.nods=8",
+                {"--set: /cluster: unknown key \"nods\"", "did you mean \"nodes\"?"});
 }
 
 TEST_F(WhatIfTest, AGraphIsChangedByPlace) {

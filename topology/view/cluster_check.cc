@@ -1,6 +1,7 @@
 #include "topology/view/cluster_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,9 @@
 
 namespace rehearse {
 namespace {
+
+bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 bool IsNvLink(LinkKind kind) { return kind == LinkKind::kNvLink || kind == LinkKind::kXgmi; }
 
@@ -81,12 +85,18 @@ class Checker {
   }
 
  private:
-  // The same of another machine is not said again.
+  // The same of another machine, or of another NIC or device beside it, is not said again.
   void Say(const Place& place, const std::string& node, const std::string& message) {
     std::string alike = message;
     for (size_t at = alike.find(node + "/"); !node.empty() && at != std::string::npos;
          at = alike.find(node + "/", at))
       alike.erase(at, node.size() + 1);
+    for (size_t i = 1; i < alike.size();) {
+      if (IsDigit(alike[i]) && IsLetter(alike[i - 1]))
+        alike.erase(i, 1);
+      else
+        ++i;
+    }
     if (said_.insert(alike).second) findings_.push_back({place, message});
   }
 

@@ -478,7 +478,7 @@ TEST(AlgorithmTest, WhatAGroupCannotHaveIsSaid) {
   EXPECT_THAT(Refusal(By("collnet", kAllReduce, 1e6, 4), *box), HasSubstr("one machine"));
   EXPECT_EQ(Refusal(By("direct", kAllReduce, 1e6, 8), *boxes), "");  // over the network's switches
   const auto torus = Preset("tpu-v4", "x", 4);
-  EXPECT_THAT(Refusal(By("direct", kAllReduce, 1e6, 8), *torus), HasSubstr("routers of others"));
+  EXPECT_THAT(Refusal(By("direct", kAllReduce, 1e6, 64), *torus), HasSubstr("routers of others"));
   EXPECT_THAT(Refusal(By("bucket", kAllReduce, 1e6, 4), *flat), HasSubstr("torus"));
   EXPECT_THAT(Refusal(By("pairwise", kAllReduce, 1e6, 4), *flat),
               HasSubstr("cannot do all-reduce"));

@@ -119,7 +119,7 @@ class SlurmReader {
           block_sizes_.push_back(static_cast<uint64_t>(size.Integer(1, kMostPlannedNodes)));
       }
     } else {
-      topology.Expected("\"tree\" or \"block\" (a flat topology says nothing of switches)");
+      topology.Fail("expected \"tree\" or \"block\" (a flat topology says nothing of switches)");
     }
     return Finish();
   }

@@ -161,8 +161,10 @@ class RegistryReader {
     for (const auto& [key, value] : keys_) {
       rows.emplace_back(
           value.line,
-          fmt::format("{}: {}", nlohmann::json(key).dump(),
-                      value.value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+          fmt::format(
+              "{}: {}",
+              nlohmann::json(key).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+              value.value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
     }
     std::stable_sort(rows.begin(), rows.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -73,6 +73,11 @@ void AddValues(const toml::table& table, const std::string& before,
   }
 }
 
+// Bytes that are not UTF-8 become U+FFFD.
+std::string DumpOf(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // Each value is on the line that it has in the file.
 std::string JsonOf(std::vector<LinedValue> values) {
   std::stable_sort(values.begin(), values.end(),
@@ -84,7 +89,7 @@ std::string JsonOf(std::vector<LinedValue> values) {
     if (!is_first) text += ",";
     is_first = false;
     for (; line < one.line; ++line) text += "\n";
-    text += fmt::format("{}: {}", nlohmann::json(one.key).dump(), one.value.dump());
+    text += fmt::format("{}: {}", DumpOf(one.key), DumpOf(one.value));
   }
   return text + "}";
 }
