@@ -32,4 +32,8 @@ Schedule AsExecuted(Schedule schedule, const Cluster& cluster) {
 
 std::vector<std::string> CalibrationNotes(const Schedule&, const Cluster&) { return {}; }
 
+Alike AlikeUnder(const Cluster& cluster) {
+  return {.layers = !cluster.measured_collectives() && !cluster.calibration_origin()};
+}
+
 }  // namespace rehearse
