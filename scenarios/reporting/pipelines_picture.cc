@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <compare>
 #include <map>
 
@@ -45,7 +46,7 @@ std::string FillOf(PipelineWork work, uint32_t chunk, bool from_end) {
   const PieceColor& full = kColorOfWork[from_end ? 1 : 0][static_cast<size_t>(work)];
   const double share = std::max(0.3, 1 - 0.35 * chunk);
   const auto pale = [&](unsigned value) {
-    return static_cast<unsigned>(255 - (255 - value) * share + 0.5);
+    return static_cast<unsigned>(std::lround(255 - (255 - value) * share));
   };
   return fmt::format("#{:02x}{:02x}{:02x}", pale(full.red), pale(full.green), pale(full.blue));
 }

@@ -485,6 +485,7 @@ TEST_F(ImportTest, MistakesAreSaidInOneMessage) {
   ExpectMistake("import smi smi.txt --device a100-80gb", {"a100-80gb", "did you mean"});
   ExpectMistake("import smi smi.txt -o nowhere/box.json", {"nowhere/box.json"});
   ExpectMistake("import hf smi.txt --set a=1", {"--set goes with a run"});
+  Write("gpt.sh", "torchrun pretrain_gpt.py\n");
   ExpectMistake("import megatron gpt.sh --set vocab-size", {"--set", "expected NAME=VALUE"});
   ExpectMistake("import hf smi.txt -o box.json", {"smi.txt"});
   Write("bert.json", R"({"model_type": "bert"})");

@@ -18,11 +18,11 @@ constexpr double kGib = 1024.0 * 1024 * 1024;
 // The links of a device, of all that Rehearse knows and of some more. Figures: the makers' data
 // sheets. Of several devices with one compute capability or architecture the first is taken.
 struct DeviceLinks {
-  const char* name;
-  uint32_t sm;
-  const char* gcn;
-  uint32_t nvlinks;
-  double gigatransfers;
+  const char* name = "";
+  uint32_t sm = 0;
+  const char* gcn = "";
+  uint32_t nvlinks = 0;
+  double gigatransfers = 0;
   HostLink host = HostLink::kPcie;
 };
 constexpr std::array kDeviceLinks = {

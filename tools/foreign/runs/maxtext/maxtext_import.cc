@@ -23,7 +23,7 @@ constexpr int64_t kMostMaxTextColumns = 1 << 24;
 
 // Its kinds of layers, and every how many layers one sees all tokens where the others have windows.
 struct LayerKind {
-  const char* name;
+  const char* name = "";
   int64_t global_every = 0;
 };
 constexpr LayerKind kLayerKinds[] = {{"default"}, {"llama2"},    {"mistral"},   {"mixtral"},

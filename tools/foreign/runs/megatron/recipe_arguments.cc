@@ -239,7 +239,8 @@ class RecipeReader {
                     [&](std::string_view table) { return path.starts_with(table); }) ||
         std::any_of(std::begin(kQuietParts), std::end(kQuietParts),
                     [&](std::string_view part) { return leaf.find(part) != std::string::npos; });
-    const bool says_something = json != false && json != 0 && !(json.is_string() && json == "") &&
+    const bool says_something = json != false && json != 0 &&
+                                !(json.is_string() && json.get_ref<const std::string&>().empty()) &&
                                 !(json.is_array() && json.empty());
     if (!is_quiet && says_something) Add(path.c_str(), {RecipeText(json)}, line);
   }

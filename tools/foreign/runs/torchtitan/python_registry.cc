@@ -273,8 +273,9 @@ class RegistryReader {
       const std::string_view argument = call.substr(at, comma - at);
       const size_t equals = argument.find('=');
       if (equals != std::string_view::npos) {
-        const std::string key(Stripped(argument.substr(0, equals)));
-        SetKey(table + "." + key, ValueOf(argument.substr(equals + 1)), offset + at + equals);
+        std::string key = table + ".";
+        key += Stripped(argument.substr(0, equals));
+        SetKey(key, ValueOf(argument.substr(equals + 1)), offset + at + equals);
       }
       at = comma + 1;
     }

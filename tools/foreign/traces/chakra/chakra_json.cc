@@ -119,7 +119,7 @@ class ChakraJsonReader {
     if (!found->is_array()) Fail(fmt::format("node {}: expected a list at \"{}\"", count_, key));
     for (const ChakraValue& id : *found) {
       const std::optional<double> number = NumberOfValue(id);
-      if (!number || *number < 0)
+      if (!number || !(*number >= 0 && *number <= 0x1p53))
         Fail(fmt::format("node {}: expected numbers of nodes at \"{}\"", count_, key));
       node->before.push_back(static_cast<uint64_t>(*number));
     }
@@ -128,7 +128,10 @@ class ChakraJsonReader {
     const std::string name = TextAt(object, key);
     for (const auto& [known, type] : kNodeTypeNames)
       if (name == known) return type;
-    return static_cast<uint32_t>(NumberAt(object, key));
+    const double type = NumberAt(object, key);
+    if (!(type <= 0x1p31))
+      Fail(fmt::format("node {}: found no kind of node at \"{}\"", count_, key));
+    return static_cast<uint32_t>(type);
   }
 
   void AddAttribute(const std::string& name, const ChakraValue& value, ChakraNode* node) {
