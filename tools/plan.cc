@@ -32,7 +32,7 @@ std::string CountOf(uint64_t count, const char* what) {
 }
 
 Seconds TimeOf(const Cluster& cluster, uint32_t device, const Op& op) {
-  return ComputeTime(cluster.DeviceOf(device), std::get<Compute>(op.work),
+  return TimeInSteps(cluster.DeviceOf(device), std::get<Compute>(op.work),
                      op.tag.phase == Phase::kBackward);
 }
 

@@ -37,7 +37,9 @@ Time KernelTimes::Of(const DeviceSpec& device, uint32_t spec, const Compute& com
     if (known.spec == spec && known.backward == backward && AreSame(known.compute, compute))
       return known.time;
   }
-  alike.push_back({spec, backward, compute, ToTime(ComputeTime(device, compute, backward))});
+  const Seconds time =
+      in_steps_ ? TimeInSteps(device, compute, backward) : ComputeTime(device, compute, backward);
+  alike.push_back({spec, backward, compute, ToTime(time)});
   return alike.back().time;
 }
 

@@ -13,6 +13,9 @@ namespace rehearse {
 // Not thread-safe.
 class KernelTimes {
  public:
+  // `in_steps`: of a training, which goes on (TimeInSteps); else of each kernel alone.
+  explicit KernelTimes(bool in_steps) : in_steps_(in_steps) {}
+
   // `spec` is the device's number.
   Time Of(const DeviceSpec& device, uint32_t spec, const Compute& compute, bool backward);
 
@@ -24,6 +27,7 @@ class KernelTimes {
     Time time;
   };
 
+  bool in_steps_ = false;
   std::vector<std::vector<Known>> known_ = std::vector<std::vector<Known>>(1024);
 };
 

@@ -645,7 +645,7 @@ class Lowering {
   size_t op_count_ = 0;
   std::vector<KernelRuns> runs_;      // by role, once known
   std::vector<KnownKernel> kernels_;  // [device spec][op]
-  KernelTimes kernel_times_;
+  KernelTimes kernel_times_{schedule_.model_flops > Flops(0)};
   std::vector<Time> delays_;          // while a series is added: its kernels
   std::vector<DelayOwner> owners_;    // likewise
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes

@@ -98,7 +98,8 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
-    if (entry.key == "permutation" && !has_experts) continue;
+    // Recipes of models without experts replay their whole layers as CUDA graphs.
+    if ((entry.key == "permutation" || entry.key == "host_launch") && !has_experts) continue;
     // 16-bit sums go with 16-bit arithmetic.
     if (entry.key == "gradients" && TextAt(PartOf(scenario, "training"), "precision") == "fp32")
       continue;

@@ -108,6 +108,15 @@ Switches WaitsForMessages(const char* source) {
   return {{"pipeline.overlap_messages", kFalse, {"1f1b"}, source}};
 }
 
+// PyTorch's checkpoints that are not re-entrant.
+Switches StopsEarly(const std::string& source) {
+  return {{"training.recomputed_last_product",
+           kFalse,
+           {},
+           source + "; pytorch.org/docs, torch.utils.checkpoint (2.1): set_checkpoint_early_stop, "
+                    "on by default where use_reentrant is False"}};
+}
+
 // PyTorch's DistributedDataParallel sums gradients in buckets during the backward pass.
 Switches Ddp() {
   return {{"strategy.overlap_gradients",
@@ -123,6 +132,8 @@ constexpr const char* kFsdp1 =
 constexpr const char* kFsdp2 =
     "pytorch/torchtitan 0011fb905, config_manager.py (2024): fully_shard a layer, "
     "mixed_precision_reduce float32; pytorch.org/docs, FSDP2: copies in and out of its buffers";
+constexpr const char* kWrapper =
+    "pytorch/pytorch, checkpoint_wrapper.py: CheckpointImpl.NO_REENTRANT by default";
 constexpr const char* kSdpa =
     "pytorch.org/docs, scaled_dot_product_attention: FlashAttention-2 since 2.2";
 constexpr const char* kAdamW = "pytorch.org/docs, torch.optim.AdamW: foreach by default on CUDA";
@@ -152,7 +163,8 @@ constexpr const char* kNemoGradients =
 constexpr const char* kNemoHost =
     "calibrated to one row, gpt-oss 120B on 64 H100 by the container of 26.02 (13.7 s with "
     "micro-batches of one sequence, for which the host is too slow); scenarios/STUDIES.md has what "
-    "it gives for others";
+    "it gives for others; models without experts are replayed (NVIDIA/NeMo "
+    "scripts/performance/recommended_model_configs: cuda_graphs)";
 constexpr const char* kNemoLauncher =
     "NVIDIA/NeMo-Framework-Launcher 01d077386, conf/config.yaml (24.03 to 24.07): "
     "NVTE_FUSED_ATTN=0, "
@@ -233,9 +245,10 @@ std::vector<SoftwareStack> Stacks() {
                     "deepspeedai/DeepSpeed, sequence/layer.py: DistributedAttention"}}))},
       {"fsdp-compiled", "PyTorch's FSDP with flat parameters, layers by torch.compile (2023 on)",
        Joined(Joined(compiled, Fsdp("\"flat\"", "\"precision\"", kFsdp1)),
-              Joined(DTensor(), Ddp()))},
+              Joined(Joined(DTensor(), Ddp()), StopsEarly(kWrapper)))},
       {"fsdp-eager", "PyTorch's FSDP with flat parameters, op by op (2023 on)",
-       Joined(Joined(eager, Fsdp("\"flat\"", "\"precision\"", kFsdp1)), Joined(DTensor(), Ddp()))},
+       Joined(Joined(eager, Fsdp("\"flat\"", "\"precision\"", kFsdp1)),
+              Joined(Joined(DTensor(), Ddp()), StopsEarly(kWrapper)))},
       {"llm-foundry", "MosaicML's llm-foundry and Composer (2023)",
        Joined(Joined(Attention("\"flash-1\"", kFoundry),
                      Kernels("\"eager\"", "\"loop\"", "\"fused\"", "\"separate\"", kFoundry)),
@@ -250,7 +263,9 @@ std::vector<SoftwareStack> Stacks() {
                        {},
                        "mosaicml/llm-foundry models/mpt/modeling_mpt.py: train_metrics are "
                        "LanguageCrossEntropy and LanguagePerplexity, of every micro-batch"}},
-                     Fsdp("\"flat\"", "\"precision\"", kFoundry)))},
+                     Joined(Fsdp("\"flat\"", "\"precision\"", kFoundry),
+                            StopsEarly("mosaicml/llm-foundry scripts/train/benchmarking: "
+                                       "activation_checkpointing_reentrant: false"))))},
       {"maxtext", "MaxText: JAX and XLA (2024)",
        Joined(Joined(Switches{{"training.attention", "\"fused\"", {}, kMaxTextElsewhere},
                               {"training.attention", "\"cudnn\"", {}, kMaxText, 70}},
@@ -279,7 +294,9 @@ std::vector<SoftwareStack> Stacks() {
        Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
               Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
-       Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)), DTensor())},
+       Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)),
+              Joined(DTensor(), StopsEarly("pytorch/torchtitan, parallelize_llama.py: "
+                                           "ptd_checkpoint_wrapper")))},
   };
 }
 

@@ -20,7 +20,9 @@ constexpr FlagName<RecomputedOps> kRecomputedOpNames[] = {
     {"norms", &RecomputedOps::norms},
     {"latent-projections", &RecomputedOps::projections},
     {"attention-output", &RecomputedOps::output},
-    {"first-products", &RecomputedOps::first}};
+    {"first-products", &RecomputedOps::first},
+    {"half-of-first-products", &RecomputedOps::half_of_first},
+    {"attention-inputs", &RecomputedOps::inputs}};
 constexpr ValueName<bool> kConvolutionNames[] = {{"implicit", true}, {"explicit", false}};
 constexpr ValueName<DType> kPrecisionNames[] = {{"bf16", DType::kBf16}, {"fp32", DType::kFp32}};
 constexpr ValueName<DType> kSumNames[] = {{"fp32", DType::kFp32}, {"bf16", DType::kBf16}};
@@ -99,6 +101,10 @@ const Fields<Training>& TrainingFields() {
         Optional("unfused attention only"),
         "with selective recomputation: what is dropped and computed again in each layer",
         R"(["norms", "activations"])", kOfDecoders},
+       {"recomputed_last_product", &Training::recomputes_last_product, TrueFalse(), Usual(),
+        "with full recomputation: false stops before a layer's last product, whose result no "
+        "gradient needs (PyTorch from 2.1 on)",
+        "false", kOfDecoders},
        {"offloaded_layers", &Training::offloaded_layers, AWhole(0, 10000), Usual(),
         "so many of each stage's first layers keep their activations on the host, copied over PCIe "
         "beside the kernels; fewer than the stage has",

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/sweeping/families.h"
 #include "sim/base/units.h"
 #include "sim/report/svg.h"
 #include "sim/report/text_page.h"
@@ -104,6 +105,19 @@ std::vector<std::vector<std::string>> GroupRows(const Validation& validation) {
   return rows;
 }
 
+// Empty if there is one family only.
+std::vector<std::vector<std::string>> FamilyTable(const ValidationTable& table,
+                                                  const Validation& validation) {
+  const std::vector<ValidatedFamily> families = FamiliesOf(table, validation);
+  if (families.empty()) return {};
+  std::vector<std::vector<std::string>> rows = {
+      {"source", "rows", "mean error", "bias", "left by the others: mean", "bias"}};
+  for (const ValidatedFamily& family : families)
+    rows.push_back({family.name, fmt::format("{}", family.rows), Plain(family.mean),
+                    Signed(family.bias), Plain(family.left_mean), Signed(family.left_bias)});
+  return rows;
+}
+
 std::vector<std::vector<std::string>> AllRows(const ValidationTable& table,
                                               const Validation& validation) {
   std::vector<std::vector<std::string>> rows = {RowHeader()};
@@ -166,11 +180,21 @@ std::string ToText(const ValidationTable& table, const Validation& validation, b
   page.Line("{}", page.pen(Ink::kFaint,
                            "errors of steps; orders of pairs measured more than 2 points of MFU "
                            "apart"));
+  if (const auto families = FamilyTable(table, validation); !families.empty()) {
+    page.Gap();
+    AddColumns(page, families);
+    page.Line("{}", page.pen(Ink::kFaint,
+                             "left by the others: if predictions were corrected by the mean error "
+                             "of all other sources on the same device"));
+  }
   return page.text;
 }
 
 std::string ToMarkdown(const ValidationTable& table, const Validation& validation) {
-  return MarkdownOf(GroupRows(validation)) + "\n" + MarkdownOf(AllRows(table, validation));
+  std::string text = MarkdownOf(GroupRows(validation)) + "\n";
+  if (const auto families = FamilyTable(table, validation); !families.empty())
+    text += MarkdownOf(families) + "\n";
+  return text + MarkdownOf(AllRows(table, validation));
 }
 
 DataTable TableOf(const ValidationTable& table, const Validation& validation) {
@@ -212,6 +236,14 @@ Json ToJson(const ValidationTable& table, const Validation& validation) {
   Json json = {{"schema", "rehearse.validation.v1"}, {"table", table.name}};
   json["groups"] = Json::array();
   for (const ValidatedGroup& group : validation.groups) json["groups"].push_back(GroupJson(group));
+  json["families"] = Json::array();
+  for (const ValidatedFamily& family : FamiliesOf(table, validation))
+    json["families"].push_back({{"name", family.name},
+                                {"rows", family.rows},
+                                {"mean_error", family.mean},
+                                {"bias", family.bias},
+                                {"mean_error_left_by_others", family.left_mean},
+                                {"bias_left_by_others", family.left_bias}});
   json["rows"] = Json::array();
   const std::vector<size_t> groups = GroupOfRows(table, validation);
   for (size_t i = 0; i < table.rows.size(); ++i) {

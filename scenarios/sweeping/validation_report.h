@@ -15,7 +15,8 @@ std::string ToText(const ValidationTable& table, const Validation& validation, b
 std::string ToMarkdown(const ValidationTable& table, const Validation& validation);
 // A row for each row of the table, with all digits.
 DataTable TableOf(const ValidationTable& table, const Validation& validation);
-// {"schema": "rehearse.validation.v1", "table", "groups": [...], "rows": [...]}
+// {"schema": "rehearse.validation.v1", "table", "groups": [...], "families": [...],
+// "rows": [...]}
 nlohmann::ordered_json ToJson(const ValidationTable& table, const Validation& validation);
 // Predicted against measured MFU, with a point for each row and a colour for each group, the
 // diagonal, and 10 % on both sides of it.

@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "topology/devices/attention_model.h"
+#include "topology/devices/board_power.h"
 #include "topology/devices/device_points.h"
 #include "topology/devices/device_rows.h"
 #include "topology/devices/gemm_model.h"
@@ -272,12 +273,24 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   return duration;
 }
 
+Seconds TimeInSteps(const DeviceSpec& device, const Compute& compute, bool backward) {
+  const Seconds alone = ComputeTime(device, compute, backward);
+  if (device.points || device.measured || compute.flops == Flops(0)) return alone;
+  if (compute.kind == ComputeKind::kGemm)
+    return alone * StretchOfProduct(device, compute.dtype, compute.flops, alone);
+  if (compute.kind == ComputeKind::kAttention) return alone * StretchOfAttention(device);
+  return alone;
+}
+
 const std::vector<DeviceSpec>& KnownDevices() {
   static const std::vector<DeviceSpec> devices = [] {
     std::vector<DeviceSpec> rows = {A100Sxm40(), A100Sxm80(), A100Custom64(), A800Sxm80()};
     for (auto* family : {VoltaAndOlder, Hoppers, BlackwellsAndAdas, OtherDevices})
       for (DeviceSpec& row : family()) rows.push_back(std::move(row));
-    for (DeviceSpec& row : rows) AddNarrowProducts(&row);
+    for (DeviceSpec& row : rows) {
+      AddNarrowProducts(&row);
+      AddPower(&row);
+    }
     std::sort(rows.begin(), rows.end(),
               [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
     return rows;

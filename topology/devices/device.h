@@ -119,6 +119,13 @@ struct DeviceSpec {
   double attention_forward_efficiency = 1;  // used only without a model
   double attention_backward_efficiency = 1;
   Seconds launch_overhead;  // per kernel
+  // Watts: what the board may draw (0: nothing limits it), and what it draws besides products;
+  // picojoules of an operation of products (topology/devices/board_power.h).
+  double power = 0;
+  double resting_power = 0;
+  double energy_16 = 0;
+  double energy_8 = 0;
+  double energy_4 = 0;
   Slowdown slowdown;
   // > 0: the devices of a machine are processes that share so many cores, each at full speed while
   // no more of them are active than there are cores (a rank is active while it computes and while
@@ -153,6 +160,9 @@ std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 // efficiency. The time is finite and not negative; throws Error when the spec lacks a rate that the
 // op needs, or WhyNot objects to its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
+
+// The same in the steps of a training, in which the board's power sets the clock of products.
+Seconds TimeInSteps(const DeviceSpec& device, const Compute& compute, bool backward);
 
 // Devices that are known by name, sorted. FindDevice throws Error with "did you mean" for others.
 const std::vector<DeviceSpec>& KnownDevices();

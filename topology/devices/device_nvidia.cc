@@ -13,10 +13,6 @@ constexpr const char* kMamf =
 constexpr const char* kShapes =
     "fitted to 330 bf16 shapes of this device (ai-dynamo/aiconfigurator 095f58a51c4c)";
 
-constexpr const char* kB200Shapes =
-    "fitted to 330 bf16 shapes of this device (ai-dynamo/aiconfigurator 095f58a51c4c); sustained: "
-    "514 shapes in a long loop (MooreThreads/SimuMax 4dcaae5), topology/OPERATORS.md";
-
 GemmModel Tiles(GemmLibrary library, uint32_t multiprocessors, double few_waves, double many_waves,
                 double launch_microseconds) {
   return {.library = library,
@@ -62,9 +58,7 @@ DeviceSpec Blackwell(const RooflineFigures& figures, const GemmModel& tiles, con
                        BlackwellAttention(tiles.multiprocessors, forward_64, forward_128));
 }
 
-// The H100's constants on a die with so many multiprocessors. They have no lower rate for minutes
-// of work (GemmModel::sustained). One was looked for, but a public burn-in tool reports some 730
-// TFLOP/s in bf16 over a minute and more, which is what 0.732 of the peak comes to.
+// The H100's constants on a die with so many multiprocessors.
 GemmModel HopperTiles(uint32_t multiprocessors) {
   return Tiles(GemmLibrary::kHopper, multiprocessors, 0.862, 0.732, 2.4);
 }
@@ -144,13 +138,12 @@ std::vector<DeviceSpec> BlackwellsAndAdas() {
   l40s.cache = Bytes(96e6);
   GemmModel rtx4090 = Tiles(GemmLibrary::kAda, 128, 0.85, 0.85, 0.2);
   rtx4090.cache = Bytes(72e6);
-  GemmModel b200_tiles = Tiles(GemmLibrary::kBlackwell, 148, 0.707, 0.677, 2.4);
-  b200_tiles.sustained = 0.72;
+  const GemmModel b200_tiles = Tiles(GemmLibrary::kBlackwell, 148, 0.707, 0.677, 2.4);
   const GemmModel gb200_tiles = Tiles(GemmLibrary::kBlackwell, 152, 0.705, 0.568, 2.4);
   return {
       Blackwell({"b200", "NVIDIA B200 180 GB", 2250, 1125, 75, 37, 167.6, 7700, 0.776,
                  "NVIDIA Blackwell data sheet, HGX B200, dense (180e9 bytes)", b200.c_str(), 100},
-                b200_tiles, kB200Shapes, 0.37, 0.62),
+                b200_tiles, kShapes, 0.37, 0.62),
       Blackwell(
           {"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 268.2, 8000, 0.786,
            "NVIDIA Blackwell Ultra data sheet, HGX B300, dense (288e9 bytes)", b300.c_str(), 103},

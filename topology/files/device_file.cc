@@ -1,14 +1,18 @@
 #include "topology/files/device_file.h"
 
 #include <array>
+#include <charconv>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/json_document.h"
 #include "topology/cluster/cluster.h"
 #include "topology/devices/attention_model.h"
 #include "topology/devices/device.h"
@@ -190,6 +194,29 @@ Field<DeviceSpec> OtherPeak(const char* name, FlopsPerSecond DeviceSpec::*member
           about, "\"19.5TFLOPS\""};
 }
 
+// "500W", "1.2kW" or a number of watts.
+void ReadPower(const JsonReader& reader, double* watts) {
+  if (!reader.IsString()) {
+    *watts = reader.Number();
+    return;
+  }
+  const std::string text = reader.String();
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, *watts);
+  const std::string_view unit(stop, static_cast<size_t>(end - stop));
+  if (error != std::errc() || (unit != "W" && unit != "kW") || !(*watts > 0 && *watts <= 1e5))
+    reader.Expected("a power such as \"500W\"");
+  if (unit == "kW") *watts *= 1000;
+}
+void WritePower(const double& watts, Json* to) { *to = watts; }
+
+FieldShape APower() { return ReadBy(Either({ANumber(0, 1e5), AText()}), ReadPower, WritePower); }
+
+Field<DeviceSpec> Energy(const char* name, double DeviceSpec::*member, const char* about) {
+  return {name, member, ANumber(0, 1000), Usual(), about, "0.5"};
+}
+
 using Sources = std::vector<std::pair<std::string, std::string>>;
 void ReadSources(const JsonReader& reader, Sources* sources) {
   for (const auto& [figure, source] : reader.Members())
@@ -212,7 +239,9 @@ const Fields<DeviceSpec>& DeviceFields() {
   using Device = DeviceSpec;
   static const Fields<Device> fields(
       "device", "What computes: its peaks, its memory, and how much of them it reaches.",
-      {{"name", &Device::name, AName(), Required(), "what results call it", "\"mine\""},
+      {{"preset", AText("name of a known device"), Optional("all figures are given"),
+        "a known device, whose figures hold where this object says nothing", "\"h100\""},
+       {"name", &Device::name, AName(), Required(), "what results call it", "\"mine\""},
        {"description", &Device::description, AText(), AndWritten(Optional("its name")),
         "for people", "\"a GPU of ours\""},
        {"compute_capability", &Device::compute_capability, AWhole(0, 1000), Usual(),
@@ -263,6 +292,16 @@ const Fields<DeviceSpec>& DeviceFields() {
                   "the same of its backward pass"),
        {"launch_overhead", &Device::launch_overhead, AnExactDurationUpTo(kLongestLatency),
         UsualAndWritten(), "time to launch a kernel", "\"4us\""},
+       {"power", &Device::power, APower(), Usual(),
+        "what the board may draw, which sets the clock of products in the steps of a training; 0: "
+        "nothing limits it",
+        "\"500W\""},
+       {"resting_power", &Device::resting_power, APower(), Usual(),
+        "what it draws besides products", "\"140W\""},
+       Energy("energy_16", &Device::energy_16,
+              "picojoules of an operation of products in 16 bits, at the clock of short runs"),
+       Energy("energy_8", &Device::energy_8, "the same in 8 bits"),
+       Energy("energy_4", &Device::energy_4, "the same in 4 bits"),
        {"slowdown", &Device::slowdown, ObjectIn<SlowdownFields>(), Optional("none"),
         "slowdown while the device computes and communicates", R"({"gemm": 0.1})"},
        {"host_cores", &Device::host_cores, ANumber(0, 1e6), Usual(),
@@ -305,15 +344,34 @@ const Fields<Slowdown>& SlowdownFields() {
   return fields;
 }
 
-DeviceSpec ReadDevice(const JsonReader& reader) {
-  if (reader.IsObject()) return DeviceFields().Read(reader);
-  if (!reader.IsString()) reader.Expected("the name of a device or an object that describes one");
-  const std::string name = reader.String();
+namespace {
+
+const DeviceSpec& KnownDevice(const JsonReader& name) {
   try {
-    return FindDevice(name);
+    return FindDevice(name.String());
   } catch (const Error& error) {
-    reader.Fail(error.what());
+    name.Fail(error.what());
   }
+}
+
+// The known device with what the object changes.
+DeviceSpec ReadChanged(const JsonReader& reader) {
+  const DeviceSpec& known = KnownDevice(reader.At("preset"));
+  nlohmann::json figures = DeviceObject(known);
+  figures.merge_patch(reader.value());
+  const JsonDocument document = JsonDocument::FromValue(std::move(figures), reader.place());
+  DeviceSpec device = DeviceFields().Read(document.Root());
+  device.gfx = known.gfx;
+  return device;
+}
+
+}  // namespace
+
+DeviceSpec ReadDevice(const JsonReader& reader) {
+  if (reader.IsObject())
+    return reader.Has("preset") ? ReadChanged(reader) : DeviceFields().Read(reader);
+  if (!reader.IsString()) reader.Expected("the name of a device or an object that describes one");
+  return KnownDevice(reader);
 }
 
 Json DeviceToJson(const DeviceSpec& device) {

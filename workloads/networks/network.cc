@@ -88,7 +88,9 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
           return ops.projections;
         case MatrixRole::kFirst:
         case MatrixRole::kExpertFirst:
-          return ops.first;
+          return ops.first || (ops.half_of_first && node.layer % 2 == 0);
+        case MatrixRole::kQkv:
+          return ops.inputs;
         default:
           return ops.output && node.part == LayerPart::kAttentionOutput;
       }
@@ -97,8 +99,38 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
   }
 }
 
+uint32_t EndOfRecomputation(const Network& network, const Training& training, uint32_t begin,
+                            uint32_t end) {
+  if (training.recomputes_last_product) return end;
+  for (uint32_t node = end; node-- > begin;) {
+    const NodeKind kind = network.nodes[node].kind;
+    if (kind == NodeKind::kProduct) return node;
+    const bool is_sum = kind == NodeKind::kAdd || kind == NodeKind::kBias;
+    if (!is_sum) break;
+  }
+  return end;
+}
+
+namespace {
+
+// Which nodes full recomputation leaves out at the ends of layers.
+std::vector<bool> LeftOutOf(const Network& network, const Training& training) {
+  const auto count = static_cast<uint32_t>(network.nodes.size());
+  std::vector<bool> is_left_out(count, false);
+  for (uint32_t begin = 0, end = 0; begin < count; begin = end) {
+    const int32_t layer = network.nodes[begin].layer;
+    for (end = begin; end < count && network.nodes[end].layer == layer;) ++end;
+    for (uint32_t node = EndOfRecomputation(network, training, begin, end); node < end; ++node)
+      is_left_out[node] = true;
+  }
+  return is_left_out;
+}
+
+}  // namespace
+
 Flops RecomputedFlops(const Network& network, const Training& training,
                       const std::vector<bool>& again) {
+  const std::vector<bool> is_left_out = LeftOutOf(network, training);
   return ForwardFlopsOf(network, [&](const NetworkNode& node) {
     switch (training.recomputation) {
       case Recomputation::kNone:
@@ -107,7 +139,8 @@ Flops RecomputedFlops(const Network& network, const Training& training,
         return (node.kind == NodeKind::kAttention && !training.FusesAttention()) ||
                IsRecomputedOp(network, node, training);
       case Recomputation::kFull:
-        return node.layer >= 0 && (again.empty() || again[static_cast<size_t>(node.layer)]);
+        return node.layer >= 0 && (again.empty() || again[static_cast<size_t>(node.layer)]) &&
+               !is_left_out[static_cast<size_t>(&node - network.nodes.data())];
     }
     internal::FailCheck(__FILE__, __LINE__, "unknown kind of recomputation");
   });

@@ -193,6 +193,11 @@ Flops ForwardFlops(const Network& network);
 Flops RecomputedFlops(const Network& network, const Training& training,
                       const std::vector<bool>& again = {});
 
+// Where full recomputation of the layer with the nodes [begin, end) stops: at `end`, or at the
+// layer's last product if the training leaves that out and what is behind it keeps nothing.
+uint32_t EndOfRecomputation(const Network& network, const Training& training, uint32_t begin,
+                            uint32_t end);
+
 // Whether selective recomputation drops the node's value and recomputes it.
 bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training);
 

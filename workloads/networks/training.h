@@ -22,11 +22,16 @@ struct RecomputedOps {
   bool attention = false;    // the core, fused or not
   bool activations = false;  // between the matrices of an MLP
   bool norms = false;
-  bool projections = false;  // in latent attention, from short vectors to heads
-  bool output = false;       // of attention: its projection and the residual sum behind it
-  bool first = false;        // the first products of MLPs and experts
+  bool projections = false;    // in latent attention, from short vectors to heads
+  bool output = false;         // of attention: its projection and the residual sum behind it
+  bool first = false;          // the first products of MLPs and experts
+  bool half_of_first = false;  // the same in every second layer, which is half of them in the mean
+  bool inputs = false;         // of attention: the product of Q, K and V
 
-  bool Any() const { return attention || activations || norms || projections || output || first; }
+  bool Any() const {
+    return attention || activations || norms || projections || output || first || half_of_first ||
+           inputs;
+  }
 };
 
 // How element-wise work is run, which determines its kernels and their memory traffic, but never
@@ -61,6 +66,11 @@ struct Training {
   // for each. If it is empty, all layers are recomputed.
   std::vector<uint32_t> recomputed_layers = {};
   RecomputedOps recomputed_ops = {};  // selective
+  // Full recomputation: whether it ends with the layer's result, or before the last product of the
+  // layer, since no gradient needs what comes of it (PyTorch's non-reentrant checkpoints from 2.1
+  // on: torch.utils.checkpoint.set_checkpoint_early_stop). Dropout behind that product has a mask
+  // that is needed, so that such a layer is computed to its end.
+  bool recomputes_last_product = true;
   // So many of each stage's first layers keep their activations on the host
   // (workloads/planner/offload.h).
   uint32_t offloaded_layers = 0;
@@ -140,7 +150,8 @@ struct Training {
 // state comes back beside some layers, not beside others.
 inline Alike AlikeUnder(const Training& training) {
   return {.layers = training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
-                    !training.offloaded_optimizer && training.precise_layers == 0};
+                    !training.offloaded_optimizer && training.precise_layers == 0 &&
+                    !training.recomputed_ops.half_of_first};
 }
 
 }  // namespace rehearse

@@ -45,9 +45,10 @@ double BytesOfCopy(ProductRecipe recipe) {
   return SizeOf(TypeOf(recipe)).value() + ScalesOf(recipe);
 }
 
-KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, bool follows_norm) {
-  if (recipe == ProductRecipe::kFp8 && follows_norm) return {0, 0};
-  const uint32_t reads = LooksForLargest(recipe) ? 2 : 1;
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind) {
+  if (recipe == ProductRecipe::kFp8 && behind == CastBehind::kNorm) return {0, 0};
+  const bool is_known = recipe == ProductRecipe::kFp8Current && behind != CastBehind::kOther;
+  const uint32_t reads = LooksForLargest(recipe) && !is_known ? 2 : 1;
   return {elements * (reads * element + 2 * BytesOfCopy(recipe)), reads};
 }
 

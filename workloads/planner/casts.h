@@ -16,13 +16,18 @@
 //
 //   | recipe        | traffic        | kernels |                                                |
 //   | fp8           | e + 2          | 1       | none after a norm, which writes fp8 itself     |
-//   | fp8-current   | 2e + 2         | 2       | reads it once for its largest number           |
+//   | fp8-current   | 2e + 2         | 2       | reads it once for its largest number; e + 2 in |
+//   |               |                |         | 1 behind a norm, and behind an MLP's activation |
+//   |               |                |         | either way, whose kernels find that number      |
+//   |               |                |         | (NVIDIA/TransformerEngine #2004, #2013)         |
 //   | fp8-blockwise | e + 2·33/32    | 1       | a scale in fp32 for 128                        |
 //   | mxfp8         | e + 2·33/32    | 1       | one byte for 32                                |
 //   | nvfp4         | 2e + 2·9/16    | 2       | one byte for 16, and the array's largest number |
 //
 // A backend copies: numbers are those of the training's precision.
 #pragma once
+
+#include <cstdint>
 
 #include "workloads/networks/network.h"
 #include "workloads/networks/training.h"
@@ -35,7 +40,10 @@ inline bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DTyp
 // Whether products with the matrix take such operands.
 bool IsNarrow(const Training& training, const Network& network, uint32_t matrix);
 
-KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, bool follows_norm);
+// What made the array.
+enum class CastBehind : uint8_t { kOther, kNorm, kActivation };
+
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind);
 // Bytes of one of the two copies of an element, its part of the scales included.
 double BytesOfCopy(ProductRecipe recipe);
 // The cost of making the copy along the columns from that along the rows.

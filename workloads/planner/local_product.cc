@@ -82,7 +82,7 @@ Gemm GemmOf(const Plan& plan, BufferId c, uint64_t k, GemmMode mode) {
 }
 
 // `is_free`: the kernel before it does it.
-Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm, bool is_free) {
+Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free) {
   const ProductRecipe recipe = plan.training.products;
   PlanBuilder& builder = plan.builder;
   Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
@@ -90,9 +90,22 @@ Tensor Cast(Plan& plan, const Tensor& tensor, bool follows_norm, bool is_free) {
   builder.AddMemoryOp(
       "cast " + tensor.name, Kernel::kCopy,
       is_free ? KernelCost{0, 0}
-              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), follows_norm),
+              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), behind),
       {tensor.buffer}, {narrow.buffer});
   return narrow;
+}
+
+CastBehind BehindOf(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kNorm:
+    case NodeKind::kRmsNorm:
+      return CastBehind::kNorm;
+    case NodeKind::kSwiGlu:
+    case NodeKind::kBiasGelu:
+      return CastBehind::kActivation;
+    default:
+      return CastBehind::kOther;
+  }
 }
 
 bool IsNarrowNode(const Plan& plan, uint32_t node) {
@@ -108,20 +121,24 @@ Tensor CastInput(Plan& plan, uint32_t node) {
   const Tensor& x = plan.Input(node);
   if (!IsNarrowNode(plan, node) || !PartialAxes(x.layout).empty()) return x;
   const NetworkNode& from = plan.Node(plan.Node(node).inputs.front());
-  return Cast(plan, x, from.kind == NodeKind::kNorm || from.kind == NodeKind::kRmsNorm,
+  return Cast(plan, x, BehindOf(from.kind),
               plan.training.fused_experts && from.kind == NodeKind::kSwiGlu && from.of_choices);
 }
 
 Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {
   const bool casts = !IsNarrow(tensor.dtype) && IsNarrowNode(plan, node);
   const bool waits = casts && !PartialAxes(tensor.layout).empty();
-  // What SwiGLU of experts passes back.
-  const bool is_free =
-      plan.training.fused_experts && plan.Node(node).matrix &&
-      plan.network.matrices[*plan.Node(node).matrix].role == MatrixRole::kExpertFirst;
+  // What an activation passes back, in the case of experts' SwiGLU cast already.
+  const auto is_of = [&](MatrixRole role) {
+    return plan.Node(node).matrix && plan.network.matrices[*plan.Node(node).matrix].role == role;
+  };
+  const bool is_of_experts = is_of(MatrixRole::kExpertFirst);
+  const bool is_free = plan.training.fused_experts && is_of_experts;
+  const CastBehind behind =
+      is_of_experts || is_of(MatrixRole::kFirst) ? CastBehind::kActivation : CastBehind::kOther;
   Tensor moved = plan.builder.Redistribute(
-      casts && !waits ? Cast(plan, tensor, false, is_free) : tensor, layout);
-  return waits ? Cast(plan, moved, false, is_free) : moved;
+      casts && !waits ? Cast(plan, tensor, behind, is_free) : tensor, layout);
+  return waits ? Cast(plan, moved, behind, is_free) : moved;
 }
 
 void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds) {

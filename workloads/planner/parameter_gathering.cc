@@ -210,9 +210,10 @@ BufferId ParameterGathering::NarrowOf(uint32_t index, BufferId whole, bool turne
   if (places_[index].Shares(3)) held.narrow = arrays_.AddNarrowCopies(index);
   held.narrow_of = whole;
   const double elements = places_[index].elements;
-  const KernelCost cost = training_.narrow_parameters
-                              ? CostOfTurn(training_.products, elements)
-                              : CostOfCast(training_.products, elements, plan_.element(), false);
+  const KernelCost cost =
+      training_.narrow_parameters
+          ? CostOfTurn(training_.products, elements)
+          : CostOfCast(training_.products, elements, plan_.element(), CastBehind::kOther);
   const std::string what = training_.narrow_parameters ? "turn " : "cast ";
   plan_.AddMemoryOp(what + places_.ShapeOf(index).name + " weight", Kernel::kCopy, cost, {whole},
                     {held.narrow});

@@ -200,7 +200,7 @@ void StagePlanner::RecomputeAll() {
   CHECK(Recomputes());
   for (size_t i = stage_.units.size(); i-- > 0;) ReturnOfAllChunks(stage_.units[i]);
   for (const Unit& unit : stage_.units) {
-    if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsOf(unit));
+    if (ComputesAgain(unit)) Forward(Phase::kRecompute, VisitsAgain(unit));
   }
   current_->is_recomputed = true;
 }
@@ -262,7 +262,7 @@ std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& acti
         if (recomputes_ops) RecomputeOps(unit);
       });
       if (recomputes_layers && ComputesAgain(unit)) {
-        for (const std::vector<Visit>& visits : Divide(VisitsOf(unit), by_node)) {
+        for (const std::vector<Visit>& visits : Divide(VisitsAgain(unit), by_node)) {
           parts.emplace_back([this, &unit, visits] {
             plan_.action.prefetch_end = unit.matrix_end;
             Forward(Phase::kRecompute, visits);
@@ -339,6 +339,13 @@ void StagePlanner::MakeInputs() {
 std::vector<StagePlanner::Visit> StagePlanner::VisitsOf(const Unit& unit) {
   std::vector<Visit> visits;
   for (uint32_t node = unit.begin; node < unit.end; ++node) visits.push_back({node, &unit});
+  return visits;
+}
+
+std::vector<StagePlanner::Visit> StagePlanner::VisitsAgain(const Unit& unit) const {
+  std::vector<Visit> visits = VisitsOf(unit);
+  visits.resize(EndOfRecomputation(step_.network, step_.training, unit.begin, unit.end) -
+                unit.begin);
   return visits;
 }
 

@@ -125,6 +125,8 @@ class StagePlanner {
   void MakeWeightGradients();
   void MakeInputs();
   static std::vector<Visit> VisitsOf(const Unit& unit);
+  // Those that full recomputation of a layer comes to.
+  std::vector<Visit> VisitsAgain(const Unit& unit) const;
   std::vector<Visit> AllVisits() const;
   void Forward(Phase phase, const std::vector<Visit>& visits);
   void Backward(const std::vector<Visit>& visits);

@@ -87,11 +87,12 @@ TEST(RecomputationExecutionTest, OpsThatAreMadeAgainGiveTheSerialNumbers) {
     Training training = TrainingOf(2);
     const Network network = Decoder(training, style);
     std::map<uint32_t, StepNumbers> serial;  // by chunks
-    for (const uint32_t ops : {1u, 2u, 4u, 8u, 16u, 32u, 55u, 63u}) {
+    for (const uint32_t ops : {1u, 2u, 4u, 8u, 16u, 32u, 55u, 63u, 64u, 128u, 182u}) {
       if (ops == 8 && style != Style::kLatent) continue;
       training.recomputation = Recomputation::kSelective;
-      training.recomputed_ops = {(ops & 1) != 0, (ops & 2) != 0,  (ops & 4) != 0,
-                                 (ops & 8) != 0, (ops & 16) != 0, (ops & 32) != 0};
+      training.recomputed_ops = {(ops & 1) != 0,  (ops & 2) != 0,  (ops & 4) != 0,
+                                 (ops & 8) != 0,  (ops & 16) != 0, (ops & 32) != 0,
+                                 (ops & 64) != 0, (ops & 128) != 0};
       const std::vector<Strategy> strategies = Strategies(network, style != Style::kLatent);
       for (const Strategy& strategy : strategies) {
         SCOPED_TRACE(
@@ -120,6 +121,36 @@ TEST(RecomputationExecutionTest, SomeLayersOfEachStageGiveTheSerialNumbers) {
   EXPECT_THROW(
       PlanStages(network, training, strategy, EvenStages(network, 2), OneForwardOneBackward(2, 4)),
       Error);
+}
+
+TEST(RecomputationExecutionTest, WithoutTheLastProductTheNumbersAreTheSame) {
+  for (const Style style : {Style::kGpt, Style::kLlama, Style::kLatent}) {
+    for (const bool drops : {false, true}) {
+      Training training = TrainingOf(2);
+      training.dropout = drops;
+      const Network network = Decoder(training, style);
+      std::map<uint32_t, StepNumbers> serial;  // by chunks
+      training.recomputation = Recomputation::kFull;
+      for (const Strategy& strategy : Strategies(network, style != Style::kLatent)) {
+        SCOPED_TRACE(
+            fmt::format("{}, style {}, dropout {}", strategy.name, static_cast<int>(style), drops));
+        Training kept = TrainingOf(2);
+        kept.dropout = drops;
+        if (serial.count(strategy.chunks) == 0)
+          serial[strategy.chunks] = Serial(network, kept, strategy.chunks);
+        training.recomputes_last_product = true;
+        const Schedule whole = PlanStep(network, training, strategy);
+        training.recomputes_last_product = false;
+        const Schedule early = PlanStep(network, training, strategy);
+        ExpectSerialNumbers(early, serial[strategy.chunks]);
+        // 4 layers: 8 sequences of 4 tokens, and a product of 64 or 32 with 16 columns.
+        const bool has_mask = style == Style::kGpt && drops;
+        const double product = 2.0 * 8 * 4 * 16 * (style == Style::kGpt ? 64 : 32);
+        EXPECT_DOUBLE_EQ((whole.hardware_flops - early.hardware_flops).value(),
+                         has_mask ? 0 : 4 * product);
+      }
+    }
+  }
 }
 
 TEST(RecomputationExecutionTest, FlopsAreThoseOfTheLayersThatAreComputedAgain) {

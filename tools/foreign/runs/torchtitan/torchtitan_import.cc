@@ -213,6 +213,15 @@ uint64_t SetBatch(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degree
   return passes * parts;
 }
 
+bool HasFloat8(JobConfig& job) {
+  const std::vector<std::string> converters = job.Texts({"model.converters"});
+  const auto is_float8 = [](const std::string& converter) {
+    return converter == "float8" || converter == "quantize.linear.float8";
+  };
+  return std::any_of(converters.begin(), converters.end(), is_float8) ||
+         job.BoolOr({"float8.enable_float8_linear", "training.enable_float8_linear"}, false);
+}
+
 void SetRecomputation(JobConfig& job, ScenarioDraft& draft, int64_t layers, uint64_t stages) {
   const JobConfig::Names mode_names = {"activation_checkpoint.mode"};
   const JobConfig::Names option_names = {"activation_checkpoint.selective_ac_option"};
@@ -235,10 +244,20 @@ void SetRecomputation(JobConfig& job, ScenarioDraft& draft, int64_t layers, uint
   }
   if (option == "op") {
     draft.Set("/training/recomputation", "selective", from);
-    draft.Set("/training/recomputed_ops", {"activations", "norms"}, job.OriginOf(option_names));
+    // It keeps attention and every second product of a layer; products in float8 are none of those
+    // that it knows.
+    if (HasFloat8(job)) {
+      draft.Set("/training/recomputed_ops",
+                {"activations", "norms", "attention-inputs", "attention-output", "first-products"},
+                job.OriginOf(option_names));
+      return;
+    }
+    draft.Set("/training/recomputed_ops",
+              {"activations", "norms", "attention-output", "half-of-first-products"},
+              job.OriginOf(option_names));
     draft.Remark(
-        "selective_ac_option op: norms and activations are computed again; torchtitan also "
-        "computes every second product again, which is kept here");
+        "selective_ac_option op: every second product is computed again; here those of the MLP in "
+        "every second layer, and that of K is kept");
     return;
   }
   int64_t every = 0;
