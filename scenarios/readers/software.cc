@@ -36,6 +36,11 @@ const json& PartOf(const json& scenario, const char* key) {
   return found == scenario.end() ? nothing : *found;
 }
 
+bool HasStages(const json& pipeline) {
+  const json& stages = pipeline.is_object() ? PartOf(pipeline, "stages") : pipeline;
+  return stages.is_number_integer() && stages.get<int64_t>() > 1;
+}
+
 struct ModelTraits {
   std::string kind;  // the model's own, its preset's, or a decoder's
   bool has_experts = false;
@@ -95,6 +100,7 @@ std::map<std::string, std::vector<Applied>> AppliedTo(const json& scenario,
     if (!one.kinds.empty() && !is_its_kind) continue;
     if (is_of_pipeline && !PartOf(scenario, "pipeline").is_object()) continue;
     if (one.least_capability > capability) continue;
+    if (one.of_stages && !HasStages(PartOf(scenario, "pipeline"))) continue;
     Applied entry{one.path.substr(dot + 1), json::parse(one.value), &one};
     const std::string part = one.path.substr(0, dot);
     if (part == "training" && !(is_known && Takes(entry.key, entry.value, model))) continue;
@@ -124,7 +130,7 @@ void ApplySoftware(JsonDocument* scenario, uint32_t capability) {
   for (const auto& [part, switches] : AppliedTo(given, stack, capability)) {
     const json& written = PartOf(given, part.c_str());
     // A scenario need not say how it is simulated.
-    const bool is_left_out = part == "simulator" && !given.contains(part);
+    const bool is_left_out = (part == "simulator" || part == "memory") && !given.contains(part);
     if (!written.is_object() && !is_left_out) continue;
     for (const Applied& one : switches) {
       if (!written.contains(one.key))

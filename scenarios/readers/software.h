@@ -25,6 +25,7 @@ struct SoftwareSwitch {
   uint32_t least_capability =
       0;  // of the device (DeviceSpec::compute_capability); the last one counts
   std::vector<std::string> products = {};  // of the training; empty: any
+  bool of_stages = false;                  // only where there are several stages
 };
 
 struct SoftwareStack {

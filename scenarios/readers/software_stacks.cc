@@ -134,6 +134,23 @@ constexpr const char* kFsdp2 =
     "mixed_precision_reduce float32; pytorch.org/docs, FSDP2: copies in and out of its buffers";
 constexpr const char* kWrapper =
     "pytorch/pytorch, checkpoint_wrapper.py: CheckpointImpl.NO_REENTRANT by default";
+// torchtitan over stages.
+Switches FsdpOfStages() {
+  const std::string reshard =
+      "pytorch/torchtitan, parallelize.py: with pipeline parallelism reshard_after_forward is "
+      "False by default";
+  const std::string last =
+      "pytorch/pytorch, torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: "
+      "set_reshard_after_backward and set_requires_gradient_sync are False but for the last "
+      "micro-batch";
+  return {{"strategy.reshard_after_forward", kFalse, {"fsdp", "combined"}, reshard, 0, {}, true},
+          {"strategy.until_last_micro_batch", kTrue, {"fsdp", "combined"}, last, 0, {}, true},
+          {"memory.allocator",
+           "\"expandable\"",
+           {},
+           "pytorch/torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}};
+}
+
 constexpr const char* kSdpa =
     "pytorch.org/docs, scaled_dot_product_attention: FlashAttention-2 since 2.2";
 constexpr const char* kAdamW = "pytorch.org/docs, torch.optim.AdamW: foreach by default on CUDA";
@@ -270,7 +287,11 @@ std::vector<SoftwareStack> Stacks() {
        Joined(Joined(Switches{{"training.attention", "\"fused\"", {}, kMaxTextElsewhere},
                               {"training.attention", "\"cudnn\"", {}, kMaxText, 70}},
                      Kernels("\"compiled\"", "\"fused\"", "\"fused\"", "\"separate\"", kMaxText)),
-              Joined({{"training.dropout", kFalse, {}, kMaxText}},
+              Joined({{"training.dropout", kFalse, {}, kMaxText},
+                      {"memory.allocator",
+                       "\"none\"",
+                       {},
+                       "jax.dev, GPU memory allocation: XLA takes 75 % of the device at once"}},
                      Fsdp("\"none\"", "\"precision\"", kMaxText)))},
       {"megatron-core", "Megatron-Core with Transformer Engine, its arguments' defaults (2024 on)",
        Joined(Joined(transformer_engine,
@@ -295,8 +316,9 @@ std::vector<SoftwareStack> Stacks() {
               Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)),
-              Joined(DTensor(), StopsEarly("pytorch/torchtitan, parallelize_llama.py: "
-                                           "ptd_checkpoint_wrapper")))},
+              Joined(Joined(DTensor(), FsdpOfStages()),
+                     StopsEarly("pytorch/torchtitan, parallelize_llama.py: "
+                                "ptd_checkpoint_wrapper")))},
   };
 }
 

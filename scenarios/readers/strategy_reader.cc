@@ -78,7 +78,7 @@ Strategy ReadPreset(CombinedOptions options, const Fields<CombinedOptions>& fiel
   RanksOf(reader, axes);
   fields.ReadInto(reader, &options);
   if (options.zero.stage == 3) CheckGathering(options.zero, reader);
-  return MakeCombined(options, network);
+  return MakeCombined(options, network, reader.place());
 }
 
 Strategy ReadMegatron(const JsonReader& object, const Network& network) {

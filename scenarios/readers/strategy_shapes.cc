@@ -121,6 +121,15 @@ Field<Combined> Gathering(Needed needed) {
            "\"post\""},
           {"reshard_after_forward", &Zero::reshard_after_forward, TrueFalse(), OfSoftware(needed),
            "gathered weights are dropped after the forward pass", "true"},
+          {"until_last_micro_batch", &Zero::until_last_micro_batch, TrueFalse(), Usual(),
+           "weights that a backward pass used stay gathered for the next micro-batch, and "
+           "gradients "
+           "stay whole, until the last one reduces them (torchtitan's pipelines)",
+           "true"},
+          {"backward_within", &Zero::backward_within, AWhole(0, kMostMeshRanks), Usual(),
+           "the backward pass gathers from shares that the forward pass leaves over so many ranks, "
+           "the innermost ones (DeepSpeed's zero_hpz_partition_size); 0: over all",
+           "8"},
           {"copies", &Zero::copies, OneOf(kCopyNames), Usual(),
            "copies on the device around collectives, as FSDP1 (flat), FSDP2 (per-parameter) or "
            "DeepSpeed (buckets) makes them",

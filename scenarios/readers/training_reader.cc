@@ -21,7 +21,8 @@ constexpr FlagName<RecomputedOps> kRecomputedOpNames[] = {
     {"latent-projections", &RecomputedOps::projections},
     {"attention-output", &RecomputedOps::output},
     {"first-products", &RecomputedOps::first},
-    {"half-of-first-products", &RecomputedOps::half_of_first},
+    {"experts", &RecomputedOps::experts},
+    {"every-second-product", &RecomputedOps::second_products},
     {"attention-inputs", &RecomputedOps::inputs}};
 constexpr ValueName<bool> kConvolutionNames[] = {{"implicit", true}, {"explicit", false}};
 constexpr ValueName<DType> kPrecisionNames[] = {{"bf16", DType::kBf16}, {"fp32", DType::kFp32}};

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "sim/base/error.h"
+#include "sim/schedule/memory_lives.h"
 #include "sim/schedule/repeats.h"
 #include "sim/schedule/written_out.h"
 
@@ -27,7 +28,8 @@ std::optional<CollectiveKind> KindOf(const Op& op) {
   return collective != nullptr ? std::optional(collective->kind) : std::nullopt;
 }
 
-MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
+// By number.
+std::vector<Life> LivesOf(const Role& role, const WrittenOut& all) {
   std::vector<Life> lives(all.buffer_count());
   const DoneOps ops = all.ops();
   for (const DoneOp& done : ops) {
@@ -46,7 +48,12 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
       }
     }
   }
+  return lives;
+}
 
+MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
+  const std::vector<Life> lives = LivesOf(role, all);
+  const DoneOps ops = all.ops();
   MemoryChanges changes;
   MemoryUse& kept = changes.kept;
   changes.gained.resize(ops.size());
@@ -93,6 +100,38 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
 }
 
 }  // namespace
+
+std::vector<LivingBuffer> LivingBuffers(const Role& role, const WrittenOut& all) {
+  const std::vector<Life> lives = LivesOf(role, all);
+  const auto steps = static_cast<uint32_t>(all.ops().size());
+  const uint32_t last = steps > 0 ? steps - 1 : 0;
+  std::vector<LivingBuffer> living;
+  std::vector<LivingBuffer> for_a_time;
+  for (uint32_t i = 0; i < all.buffer_count(); ++i) {
+    const Buffer& buffer = all.KeptBuffer(i);
+    if (buffer.on_host || !(buffer.bytes > Bytes(0))) continue;
+    const Life& life = lives[i];
+    LivingBuffer one{all.KeptId(i), buffer.bytes, 0, last};
+    if (buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kBuffer) {
+      if (life.first == kNever) continue;
+      one.begin = static_cast<uint32_t>(life.first);
+      one.end = static_cast<uint32_t>(life.last);
+      for_a_time.push_back(one);
+    } else if (buffer.kind == BufferKind::kOptimizer && life.IsAwayForATime()) {
+      LivingBuffer back = one;
+      one.end = static_cast<uint32_t>(life.to_host);
+      back.begin = static_cast<uint32_t>(life.from_host);
+      living.push_back(one);
+      for_a_time.push_back(back);
+    } else {
+      living.push_back(one);
+    }
+  }
+  std::stable_sort(for_a_time.begin(), for_a_time.end(),
+                   [](const LivingBuffer& a, const LivingBuffer& b) { return a.begin < b.begin; });
+  living.insert(living.end(), for_a_time.begin(), for_a_time.end());
+  return living;
+}
 
 MemoryChanges MemoryChangesOf(const Role& role) { return ChangesOf(role, WrittenOut(role)); }
 

@@ -43,13 +43,15 @@ double KeysOfToken(const NetworkNode& node) {
   return window > 0 ? std::min(window, sequence) : sequence;
 }
 
-// The sum over the nodes for which `counts` says so.
-template <typename Counts>
-Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
+// The sum over nodes, each by the share that `share_of` gives it.
+template <typename ShareOf>
+Flops ForwardFlopsOf(const Network& network, const ShareOf& share_of) {
   double flops = 0;
   for (const NetworkNode& node : network.nodes) {
-    if (!counts(node)) continue;
-    const auto elements = static_cast<double>(node.rows) * static_cast<double>(node.columns);
+    const double share = share_of(node);
+    if (share == 0) continue;
+    const auto elements =
+        share * static_cast<double>(node.rows) * static_cast<double>(node.columns);
     if (node.kind == NodeKind::kProduct) {
       flops += 2 * elements * static_cast<double>(network.matrices[*node.matrix].k);
     }
@@ -64,7 +66,44 @@ Flops ForwardFlopsOf(const Network& network, const Counts& counts) {
 }  // namespace
 
 Flops ForwardFlops(const Network& network) {
-  return ForwardFlopsOf(network, [](const NetworkNode&) { return true; });
+  return ForwardFlopsOf(network, [](const NetworkNode&) { return 1.0; });
+}
+
+namespace {
+
+// The first node of this kind after it, in its layer.
+const NetworkNode* NextOf(const Network& network, const NetworkNode& node, NodeKind kind) {
+  for (auto i = static_cast<size_t>(&node - network.nodes.data()); i < network.nodes.size(); ++i) {
+    if (network.nodes[i].layer != node.layer) return nullptr;
+    if (network.nodes[i].kind == kind) return &network.nodes[i];
+  }
+  return nullptr;
+}
+
+// Attention's output is the fourth product of a layer, or behind latent vectors the fifth.
+bool HasSecondOutput(const Network& network, const NetworkNode& node) {
+  for (auto i = static_cast<size_t>(&node - network.nodes.data()); i-- > 0;) {
+    if (network.nodes[i].layer != node.layer) return true;
+    if (network.nodes[i].kind == NodeKind::kJoinHeads) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+double KeptShareOf(const Network& network, const NetworkNode& node, const Training& training) {
+  const RecomputedOps& ops = training.recomputed_ops;
+  if (node.kind != NodeKind::kProduct || !ops.second_products) return 0;
+  const MatrixRole role = network.matrices[*node.matrix].role;
+  if (role == MatrixRole::kFirst) {
+    const bool are_two = NextOf(network, node, NodeKind::kSwiGlu) != nullptr;
+    return ops.first || !are_two ? 0 : 0.5;
+  }
+  if (role != MatrixRole::kQkv || ops.inputs) return 0;
+  const NetworkNode* const core = NextOf(network, node, NodeKind::kAttention);
+  if (core == nullptr) return 0;
+  const double queries = core->attributes[2];  // of a group
+  return (queries + 1) / (queries + 2);
 }
 
 bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training) {
@@ -75,27 +114,42 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
       return ops.attention && training.FusesAttention();
     case NodeKind::kSwiGlu:
     case NodeKind::kBiasGelu:
-      return ops.activations;
+      return ops.activations || (ops.experts && node.of_choices);
+    case NodeKind::kDispatch:
+    case NodeKind::kArrive:
+    case NodeKind::kReturn:
+      return ops.experts;
     case NodeKind::kNorm:
     case NodeKind::kRmsNorm:
       return ops.norms;
+    case NodeKind::kBias: {  // in place
+      const NetworkNode& of = network.nodes[node.inputs.front()];
+      if (of.matrix && network.matrices[*of.matrix].role == MatrixRole::kQkv)
+        return ops.inputs || ops.second_products;
+      return node.part == LayerPart::kAttentionOutput && ops.output;
+    }
     case NodeKind::kJoinHeads:
-      return ops.projections;
+      return ops.projections || ops.second_products;
     case NodeKind::kProduct:
     case NodeKind::kGroupedProduct:
       switch (network.matrices[*node.matrix].role) {
         case MatrixRole::kUp:
-          return ops.projections;
-        case MatrixRole::kFirst:
-        case MatrixRole::kExpertFirst:
-          return ops.first || (ops.half_of_first && node.layer % 2 == 0);
+          return ops.projections || ops.second_products;
         case MatrixRole::kQkv:
-          return ops.inputs;
+          return ops.inputs || ops.second_products;
+        case MatrixRole::kFirst:
+          return ops.first || ops.second_products;
+        case MatrixRole::kExpertFirst:
+          return ops.first || ops.experts;
+        case MatrixRole::kExpertSecond:
+          return ops.experts;
         default:
-          return ops.output && node.part == LayerPart::kAttentionOutput;
+          break;
       }
+      [[fallthrough]];
     default:
-      return ops.output && node.part == LayerPart::kAttentionOutput;
+      return node.part == LayerPart::kAttentionOutput &&
+             (ops.output || (ops.second_products && HasSecondOutput(network, node)));
   }
 }
 
@@ -134,13 +188,16 @@ Flops RecomputedFlops(const Network& network, const Training& training,
   return ForwardFlopsOf(network, [&](const NetworkNode& node) {
     switch (training.recomputation) {
       case Recomputation::kNone:
-        return false;
+        return 0.0;
       case Recomputation::kSelective:
-        return (node.kind == NodeKind::kAttention && !training.FusesAttention()) ||
-               IsRecomputedOp(network, node, training);
+        if (node.kind == NodeKind::kAttention && !training.FusesAttention()) return 1.0;
+        return IsRecomputedOp(network, node, training) ? 1 - KeptShareOf(network, node, training)
+                                                       : 0.0;
       case Recomputation::kFull:
         return node.layer >= 0 && (again.empty() || again[static_cast<size_t>(node.layer)]) &&
-               !is_left_out[static_cast<size_t>(&node - network.nodes.data())];
+                       !is_left_out[static_cast<size_t>(&node - network.nodes.data())]
+                   ? 1.0
+                   : 0.0;
     }
     internal::FailCheck(__FILE__, __LINE__, "unknown kind of recomputation");
   });

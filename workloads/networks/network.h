@@ -200,6 +200,8 @@ uint32_t EndOfRecomputation(const Network& network, const Training& training, ui
 
 // Whether selective recomputation drops the node's value and recomputes it.
 bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Training& training);
+// The share of such a result that is kept all the same, and not computed again.
+double KeptShareOf(const Network& network, const NetworkNode& node, const Training& training);
 
 // Adds nodes in order; each call returns the node's number.
 class NetworkBuilder {

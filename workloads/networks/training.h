@@ -22,15 +22,21 @@ struct RecomputedOps {
   bool attention = false;    // the core, fused or not
   bool activations = false;  // between the matrices of an MLP
   bool norms = false;
-  bool projections = false;    // in latent attention, from short vectors to heads
-  bool output = false;         // of attention: its projection and the residual sum behind it
-  bool first = false;          // the first products of MLPs and experts
-  bool half_of_first = false;  // the same in every second layer, which is half of them in the mean
-  bool inputs = false;         // of attention: the product of Q, K and V
+  bool projections = false;  // in latent attention, from short vectors to heads
+  bool output = false;       // of attention: its projection and the residual sum behind it
+  bool first = false;        // the first products of MLPs and experts
+  bool inputs = false;       // of attention: the product of Q, K and V
+  // All between a router's scores and what its experts give back: rows on their way, grouped
+  // products, and what lies between them.
+  bool experts = false;
+  // Every second product of a layer, as torchtitan counts them (act_ckpt "op": Q, K, V, the output,
+  // gate, up, down; of latent attention also those to short vectors): K, attention's output, up. Of
+  // products that are one here, such a part of the result is dropped.
+  bool second_products = false;
 
   bool Any() const {
-    return attention || activations || norms || projections || output || first || half_of_first ||
-           inputs;
+    return attention || activations || norms || projections || output || first || inputs ||
+           experts || second_products;
   }
 };
 
@@ -150,8 +156,7 @@ struct Training {
 // state comes back beside some layers, not beside others.
 inline Alike AlikeUnder(const Training& training) {
   return {.layers = training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
-                    !training.offloaded_optimizer && training.precise_layers == 0 &&
-                    !training.recomputed_ops.half_of_first};
+                    !training.offloaded_optimizer && training.precise_layers == 0};
 }
 
 }  // namespace rehearse

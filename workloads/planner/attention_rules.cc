@@ -125,9 +125,10 @@ void ForwardAttention(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const Tensor& x = plan.Input(node);
   // A recomputed core finds Q and K already rotated, unless they are new themselves.
-  const bool is_turned = plan.builder.tag().phase == Phase::kRecompute &&
-                         plan.training.recomputation == Recomputation::kSelective &&
-                         !plan.training.recomputed_ops.projections;
+  const bool is_turned =
+      plan.builder.tag().phase == Phase::kRecompute &&
+      plan.training.recomputation == Recomputation::kSelective &&
+      !(plan.training.recomputed_ops.projections || plan.training.recomputed_ops.second_products);
   if (!is_turned) TurnHeads(plan, node, x, /*back=*/false);
   const Tensor y = plan.MakeValue(node, x);
   const Tensor sums = plan.builder.MakeTensor(shape.name + " sums", shape.rows, HeadsOf(shape),

@@ -44,7 +44,9 @@ void GradientSums::End(uint32_t index, const ActionContext& action) {
   if (--made.uses_left > 0) return;
   made.uses_left = places_[owner].uses;
   made.summand = made.gradient;
-  if (places_[owner].Shares(2)) {
+  if (places_[owner].Shares(2) && strategy_.shard->until_last_micro_batch) {
+    AddToWhole(owner);
+  } else if (places_[owner].Shares(2)) {
     ReduceScatterWhenComplete(owner, action);
   } else {
     Accumulate(owner, action);
@@ -61,6 +63,27 @@ bool GradientSums::HoldsNothingOf(uint32_t begin, uint32_t end) const {
 }
 
 // ---- to the share -------------------------------------------------------------------------------
+
+// Until the last micro-batch, in the type that they are reduced in.
+void GradientSums::AddToWhole(uint32_t index) {
+  Made& made = made_[index];
+  const double reduced = SizeOf(ReduceType()).value();
+  const double elements = places_[index].elements;
+  if (made.whole.IsSet()) {
+    plan_.AddMemoryOp("accumulate " + places_.ShapeOf(index).name, Kernel::kAccumulate,
+                      elements * (plan_.element() + 2 * reduced), {made.gradient, made.whole},
+                      {made.whole});
+    return;
+  }
+  if (reduced == plan_.element()) {
+    made.whole = made.gradient;
+    return;
+  }
+  made.whole = arrays_.Add(index, "whole gradient of", BufferKind::kBuffer, ReduceType(),
+                           /*share=*/false);
+  plan_.AddMemoryOp("widen gradient of " + places_.ShapeOf(index).name, Kernel::kCopy,
+                    elements * (plan_.element() + reduced), {made.gradient}, {made.whole});
+}
 
 // Gradients of a group travel together, once the last of them is there.
 void GradientSums::ReduceScatterWhenComplete(uint32_t index, const ActionContext& action) {
@@ -103,7 +126,8 @@ BufferId GradientSums::Pack(uint32_t index) {
   const double elements = places_[index].elements;
   const double element = plan_.element();
   const double reduced = SizeOf(ReduceType()).value();
-  const double cast = reduced == element ? 0 : element + reduced;
+  const double from = strategy_.shard->until_last_micro_batch ? reduced : element;
+  const double cast = reduced == from ? 0 : from + reduced;
   KernelCost cost;
   switch (strategy_.shard->copies) {
     case ShardCopies::kNone:
@@ -111,13 +135,13 @@ BufferId GradientSums::Pack(uint32_t index) {
       cost = {elements * cast, 1};
       break;
     case ShardCopies::kFlat:
-      cost = {elements * (2 * element + cast), cast > 0 ? 2u : 1u};
+      cost = {elements * (2 * from + cast), cast > 0 ? 2u : 1u};
       break;
     case ShardCopies::kPerParameter:
-      cost = {elements * (element + reduced), 1};
+      cost = {elements * (from + reduced), 1};
       break;
     case ShardCopies::kBuckets:
-      cost = {elements * (4 * element + cast), 2};
+      cost = {elements * (4 * from + cast), 2};
       break;
   }
   const BufferId packed = arrays_.Add(index, "gradient to reduce of", BufferKind::kBuffer,
@@ -183,6 +207,7 @@ void GradientSums::Accumulate(uint32_t index, const ActionContext& action) {
 }
 
 void GradientSums::Finish(const ActionContext& action) {
+  if (action.makes_last_gradients) ReduceWholes(action);
   if (strategy_.shard && strategy_.shard->reduce_elements > 0) ReduceEnded(action);
   CHECK(ended_.empty());
   for (const uint32_t index : put_off_) {
@@ -190,6 +215,18 @@ void GradientSums::Finish(const ActionContext& action) {
     Accumulate(index, action);
   }
   put_off_.clear();
+}
+
+// What was summed whole, once the stage's last backward pass is done.
+void GradientSums::ReduceWholes(const ActionContext& action) {
+  for (uint32_t index = 0; index < places_.count(); ++index) {
+    Made& made = made_[index];
+    if (!made.whole.IsSet() || !action.stage->HasMatrix(index)) continue;
+    plan_.set_layer(places_.ShapeOf(index).layer);
+    made.gradient = made.whole;
+    made.whole = BufferId();
+    ReduceScatterWhenComplete(index, action);
+  }
 }
 
 // ---- over ranks ---------------------------------------------------------------------------------

@@ -47,12 +47,15 @@ class GradientSums {
     uint32_t uses_left = 0;  // in this micro-batch
     BufferId gradient;       // of the block, while it is made
     BufferId summand;        // that, or this rank's share of its sum, until it is accumulated
+    BufferId whole;          // the sum over micro-batches that is reduced with the last one
   };
   struct BucketState {
     uint32_t ended = 0;  // of its matrices
     bool is_summed = false;
   };
 
+  void AddToWhole(uint32_t index);
+  void ReduceWholes(const ActionContext& action);
   void ReduceScatterWhenComplete(uint32_t index, const ActionContext& action);
   void ReduceEnded(const ActionContext& action);
   void ReduceScatter(const std::vector<uint32_t>& matrices);

@@ -1,5 +1,8 @@
 #include "workloads/planner/local_product.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "workloads/planner/casts.h"
@@ -141,11 +144,16 @@ Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& 
   return waits ? Cast(plan, moved, behind, is_free) : moved;
 }
 
-void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds) {
+void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds,
+              double share) {
   const auto [a, traffic] = OperandOf(plan, node, x, weight, y);
   const uint64_t k = plan.builder.BufferOf(a).columns;
-  plan.builder.AddGemm(plan.Node(node).op, GemmOf(plan, y, k, GemmMode::kNT), a, weight, y, adds,
-                       traffic);
+  Gemm gemm = GemmOf(plan, y, k, GemmMode::kNT);
+  if (share < 1) {
+    const double columns = std::round(share * static_cast<double>(gemm.n));
+    gemm.n = std::max<uint64_t>(1, static_cast<uint64_t>(columns));
+  }
+  plan.builder.AddGemm(plan.Node(node).op, gemm, a, weight, y, adds, traffic);
 }
 
 void MultiplyForInputGradient(Plan& plan, uint32_t node, BufferId dy, BufferId weight,

@@ -21,7 +21,9 @@ Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& 
 Tensor CastInput(Plan& plan, uint32_t node);
 
 // Each writes its last array, or adds to it if `adds`.
-void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds);
+// `share`: of the columns of Y, the part that is computed.
+void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds,
+              double share = 1);
 void MultiplyForInputGradient(Plan& plan, uint32_t node, BufferId dy, BufferId weight, BufferId dx);
 void MultiplyForWeightGradient(Plan& plan, uint32_t node, BufferId dy, BufferId x, BufferId dw,
                                bool adds);

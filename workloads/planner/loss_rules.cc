@@ -4,6 +4,19 @@
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
+namespace {
+
+// PyTorch's own cross entropy, op by op, of logits in fp32: on the way back there are at one time
+// its log-softmax, the gradients behind and before that, all in fp32; the last one is then cast.
+// We have both gradients live as long as the cast, 8 bytes an element. Layers by torch.compile may
+// have such a loss too.
+constexpr Bytes kGradientsOfLogits(8);
+bool MakesCopies(const Training& training) {
+  return !training.fused_cross_entropy && training.kernels != KernelStyle::kFused;
+}
+
+}  // namespace
+
 void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   PlanBuilder& builder = plan.builder;
   const std::string& name = plan.Node(node).name;
@@ -19,9 +32,8 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
   builder.AllReduceRowValues(name + " maximum", maximum, x, Reduction::kMaximum);
 
   // What is kept for the backward pass: exponentials, or logits.
-  const bool is_fused =
-      plan.training.fused_cross_entropy || plan.training.kernels == KernelStyle::kCompiled;
-  const Bytes kept = is_fused ? Bytes(plan.element()) : SizeOf(DType::kFp32);
+  const Bytes kept =
+      plan.training.fused_cross_entropy ? Bytes(plan.element()) : SizeOf(DType::kFp32);
   const Tensor exponentials =
       builder.MakeTensor("exponentials", x.rows, x.columns, x.layout, DType::kFp32, kept);
   const Tensor statistics = builder.MakeRowValues(name + " statistics", x, 2);
@@ -44,7 +56,11 @@ void ForwardCrossEntropy(Plan& plan, uint32_t node) {
 
 void BackwardCrossEntropy(Plan& plan, uint32_t node, const Tensor&) {
   const Tensor& x = plan.Input(node);
-  const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
+  const NetworkNode& logits = plan.Node(plan.Node(node).inputs.front());
+  const Tensor dx = MakesCopies(plan.training)
+                        ? plan.builder.MakeTensor("d " + logits.name, x.rows, x.columns, x.layout,
+                                                  plan.builder.precision(), kGradientsOfLogits)
+                        : plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
   plan.builder.AddMemoryOp(
       "cross entropy backward", Kernel::kCrossEntropyBackward,
       CostsOfCrossEntropy(plan.training, plan.builder.LocalElements(x), plan.element()).backward,

@@ -29,7 +29,8 @@ OptimizerUpdate::OptimizerUpdate(const ParameterArrays& arrays, AdamAgain valida
       plan_(*plan) {
   const auto& shard = places_.strategy().shard;
   const uint32_t zero_stage = shard ? shard->stage : 0;
-  const bool has_masters = training_.precision != DType::kFp32 || zero_stage % 3 != 0;
+  const bool has_masters =
+      !places_.KeepsMasters() && (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
   if (training_.moments == DType::kFp32) {
     AddState("Adam: master weights and moments", has_masters ? 3 : 2, DType::kFp32);
   } else {
@@ -137,8 +138,9 @@ OptimizerCosts OptimizerUpdate::Costs() const {
       matrix_elements * places_.gradient_element() + arrays_.vector_elements() * kFloat;
   Bytes state;
   for (const BufferId array : state_) state += plan_.BufferOf(array).bytes;
-  const double parameter_bytes =
-      training_.precision == DType::kFp32 ? 2 * plan_.element() : plan_.element();
+  const double parameter_bytes = places_.KeepsMasters()                ? 2 * kFloat
+                                 : training_.precision == DType::kFp32 ? 2 * plan_.element()
+                                                                       : plan_.element();
   return CostsOfAdam(training_, arrays_.update_elements(), UpdatedArrays(), gradient_bytes,
                      state.value(), parameter_bytes);
 }

@@ -82,6 +82,8 @@ void ParameterArrays::AddMatrix(uint32_t index) {
     whole.view = View{arrays.parameter, 0, 0, {}, {}};
     arrays.whole = plan_.AddBuffer(std::move(whole));
   }
+  if (place.Shares(3) && !places_.strategy().shard->backward_axes.empty())
+    arrays.near_share = plan_.AddBuffer(NearShare(index));
   if (places_.IsNarrow(index) && !place.Shares(3)) arrays.narrow = AddNarrowCopies(index);
   // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
   Buffer gradient =
@@ -101,6 +103,20 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   if (places_.training().fused_accumulation && !place.Shares(2) && place.uses == 1)
     arrays.block = AddBlock(index);
   update_elements_ += place.UpdatedElements();
+}
+
+// It lives through the step, although each forward pass writes it anew: DeepSpeed never frees it.
+Buffer ParameterArrays::NearShare(uint32_t index) const {
+  const MatrixPlace& place = places_[index];
+  const std::vector<uint32_t>& axes = places_.strategy().shard->backward_axes;
+  const DType type = places_.GatheredType(index);
+  Buffer share = MatrixBuffer(index, plan_.Label("near share of " + places_.ShapeOf(index).name),
+                              BufferKind::kBuffer, type, /*share=*/true);
+  const double elements = place.elements / plan_.SizeOfAxes(axes);
+  share.bytes = elements * SizeOf(type);
+  share.columns = static_cast<uint64_t>(elements);
+  share.region = kNoRegion;
+  return share;
 }
 
 // This rank's share of an array that it holds whole.

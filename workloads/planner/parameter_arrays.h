@@ -21,6 +21,7 @@ namespace rehearse {
 struct MatrixArrays {
   BufferId parameter;        // the share of stage 3, else the block
   BufferId whole;            // as ops that read it see it: the same, or a view
+  BufferId near_share;       // what the backward pass gathers from, if not from the parameter
   BufferId narrow;           // copies for narrow products, unless they are made of what is gathered
   BufferId main_gradient;    // the share of stages 2 and 3, else the block
   BufferId update_gradient;  // what Adam reads: that, or the summed share of stage 1
@@ -68,6 +69,7 @@ class ParameterArrays {
   Buffer MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                       bool share) const;
   void AddMatrix(uint32_t index);
+  Buffer NearShare(uint32_t index) const;
   BufferId AddShareView(uint32_t index, BufferId of, std::string name, BufferKind kind,
                         DType dtype);
   BufferId AddBlock(uint32_t index);

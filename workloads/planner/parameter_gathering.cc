@@ -28,6 +28,16 @@ void ParameterGathering::Hold(uint32_t index, uint32_t micro_batch) {
 }
 
 void ParameterGathering::Release(uint32_t matrix, const ActionContext& action) {
+  // What stays until the last micro-batch is cast again for each.
+  const auto& shard = strategy_.shard;
+  if (shard && shard->until_last_micro_batch && places_[matrix].Shares(3)) {
+    held_[matrix].narrow_of = BufferId();
+    return;
+  }
+  Drop(matrix, action);
+}
+
+void ParameterGathering::Drop(uint32_t matrix, const ActionContext& action) {
   if (!action.is_last_chunk) return;
   Held& held = held_[matrix];
   std::erase(held.holders, action.micro_batch);
@@ -84,17 +94,18 @@ void ParameterGathering::Unpack(uint32_t index) {
   }
 }
 
-void ParameterGathering::Gather(uint32_t index, uint32_t micro_batch) {
+void ParameterGathering::Gather(uint32_t index, const ActionContext& action) {
+  const uint32_t micro_batch = action.micro_batch;
   const MatrixPlace& place = places_[index];
   Hold(index, micro_batch);
   if (held_[index].gathered.IsSet()) return;
   if (!place.Shares(3)) {
-    Freshen(index);
-    held_[index].gathered = arrays_[index].whole;
+    TakeWhole(index);
     return;
   }
   const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
   const ShardCopies copies = strategy_.shard->copies;
+  const bool is_near = action.goes_backward && !strategy_.shard->backward_axes.empty();
   std::vector<BufferId> shares;
   std::vector<BufferId> wholes;
   double elements = 0;
@@ -106,14 +117,47 @@ void ParameterGathering::Gather(uint32_t index, uint32_t micro_batch) {
     member.gathered = arrays_.Add(i, "gathered", BufferKind::kBuffer, type, /*share=*/false);
     if (copies == ShardCopies::kPerParameter || copies == ShardCopies::kBuckets)
       member.landed = arrays_.Add(i, "landed", BufferKind::kBuffer, type, /*share=*/false);
-    shares.push_back(Pack(i));
+    shares.push_back(is_near ? arrays_[i].near_share : Pack(i));
     wholes.push_back(member.landed.IsSet() ? member.landed : member.gathered);
     elements += places_[i].elements;
   }
   const std::string what = shares.size() > 1 ? "layer" : places_.ShapeOf(index).name;
   const DType type = places_.GatheredType(index);
-  plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather, place.share_axes,
+  plan_.AddCollective("all-gather " + what, CollectiveKind::kAllGather,
+                      is_near ? strategy_.shard->backward_axes : place.share_axes,
                       elements * SizeOf(type).value(), type, Issue::kAsynchronous, shares, wholes);
+}
+
+// What the forward pass has gathered is there for the backward pass, over fewer ranks.
+void ParameterGathering::LeaveNearShare(uint32_t index, const ActionContext& action) {
+  const BufferId share = arrays_[index].near_share;
+  if (!share.IsSet() || action.goes_backward) return;
+  const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
+  Buffer view = plan_.BufferOf(share);
+  view.name = "own part of " + view.name;
+  view.bytes = Bytes(0);
+  view.view = View{held_[index].gathered, 0, 0, {}, {}};
+  for (const uint32_t axis : strategy_.shard->backward_axes)
+    view.view->columns_cut_by.emplace_back(axis);
+  const BufferId part = plan_.AddBuffer(std::move(view));
+  plan_.AddMemoryOp("leave " + places_.ShapeOf(index).name, Kernel::kCopy,
+                    2 * plan_.BufferOf(share).bytes.value(), {part}, {share});
+}
+
+// A matrix that is not sharded is at hand, unless it is kept in fp32: then a cast of it is used.
+void ParameterGathering::TakeWhole(uint32_t index) {
+  Freshen(index);
+  const DType type = places_.GatheredType(index);
+  if (places_.KeptType(index) == type) {
+    held_[index].gathered = arrays_[index].whole;
+    return;
+  }
+  const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
+  const BufferId cast = arrays_.Add(index, "gathered", BufferKind::kBuffer, type, /*share=*/false);
+  const double moved = SizeOf(places_.KeptType(index)).value() + SizeOf(type).value();
+  plan_.AddMemoryOp("cast " + places_.ShapeOf(index).name, Kernel::kCopy,
+                    KernelCost{places_[index].elements * moved, 1}, {arrays_[index].whole}, {cast});
+  held_[index].gathered = cast;
 }
 
 void ParameterGathering::GatherBefore(uint32_t index, uint32_t groups,
@@ -125,7 +169,7 @@ void ParameterGathering::GatherBefore(uint32_t index, uint32_t groups,
     if (places_.ShapeOf(begin).layer < 0) continue;
     bool is_read = training_.recomputation == Recomputation::kFull;
     for (uint32_t i = begin; i < end; ++i) is_read = is_read || places_[i].is_read_backward;
-    if (is_read) Gather(begin, action.micro_batch);
+    if (is_read) Gather(begin, action);
   }
 }
 
@@ -141,15 +185,16 @@ bool ParameterGathering::MayGatherMore(double ahead) const {
 }
 
 BufferId ParameterGathering::Fetch(uint32_t index, const ActionContext& action) {
-  Gather(index, action.micro_batch);
+  Gather(index, action);
   Unpack(index);
+  LeaveNearShare(index, action);
   const BufferId whole = held_[index].gathered;
   if (!strategy_.shard) return whole;
   const ShardPolicy& shard = *strategy_.shard;
   if (shard.prefetch_elements > 0) {
     double ahead = 0;
     for (uint32_t i = index + 1; i < action.prefetch_end && MayGatherMore(ahead); ++i) {
-      Gather(i, action.micro_batch);
+      Gather(i, action);
       ahead += places_[i].elements;
     }
   } else if (action.goes_backward && shard.by_layer) {
@@ -157,7 +202,7 @@ BufferId ParameterGathering::Fetch(uint32_t index, const ActionContext& action) 
   } else {
     uint32_t next = places_[index].group_end;
     for (uint32_t i = 0; i < shard.prefetch && next < action.prefetch_end; ++i) {
-      Gather(next, action.micro_batch);
+      Gather(next, action);
       next = places_[next].group_end;
     }
   }
@@ -165,7 +210,7 @@ BufferId ParameterGathering::Fetch(uint32_t index, const ActionContext& action) 
 }
 
 BufferId ParameterGathering::FetchBackward(uint32_t index, const ActionContext& action) {
-  Gather(index, action.micro_batch);
+  Gather(index, action);
   Unpack(index);
   const BufferId whole = held_[index].gathered;
   if (!strategy_.shard) return whole;
@@ -176,7 +221,7 @@ BufferId ParameterGathering::FetchBackward(uint32_t index, const ActionContext& 
     for (uint32_t i = index;
          !computes_again && i-- > action.stage->first_matrix() && MayGatherMore(ahead);) {
       if (places_.ShapeOf(i).layer < 0 || !places_[i].is_read_backward) continue;
-      Gather(i, action.micro_batch);
+      Gather(i, action);
       ahead += places_[i].elements;
     }
     return whole;
@@ -190,12 +235,16 @@ BufferId ParameterGathering::FetchBackward(uint32_t index, const ActionContext& 
 
 void ParameterGathering::ReleaseAfterForward(uint32_t begin, uint32_t end,
                                              const ActionContext& action) {
+  if (!strategy_.shard) return;
+  const ShardPolicy& shard = *strategy_.shard;
   const bool computes_again = training_.recomputation == Recomputation::kFull;
-  if (!strategy_.shard || !(computes_again || strategy_.shard->reshard_after_forward)) return;
+  const bool reshards =
+      shard.reshard_after_forward || (computes_again && shard.reshards_recomputed);
   for (uint32_t index = begin; index < end; ++index) {
     const int32_t layer = places_.ShapeOf(index).layer;
-    const bool keeps = layer < static_cast<int32_t>(strategy_.shard->cached_layers);
-    if (layer >= 0 && !keeps) Release(index, action);
+    const bool keeps = !reshards || layer < static_cast<int32_t>(shard.cached_layers);
+    if (layer >= 0 && !keeps) Drop(index, action);
+    if (shard.until_last_micro_batch) held_[index].narrow_of = BufferId();
   }
 }
 

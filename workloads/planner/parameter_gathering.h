@@ -61,7 +61,10 @@ class ParameterGathering {
     std::vector<uint32_t> holders;  // micro-batches, of the gathered copy
   };
 
-  void Gather(uint32_t index, uint32_t micro_batch);
+  void Gather(uint32_t index, const ActionContext& action);
+  void LeaveNearShare(uint32_t index, const ActionContext& action);
+  void TakeWhole(uint32_t index);
+  void Drop(uint32_t matrix, const ActionContext& action);
   BufferId Pack(uint32_t index);
   void Unpack(uint32_t index);
   void Hold(uint32_t index, uint32_t micro_batch);

@@ -214,8 +214,15 @@ bool ParameterPlaces::IsNarrow(uint32_t matrix) const {
   return rehearse::IsNarrow(training_, network_, matrix);
 }
 
-// ZeRO-3 keeps shares in the training's precision.
+bool ParameterPlaces::KeepsMasters() const {
+  const auto& shard = strategy_.shard;
+  return shard && shard->stage == 3 &&
+         (shard->copies == ShardCopies::kFlat || shard->copies == ShardCopies::kPerParameter);
+}
+
+// ZeRO-3 keeps shares in the training's precision, unless they are what is updated.
 DType ParameterPlaces::KeptType(uint32_t matrix) const {
+  if (KeepsMasters()) return DType::kFp32;
   return matrices_[matrix].Shares(3) ? training_.precision : GatheredType(matrix);
 }
 

@@ -89,6 +89,9 @@ class ParameterPlaces {
 
   // Whether its products take operands in 8 or 4 bits (workloads/planner/casts.h).
   bool IsNarrow(uint32_t matrix) const;
+  // Whether parameters are themselves what Adam updates, in fp32, and are cast when they are
+  // gathered (PyTorch's FSDP): there are no master weights beside them.
+  bool KeepsMasters() const;
   // The type of its block, as it is kept and as it is gathered.
   DType KeptType(uint32_t matrix) const;
   DType GatheredType(uint32_t matrix) const;

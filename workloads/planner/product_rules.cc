@@ -1,4 +1,5 @@
 // Products with a weight, and the embedding, which is one with one-hot rows.
+#include "workloads/planner/attention_ops.h"
 #include "workloads/planner/local_product.h"
 #include "workloads/planner/node_rules.h"
 
@@ -48,6 +49,23 @@ Tensor OperandOfWeightGradient(Plan& plan, uint32_t node, const Tensor& x) {
   return plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous);
 }
 
+// Products that are one here and several in a framework, which computes some of them again: what it
+// keeps of the others lies apart in the meantime. It takes no time, as it was never one array.
+void KeepPart(Plan& plan, uint32_t node, BufferId y, double share, bool is_again) {
+  PlanBuilder& builder = plan.builder;
+  std::vector<BufferId>& saved = plan.State(node).saved;
+  if (is_again) {
+    CHECK_EQ(saved.size(), 1u);
+    builder.AddMemoryOp("join kept part", Kernel::kCopy, KernelCost{0, 0}, {saved.front()}, {y});
+    saved.clear();
+    return;
+  }
+  saved = {builder.AddBuffer({.name = "kept part of " + builder.BufferOf(y).name,
+                              .kind = BufferKind::kActivation,
+                              .bytes = share * builder.BufferOf(y).bytes})};
+  builder.AddMemoryOp("keep part", Kernel::kCopy, KernelCost{0, 0}, {y}, {saved.front()});
+}
+
 }  // namespace
 
 void ForwardProduct(Plan& plan, uint32_t node) {
@@ -64,10 +82,19 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   const BufferId weight = plan.parameters.gathering.Operand(matrix, plan.action);
   Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns,
                                 plan.parameters.places[matrix].products.y);
-  Multiply(plan, node, x.buffer, weight, y.buffer, false);
+  const double kept = plan.training.recomputed_ops.second_products
+                          ? KeptShareOf(plan.network, shape, plan.training)
+                          : 0;
+  const bool is_again = plan.builder.tag().phase == Phase::kRecompute;
+  Multiply(plan, node, x.buffer, weight, y.buffer, false, is_again ? 1 - kept : 1);
+  if (kept > 0) KeepPart(plan, node, y.buffer, kept, is_again);
   NodeState& state = plan.State(node);
   state.operand = plan.strategy.gathers_inputs_again ? input : x;
   state.value = Rest(plan, layouts, std::move(y));
+  // A core that is not computed again finds its heads as it left them.
+  const bool leaves_core = kept > 0 && is_again && !plan.training.recomputed_ops.attention;
+  if (leaves_core && plan.Node(node + 1).kind == NodeKind::kAttention)
+    TurnHeads(plan, node + 1, state.value, /*back=*/false);
 }
 
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {

@@ -217,10 +217,26 @@ std::optional<uint32_t> StagePlanner::LayerOfStage(const Unit& unit) const {
   return before;
 }
 
+// Eager PyTorch caches the results of all products that are not computed again, be they needed or
+// not: those of the last one of an MLP are not. It takes no time to free them.
+void StagePlanner::FreeCached(const Visit& visit) {
+  const Training& training = step_.training;
+  if (!training.recomputed_ops.second_products || training.kernels != KernelStyle::kEager) return;
+  const NetworkNode& node = step_.network.nodes[visit.node];
+  if (node.kind != NodeKind::kProduct || node.part == LayerPart::kAttentionOutput) return;
+  if (step_.network.matrices[*node.matrix].role != MatrixRole::kSecond) return;
+  SetPhase(Phase::kRecompute, node.layer);
+  ForEachChunk([&] {
+    const BufferId cached = plan_.State(visit.node).value.buffer;
+    builder_.AddMemoryOp("free cached", Kernel::kCopy, KernelCost{0, 0}, {cached}, {cached});
+  });
+}
+
 // Recomputes what selective recomputation dropped, before the way back through the layer. A product
 // that took such a value takes the new one.
 void StagePlanner::RecomputeOps(const Unit& unit) {
   for (const Visit& visit : VisitsOf(unit)) {
+    FreeCached(visit);
     if (!IsRecomputedOp(step_.network, step_.network.nodes[visit.node], step_.training)) continue;
     std::vector<BufferId> dropped;
     ForEachChunk([&] { dropped.push_back(plan_.State(visit.node).value.buffer); });

@@ -113,6 +113,7 @@ class StagePlanner {
   void ReturnOfAllChunks(const Unit& unit);
   // Whether the unit is a layer that is fully recomputed.
   bool ComputesAgain(const Unit& unit) const;
+  void FreeCached(const Visit& visit);
   void RecomputeOps(const Unit& unit);
   MicroBatch& Begin(uint32_t micro_batch);
   void BeginForward();

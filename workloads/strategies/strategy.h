@@ -71,12 +71,23 @@ struct ShardPolicy {
   // prefetched during a recomputation as well.
   bool by_layer = false;
   uint32_t prefetch = 0;  // products (layers) ahead of their use, stage 3
+  // Stage 3: of these axes, the innermost ones. The forward pass leaves each rank a share of what
+  // it gathered that is cut over these alone, from which the backward pass gathers (ZeRO++'s hpZ,
+  // arXiv 2306.10209). Empty: it gathers as the forward pass does.
+  std::vector<uint32_t> backward_axes = {};
   // Layers: on the way back the next one is gathered after the kernels of this one and before its
   // reduce-scatter (FSDP's BACKWARD_POST), not beside them.
   bool gathers_behind_backward = false;
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
-  // Without recomputation: gather once more for the backward pass.
+  // What is gathered is dropped after the forward pass, and gathered once more for the backward
+  // pass; layers that are recomputed as a whole drop theirs in any case if the second one says so.
   bool reshard_after_forward = false;
+  bool reshards_recomputed = true;
+  // Where several micro-batches share a step: what the backward pass of one has used stays gathered
+  // for the next, and gradients are summed whole, in the type that they are reduced in, until the
+  // last one reduces them (PyTorch's pipelines over FSDP, torch/distributed/pipelining/stage.py:
+  // set_reshard_after_backward and set_requires_gradient_sync are false but for the last).
+  bool until_last_micro_batch = false;
   ShardCopies copies = ShardCopies::kNone;
   // Gradients are summed over the ranks that share them in fp32; else in the step's precision.
   bool reduces_in_fp32 = false;

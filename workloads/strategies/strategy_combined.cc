@@ -54,7 +54,10 @@ class CombinedMesh {
         continue;
       }
       std::vector<uint64_t> ends;
-      for (const uint64_t cut : {of_tensor, of_experts}) {
+      const uint64_t within = WithinOf(options, axis, stride, place);
+      std::vector<uint64_t> cuts = {of_tensor, of_experts, within};
+      std::sort(cuts.begin(), cuts.end());
+      for (const uint64_t cut : cuts) {
         if (cut <= stride || cut >= stride * size) continue;
         if (cut % stride != 0 || stride * size % cut != 0 || axis == CombinedAxis::kContext) {
           throw Error(place, DoesNotFit(options, axis));
@@ -68,8 +71,10 @@ class CombinedMesh {
         if (ends.size() > 1) {
           piece.part_of = name;
           piece.name = NameOfPiece(name, end, of_tensor, of_experts);
+          if (within > 0 && of_experts == 1) piece.name = NameWithin(name, end, within);
         }
         const uint32_t index = Add(axis, std::move(piece));
+        if (end <= within) within_.insert(within_.begin(), index);
         if (end <= of_tensor) {
           tensor_of_experts_.insert(tensor_of_experts_.begin(), index);
         } else if (end <= of_experts) {
@@ -96,6 +101,8 @@ class CombinedMesh {
   // Outermost first.
   const std::vector<uint32_t>& experts() const { return experts_; }
   const std::vector<uint32_t>& tensor_of_experts() const { return tensor_of_experts_; }
+  // Those of the shares from which the backward pass gathers; none if it gathers from all.
+  const std::vector<uint32_t>& within() const { return within_; }
 
   // Rows over the data axes, outermost in the mesh outermost, then over context, then over tensor
   // where it takes part.
@@ -167,6 +174,25 @@ class CombinedMesh {
                                                       : "which it does not cut into equal parts");
   }
 
+  // Where the ranks within which the backward pass gathers end; 0 if it gathers over all.
+  static uint64_t WithinOf(const CombinedOptions& options, CombinedAxis axis, uint64_t stride,
+                           const Place& place) {
+    const uint64_t ranks = options.zero.backward_within;
+    if (axis != CombinedAxis::kShard || options.zero.stage != 3 || ranks == 0 ||
+        ranks == options.zero.shard)
+      return 0;
+    if (options.zero.shard % ranks != 0 || options.context > 1 || options.expert > 1) {
+      throw Error(place, fmt::format("\"backward_within\" {}: expected a divisor of \"shard\" {}, "
+                                     "and neither \"context\" nor \"expert\"",
+                                     ranks, options.zero.shard));
+    }
+    return stride * ranks;
+  }
+
+  static std::string NameWithin(const std::string& name, uint64_t end, uint64_t within) {
+    return end <= within ? name + " within" : name + " across";
+  }
+
   static std::string NameOfPiece(const std::string& name, uint64_t end, uint64_t of_tensor,
                                  uint64_t of_experts) {
     if (end <= of_tensor) return name + " in expert";
@@ -177,6 +203,7 @@ class CombinedMesh {
   std::array<std::vector<uint32_t>, kCombinedAxes> places_;
   std::vector<uint32_t> experts_;
   std::vector<uint32_t> tensor_of_experts_;
+  std::vector<uint32_t> within_;
 };
 
 std::string NameOf(const CombinedOptions& options) {
@@ -226,8 +253,11 @@ std::optional<ShardPolicy> SharesOf(const CombinedOptions& options, const Combin
                      .stage = zero.stage,
                      .by_layer = zero.by_layer,
                      .prefetch = zero.prefetch,
+                     .backward_axes = mesh.within(),
                      .gathers_behind_backward = zero.gathers_behind_backward,
                      .reshard_after_forward = zero.reshard_after_forward,
+                     .reshards_recomputed = zero.reshard_after_forward,
+                     .until_last_micro_batch = zero.stage == 3 && zero.until_last_micro_batch,
                      .copies = zero.copies,
                      .reduces_in_fp32 = zero.reduces_in_fp32,
                      .prefetch_elements = zero.prefetch_elements,

@@ -57,9 +57,12 @@ struct ZeroOptions {
   uint32_t shard = 1;
   uint32_t replicas = 1;
   uint32_t stage = 3;
-  bool by_layer = false;                    // stage 3: collectives of whole layers, not of products
-  uint32_t prefetch = 1;                    // products (layers) ahead, stage 3
-  bool reshard_after_forward = true;        // stage 3, without recomputation
+  bool by_layer = false;                // stage 3: collectives of whole layers, not of products
+  uint32_t prefetch = 1;                // products (layers) ahead, stage 3
+  bool reshard_after_forward = true;    // stage 3
+  bool until_last_micro_batch = false;  // stage 3
+  uint32_t backward_within =
+      0;  // stage 3: ranks from whose shares the backward pass gathers; 0: all
   ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next five
   bool gathers_behind_backward = false;     // with by_layer
   bool reduces_in_fp32 = false;

@@ -248,6 +248,33 @@ TEST(PipelineExecutionTest, ShardedStages) {
   }
 }
 
+TEST(PipelineExecutionTest, WeightsAndGradientsStayWholeUntilTheLastMicroBatch) {
+  for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+    ExpectEveryOrderGivesSerialNumbers(TrainingOf(6, recomputation), true, 2,
+                                       [](const Network& network) {
+                                         ZeroOptions options{.shard = 2, .replicas = 2};
+                                         options.by_layer = true;
+                                         options.reshard_after_forward = false;
+                                         options.until_last_micro_batch = true;
+                                         options.reduces_in_fp32 = true;
+                                         options.copies = ShardCopies::kPerParameter;
+                                         return MakeZero(options, network);
+                                       });
+  }
+}
+
+TEST(PipelineExecutionTest, TheBackwardPassGathersFromNearShares) {
+  for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kFull}) {
+    ExpectEveryOrderGivesSerialNumbers(TrainingOf(3, recomputation), true, 2,
+                                       [](const Network& network) {
+                                         ZeroOptions options{.shard = 4};
+                                         options.backward_within = 2;
+                                         options.copies = ShardCopies::kBuckets;
+                                         return MakeZero(options, network);
+                                       });
+  }
+}
+
 TEST(PipelineExecutionTest, StagesInChunksAndInRounds) {
   ExpectEveryOrderGivesSerialNumbers(TrainingOf(3, Recomputation::kNone), false, 2,
                                      [](const Network& network) {

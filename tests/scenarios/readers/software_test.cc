@@ -92,6 +92,22 @@ TEST(SoftwareTest, AStackAlsoSetsWhatItsEnvironmentDoes) {
   EXPECT_TRUE(Read().lowering.copy_engines.empty());
 }
 
+// Where torchtitan has stages, weights stay gathered and gradients whole until the last
+// micro-batch; and its allocator's segments grow.
+TEST(SoftwareTest, TorchtitansStagesHoldWhatTheyGathered) {
+  const char* const strategy =
+      R"(strategy={"kind": "combined", "shard": 4, "sequence_parallel": false})";
+  const Scenario stages =
+      Read({"software=torchtitan", strategy, R"(pipeline={"stages": 2, "schedule": "1f1b"})"});
+  EXPECT_TRUE(WorkloadOf(stages).strategy.shard->until_last_micro_batch);
+  EXPECT_FALSE(WorkloadOf(stages).strategy.shard->reshard_after_forward);
+  EXPECT_EQ(stages.memory.allocator, AllocatorKind::kExpandable);
+  const Scenario whole =
+      Read({"software=torchtitan", R"(strategy={"kind": "combined", "shard": 8})"});
+  EXPECT_FALSE(WorkloadOf(whole).strategy.shard->until_last_micro_batch);
+  EXPECT_TRUE(WorkloadOf(whole).strategy.shard->reshard_after_forward);
+}
+
 TEST(SoftwareTest, UnknownStacksAreRefusedWithWhatWasMeant) {
   EXPECT_THAT(MistakeOf({"software=fsdp-egaer"}),
               HasSubstr("/software: found \"fsdp-egaer\"; did you mean \"fsdp-eager\"?"));
@@ -134,6 +150,10 @@ TEST(SoftwareTest, EverySwitchOfEveryStackIsAKeyAndHasASource) {
       }
       if (one.path.rfind("simulator.", 0) == 0) {
         EXPECT_NE(SimulatorShape().Find(key), nullptr) << one.path;
+        continue;
+      }
+      if (one.path.rfind("memory.", 0) == 0) {
+        EXPECT_NE(MemoryOptionsFields().shape().Find(key), nullptr) << one.path;
         continue;
       }
       size_t known = 0;

@@ -116,18 +116,21 @@ JobDegrees ReadDegrees(JobConfig& job, ScenarioDraft& draft, const std::string& 
   return degrees;
 }
 
+bool HasExperts(ScenarioDraft& draft) {
+  const OrderedJson& model = draft.json()["model"];
+  const std::string preset = model.value("preset", "");
+  const auto& presets = KnownModels();
+  return model.contains("experts") ||
+         std::any_of(presets.begin(), presets.end(), [&](const auto& one) {
+           return one.name == preset && one.experts.has_value();
+         });
+}
+
 void SetExpertMesh(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degrees) {
   const Degree expert = DegreeOf(job, {"parallelism.expert_parallel_degree"});
   const JobConfig::Names tensor_names = {"parallelism.expert_tensor_parallel_degree"};
   const int64_t tensor = job.WholeOr(tensor_names, 1, kMostDegree, 1);
-  const OrderedJson& model = draft.json()["model"];
-  const std::string preset = model.value("preset", "");
-  const auto& presets = KnownModels();
-  const bool has_experts = model.contains("experts") ||
-                           std::any_of(presets.begin(), presets.end(), [&](const auto& one) {
-                             return one.name == preset && one.experts.has_value();
-                           });
-  if (!has_experts) {
+  if (!HasExperts(draft)) {
     if (expert.value > 1) draft.Fail(expert.from, "the model has no experts; expected 1");
     return;
   }
@@ -246,18 +249,15 @@ void SetRecomputation(JobConfig& job, ScenarioDraft& draft, int64_t layers, uint
     draft.Set("/training/recomputation", "selective", from);
     // It keeps attention and every second product of a layer; products in float8 are none of those
     // that it knows.
+    OrderedJson ops = {"activations", "norms"};
     if (HasFloat8(job)) {
-      draft.Set("/training/recomputed_ops",
-                {"activations", "norms", "attention-inputs", "attention-output", "first-products"},
-                job.OriginOf(option_names));
-      return;
+      for (const char* op : {"attention-inputs", "attention-output", "first-products"})
+        ops.emplace_back(op);
+    } else {
+      ops.emplace_back("every-second-product");
     }
-    draft.Set("/training/recomputed_ops",
-              {"activations", "norms", "attention-output", "half-of-first-products"},
-              job.OriginOf(option_names));
-    draft.Remark(
-        "selective_ac_option op: every second product is computed again; here those of the MLP in "
-        "every second layer, and that of K is kept");
+    if (HasExperts(draft)) ops.emplace_back("experts");
+    draft.Set("/training/recomputed_ops", ops, job.OriginOf(option_names));
     return;
   }
   int64_t every = 0;
