@@ -6,6 +6,7 @@
 
 #include "scenarios/explaining/explanation.h"
 #include "scenarios/explaining/explanation_table.h"
+#include "scenarios/explaining/memory_picture.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/say.h"
@@ -29,10 +30,14 @@ CommandSyntax ExplainSyntax() {
       "give. Examples:\n"
       "  rehearse explain scenarios/axonn-gpt20b-perlmutter.json\n"
       "  rehearse explain scenarios/axonn-weak-80b.json --rows 20\n"
-      "  rehearse explain scenarios/axonn-weak-80b.json --format csv --table links\n";
+      "  rehearse explain scenarios/axonn-weak-80b.json --format csv --table links\n"
+      "  rehearse explain scenarios/llama-70b-fsdp-tp.json --memory\n";
   AddScenarioOptions(&syntax);
   auto add = syntax.options.add_options();
   add("rows", Whole("N", "8", 0u, 1'000'000'000u), "at most N rows of each list (text only)");
+  add("memory", po::bool_switch(),
+      "instead: memory of the fullest rank over time, what lives at its peak, and what would lower "
+      "it (text and json)");
   AddFormatOption(syntax.options, kTableFormats, "the rows that --table names");
   std::string lists = "what a row of csv and jsonl is:";
   std::vector<std::string> names;
@@ -44,6 +49,25 @@ CommandSyntax ExplainSyntax() {
   add("table", po::value<std::string>()->value_name("NAME"), lists.c_str());
   return syntax;
 }
+
+namespace {
+
+int ExplainMemory(const Scenario& scenario, OutputFormat format) {
+  if (IsTable(format))
+    throw Error(fmt::format("--memory prints text and json, not {}", Name(format)));
+  const Stoppable stoppable;
+  ProgressView view = ProgressWanted();
+  view.is_stopped = IsStopAsked;
+  ProgressLine progress(view);
+  const MemoryPicture picture = PictureMemory(scenario, progress);
+  progress.Clear();
+  const std::string text = format == OutputFormat::kJson ? ToJson(picture).dump(2) + "\n"
+                                                         : ToText(picture, ColorsWanted());
+  std::fputs(text.c_str(), stdout);
+  return StopCode();
+}
+
+}  // namespace
 
 int ExplainCommand(const std::vector<std::string>& arguments) {
   CommandSyntax syntax = ExplainSyntax();
@@ -57,6 +81,7 @@ int ExplainCommand(const std::vector<std::string>& arguments) {
                                     ? FindExplanationList(values["table"].as<std::string>())
                                     : ExplanationLists().front();
   const Scenario scenario = ReadScenarioArgument(syntax, values);
+  if (values["memory"].as<bool>()) return ExplainMemory(scenario, format);
   const Stoppable stoppable;
   ProgressView view = ProgressWanted();
   view.is_stopped = IsStopAsked;

@@ -195,6 +195,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   ProgressLine progress(ProgressWanted());
   const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty(),
                                                   .observer = &progress,
+                                                  .allocations = true,
                                                   .spans = !folder.empty() || draws});
   // The picture of a pipeline has a rank of each stage.
   if (values["ranks"].defaulted() && !scenario.lists_jobs)

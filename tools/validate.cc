@@ -49,9 +49,10 @@ CommandSyntax ValidateSyntax() {
       "error. For all rows of a device and software: mean and median error, bias, rows within\n"
       "10 %, and how many pairs more than 2 points of MFU apart are put in the right order.\n"
       "A row of the CSV file is a run. Its columns: name; one of step (\"0.853s\"),\n"
-      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\"), source, group, note. Every\n"
-      "other column is a path of the scenario as --set takes it, such as training.batch; an empty\n"
-      "cell sets nothing. Lines that begin with # are comments. Tables are in\n"
+      "tokens_per_second, mfu (0.41); optionally memory (\"60.5GiB\") or memory_reserved, source,\n"
+      "group, note. Every other column is a path of the scenario as --set takes it, such as\n"
+      "training.batch; an empty cell sets nothing. Lines that begin with # are comments. Tables "
+      "are in\n"
       "scenarios/validation/. After Ctrl-C the rows simulated so far are judged.\n"
       "  rehearse validate scenarios/validation/published.csv\n"
       "  rehearse validate mine.csv --format csv > errors.csv\n";

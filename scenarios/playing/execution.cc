@@ -250,9 +250,9 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   executed->result.software = scenario.jobs.front().software;
   executed->result.chosen =
       ChosenCollectives(executed->execution.schedule, executed->execution.choices);
-  DescribeMemory(
-      TightestFit(executed->execution.schedule, scenario.jobs.front().placement, *scenario.cluster),
-      *scenario.cluster, &executed->result);
+  DescribeMemory(TightestFit(executed->execution.schedule, scenario.jobs.front().placement,
+                             *scenario.cluster, scenario.memory.headroom_share),
+                 *scenario.cluster, &executed->result);
 }
 
 nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {

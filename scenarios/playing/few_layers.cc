@@ -345,7 +345,8 @@ std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayer
     stretches.push_back(std::move(*found));
     uses.push_back(*use);
   }
-  const MemoryFit fit = TightestFit(job.schedule, uses, job.placement, cluster);
+  const MemoryFit fit =
+      TightestFit(job.schedule, uses, job.placement, cluster, scenario.memory.headroom_share);
   if (!scenario.allow_out_of_memory) CheckFit(fit, cluster, few.jobs.front().place);
   for (size_t role = 0; role < stretches.size(); ++role)
     Lengthen(&job.schedule.roles[role], &stretches[role], left_out.count);

@@ -11,6 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/schedule/caching_allocator.h"
 #include "sim/schedule/memory.h"
 
 namespace rehearse {
@@ -33,23 +34,25 @@ Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& de
 }
 
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
-                      const Cluster& cluster) {
+                      const Cluster& cluster, double headroom) {
   std::vector<bool> is_played(schedule.roles.size());
   for (const uint32_t role : schedule.role_of_rank) is_played[role] = true;
   std::vector<MemoryUse> uses(schedule.roles.size());
   for (size_t role = 0; role < uses.size(); ++role)
     if (is_played[role]) uses[role] = MemoryOf(schedule.roles[role]);
-  return TightestFit(schedule, uses, placement, cluster);
+  return TightestFit(schedule, uses, placement, cluster, headroom);
 }
 
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of_roles,
-                      const std::vector<uint32_t>& placement, const Cluster& cluster) {
+                      const std::vector<uint32_t>& placement, const Cluster& cluster,
+                      double headroom) {
   std::map<std::pair<uint32_t, uint32_t>, Bytes> reserves;  // by role and kind of device
   MemoryFit tightest;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const uint32_t role = schedule.role_of_rank[rank];
     MemoryFit fit;
     fit.rank = rank;
+    fit.headroom = headroom;
     fit.use = of_roles[role];
     fit.device = placement[rank];
     fit.capacity = cluster.DeviceOf(fit.device).memory;
@@ -70,14 +73,32 @@ MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of
 void CheckFit(const MemoryFit& fit, const Cluster& cluster, const Place& place) {
   if (fit.Room() >= Bytes(0)) return;
   const MemoryUse& use = fit.use;
+  const std::string besides =
+      fit.reserve > Bytes(0)
+          ? fmt::format(" and about {} for driver, NCCL and cuBLAS", Print(fit.reserve))
+          : "";
+  const std::string free = fit.headroom > 0 ? fmt::format(", of which {} must stay free",
+                                                          Print(fit.headroom * fit.capacity))
+                                            : "";
   throw Error(
       place,
       fmt::format("out of memory: {} needs {} (parameters {}, gradients {}, optimizer {}, "
-                  "activations {}, buffers {}), the device {} has {}; --allow-oom plays it anyway",
+                  "activations {}, buffers {}){}, the device {} has {}{}; --allow-oom plays it "
+                  "anyway",
                   fit.sizes_differ ? NameOf(fit, cluster) : "a rank", Print(use.Total()),
                   Print(use.parameters), Print(use.gradients), Print(use.optimizer),
-                  Print(use.activations), Print(use.buffers), cluster.DeviceOf(fit.device).name,
-                  Print(fit.capacity)));
+                  Print(use.activations), Print(use.buffers), besides,
+                  cluster.DeviceOf(fit.device).name, Print(fit.capacity), free));
+}
+
+Bytes IdleMemory(const Schedule& schedule, const MemoryFit& fit, const Cluster& cluster,
+                 AllocatorKind allocator) {
+  if (allocator == AllocatorKind::kNone || !IsGpu(cluster.DeviceOf(fit.device))) return Bytes(0);
+  const AllocatorRules rules{.expandable = allocator == AllocatorKind::kExpandable,
+                             .room = fit.capacity - fit.reserve};
+  const AllocatedMemory played =
+      PlayAllocations(schedule.roles[schedule.role_of_rank[fit.rank]], rules);
+  return std::max(Bytes(0), played.reserved - fit.use.Total());
 }
 
 void CheckKept(const Role& role, const Cluster& cluster, const Place& place) {
@@ -104,6 +125,7 @@ void DescribeMemory(const MemoryFit& fit, const Cluster& cluster, Result* result
   result->memory = fit.use;
   result->memory_capacity = fit.capacity;
   result->memory_reserve = fit.reserve;
+  result->memory_headroom = fit.headroom;
   result->memory_rank = fit.rank;
   result->tightest_rank = fit.sizes_differ ? NameOf(fit, cluster) : "";
 }

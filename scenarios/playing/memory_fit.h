@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/readers/memory_options.h"
 #include "sim/base/error.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule.h"
@@ -22,7 +23,12 @@ struct MemoryFit {
   // Devices of the job have different sizes, so this need not be the rank that needs most.
   bool sizes_differ = false;
 
-  Bytes Room() const { return capacity - use.Total(); }  // negative: it does not fit
+  double headroom = 0;  // share of the capacity that must stay free
+
+  // Arrays, and what else is taken. What an allocator leaves idle does not count: it gives that
+  // back before it gives up.
+  Bytes Needed() const { return use.Total() + reserve; }
+  Bytes Room() const { return (1 - headroom) * capacity - Needed(); }  // negative: does not fit
 };
 
 // Roughly what a rank of the role takes of its GPU besides what it allocates; 0 on other devices.
@@ -32,16 +38,17 @@ struct MemoryFit {
 //            have 2 members, 688 MiB where they have more (4 A100 on NVLink, NVIDIA/nccl issue 964)
 //   cuBLAS   workspaces: 32 MiB from compute capability 9.0 on, 8 MiB before
 //            (pytorch.org/docs, CUBLAS_WORKSPACE_CONFIG)
-// Fragmentation is not included: it depends on the allocator's settings.
+// What an allocator leaves idle is not included (sim/schedule/caching_allocator.h).
 Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& device);
 
 // The rank with the least room, the first of several. `placement`: rank -> device.
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
-                      const Cluster& cluster);
+                      const Cluster& cluster, double headroom = 0);
 
 // The same for roles that need so much.
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of_roles,
-                      const std::vector<uint32_t>& placement, const Cluster& cluster);
+                      const std::vector<uint32_t>& placement, const Cluster& cluster,
+                      double headroom = 0);
 
 // Throws Error if it does not fit.
 void CheckFit(const MemoryFit& fit, const Cluster& cluster, const Place& place);
@@ -56,6 +63,11 @@ void CheckKept(const Role& role, const Cluster& cluster, const Place& place);
 
 // "rank 8 (node2/gpu0, a100-40g)"
 std::string NameOf(const MemoryFit& fit, const Cluster& cluster);
+
+// What the allocator of a framework leaves idle of what it has reserved, for that rank's role; 0 on
+// devices other than GPUs.
+Bytes IdleMemory(const Schedule& schedule, const MemoryFit& fit, const Cluster& cluster,
+                 AllocatorKind allocator);
 
 // Fills in what the result says about memory.
 void DescribeMemory(const MemoryFit& fit, const Cluster& cluster, Result* result);

@@ -98,7 +98,8 @@ Job PrepareJob(const Scenario& scenario, const JobRequest& request, ProgressObse
   }
   CheckSteps(job, request.place);
   if (!scenario.allow_out_of_memory)
-    CheckFit(TightestFit(job.schedule, job.placement, cluster), cluster, request.place);
+    CheckFit(TightestFit(job.schedule, job.placement, cluster, scenario.memory.headroom_share),
+             cluster, request.place);
   return job;
 }
 

@@ -187,8 +187,9 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.result.fidelity = Name(scenario.lowering.fidelity);
   described.result.left_out = LeftOutBy(scenario.lowering.fidelity);
   described.result.notes = CalibrationNotes(job.schedule, *scenario.cluster);
-  DescribeMemory(TightestFit(job.schedule, job.placement, *scenario.cluster), *scenario.cluster,
-                 &described.result);
+  DescribeMemory(
+      TightestFit(job.schedule, job.placement, *scenario.cluster, scenario.memory.headroom_share),
+      *scenario.cluster, &described.result);
   described.result.chosen = ChosenBy(played, job);
   described.result.typical = TypicalOf(described.result, scenario, job);
   described.result.software = request.software;
@@ -314,7 +315,8 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   // Steps of a job use the same memory, one after the other.
   std::optional<MemoryFit> tightest;
   for (const Job& job : played.jobs) {
-    const MemoryFit fit = TightestFit(job.schedule, job.placement, *scenario.cluster);
+    const MemoryFit fit =
+        TightestFit(job.schedule, job.placement, *scenario.cluster, scenario.memory.headroom_share);
     if (!tightest || fit.Room() < tightest->Room()) tightest = fit;
   }
   return Describe(scenario, played, own, *tightest, options);
@@ -385,6 +387,13 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   Rehearsal rehearsal;
   rehearsal.result = Describe(scenario, played, own, {.hash = options.hash});
   rehearsal.result.routes = std::move(routes);
+  if (options.allocations && !scenario.lists_jobs) {
+    const Job& job = played.jobs.front();
+    const MemoryFit fit =
+        TightestFit(job.schedule, job.placement, *scenario.cluster, scenario.memory.headroom_share);
+    rehearsal.result.memory_idle =
+        IdleMemory(job.schedule, fit, *scenario.cluster, scenario.memory.allocator);
+  }
   const Seconds step = own ? StepOf(own->schedule, own->timeline)
                            : StepOf(played.schedule(), played.simulation.timeline);
   rehearsal.result.experts = DrawExperts(scenario, step, options.threads, observer);

@@ -78,8 +78,9 @@ struct Rehearsal {
 struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
   ProgressObserver* observer = nullptr;
-  unsigned threads = 0;  // for seeds of routes; 0: as many as the machine has cores
-  bool hash = true;      // Result::timeline_hash
+  unsigned threads = 0;      // for seeds of routes; 0: as many as the machine has cores
+  bool hash = true;          // Result::timeline_hash
+  bool allocations = false;  // Result::memory_idle
   // Timeline::spans; without them, large pipelines take less time and memory.
   bool spans = true;
 };

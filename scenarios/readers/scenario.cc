@@ -74,6 +74,9 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
       scenario.perturbation_place = simulator.At("perturbation").place();
   }
   if (!scenario.lowering.slowdown) scenario.lowering.slowdown = UsualSlowdown(*scenario.cluster);
+  if (root.Has("memory"))
+    MemoryOptionsFields().ReadInto(root.At("memory").As(MemoryOptionsFields().shape()),
+                                   &scenario.memory);
   scenario.lists_jobs = root.Has("jobs");
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());

@@ -20,6 +20,7 @@
 
 #include "collectives/lowering/lower.h"
 #include "scenarios/readers/job_request.h"
+#include "scenarios/readers/memory_options.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
@@ -41,7 +42,8 @@ struct Scenario {
   Place perturbation_place;           // for links that fail and leave no path
   std::vector<JsonChange> changes;    // to this file and those that it names, by --set and the like
   std::vector<InputFile> files = {};  // that were read because this file names them
-  bool allow_out_of_memory = false;   // play a plan even if it does not fit the device
+  MemoryOptions memory = {};
+  bool allow_out_of_memory = false;  // play a plan even if it does not fit the device
   // What was read, including changes by --set: results and timelines keep it under "given", so that
   // two of them can be compared. Of a schedule, only its name and cluster.
   std::shared_ptr<const nlohmann::json> given;

@@ -2,6 +2,7 @@
 
 #include "scenarios/readers/collective_pins.h"
 #include "scenarios/readers/job_request.h"
+#include "scenarios/readers/memory_options.h"
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/pipeline_reader.h"
@@ -47,6 +48,8 @@ const ObjectShape& ScenarioShape() {
         R"([{"links": "node3/nic*", "bandwidth": "0.5x"}])"},
        {"simulator", ObjectOf(SimulatorShape), Optional("its defaults"), "how the step is played",
         R"({"fidelity": "fluid"})"},
+       {"memory", ObjectOf(ShapeIn<MemoryOptionsFields>), Optional("all of it may be used"),
+        "what must stay free, and how arrays are allocated", R"({"headroom": "5%"})"},
        {"search", ObjectOf(ShapeIn<SearchFields>), Optional("grids and micro-batches, by time"),
         "what `rehearse search` tries", R"({"objective": "tokens"})"}}};
   return shape;

@@ -29,6 +29,14 @@ Field<SpaceConstraint> Bound(const char* name, std::optional<uint64_t> SpaceCons
 }
 
 void CheckConstraint(const JsonReader& reader, SpaceConstraint* constraint) {
+  if (constraint->memory) {
+    const bool has_more = !constraint->product.empty() || constraint->equals ||
+                          constraint->at_least || constraint->at_most || constraint->divides;
+    if (has_more)
+      reader.Fail("\"memory\" is a condition of its own; expected no other key with it");
+    return;
+  }
+  if (!reader.Has("product")) reader.Fail("expected \"product\" or \"memory\"");
   if (constraint->product.empty()) reader.At("product").Expected("at least one path");
   if (!constraint->equals && !constraint->at_least && !constraint->at_most && !constraint->divides)
     reader.Fail("expected \"equals\", \"at_least\", \"at_most\" or \"divides\"");
@@ -45,6 +53,7 @@ bool SpaceConstraint::Allows(uint64_t value) const {
 }
 
 std::string SpaceConstraint::Text() const {
+  if (memory) return fmt::format("memory is at most {}", memory->at_most);
   std::string text = fmt::format("{}", fmt::join(product, " * "));
   if (equals) text += fmt::format(" is {}", *equals);
   if (at_least) text += fmt::format(" is at least {}", *at_least);
@@ -55,14 +64,18 @@ std::string SpaceConstraint::Text() const {
 
 const Fields<SpaceConstraint>& ConstraintFields() {
   static const Fields<SpaceConstraint> fields(
-      "constraint", "A condition on a product of numbers in the scenario.",
-      {{"product", &SpaceConstraint::product, ListOf(AText("path of the scenario")), Required(),
-        "the factors; a path that is not there counts as 1",
+      "constraint",
+      "A condition on a product of numbers in the scenario, or on the memory that a step needs.",
+      {{"product", &SpaceConstraint::product, ListOf(AText("path of the scenario")),
+        Optional("a condition on memory"), "the factors; a path that is not there counts as 1",
         R"(["strategy.tensor", "training.micro_batches"])"},
        Bound("equals", &SpaceConstraint::equals, "the product is this", "64"),
        Bound("at_least", &SpaceConstraint::at_least, "the product is at least this", "8"),
        Bound("at_most", &SpaceConstraint::at_most, "the product is at most this", "64"),
-       Bound("divides", &SpaceConstraint::divides, "the product divides this", "96")},
+       Bound("divides", &SpaceConstraint::divides, "the product divides this", "96"),
+       {"memory", &SpaceConstraint::memory, ObjectIn<MemoryBoundFields>(),
+        Optional("a condition on a product"), "what the fullest rank may need",
+        R"({"at_most": "90%"})"}},
       CheckConstraint);
   return fields;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/readers/memory_options.h"
 #include "sim/base/json_fields.h"
 
 namespace rehearse {
@@ -18,6 +19,7 @@ struct SpaceConstraint {
   std::optional<uint64_t> at_least = {};
   std::optional<uint64_t> at_most = {};
   std::optional<uint64_t> divides = {};
+  std::optional<MemoryBound> memory = {};  // instead of a product: of what a simulated step needs
 
   bool Allows(uint64_t value) const;
   std::string Text() const;  // "strategy.column * strategy.row is at most 8"

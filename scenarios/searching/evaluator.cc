@@ -195,7 +195,7 @@ SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result
   simulated.idle = result.breakdown.idle;
   for (const AxisUse& axis : result.axes) simulated.exposed.emplace_back(axis.name, axis.exposed);
   simulated.model_flops_utilization = result.model_flops_utilization;
-  simulated.memory = result.memory.Total();
+  simulated.memory = result.MemoryNeeded();
   for (const LinkSummary& link : result.links) {
     if (link.kind == "memory") continue;
     simulated.busiest_link = link.name;
@@ -203,6 +203,15 @@ SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result
     break;
   }
   return simulated;
+}
+
+// A simulated step must meet the conditions on memory.
+void PointEvaluator::CheckMemory(const Result& result) const {
+  for (const SpaceConstraint& constraint : search_.space.constraints) {
+    if (!constraint.memory) continue;
+    if (!constraint.memory->Allows(result.MemoryNeeded(), result.memory_capacity))
+      FailBroken(constraint.Text());
+  }
 }
 
 std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
@@ -242,6 +251,7 @@ std::optional<std::vector<double>> PointEvaluator::Simulate(const SpacePoint& po
     known = Add(point, [&](Entry* entry) {
       const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
       if (!evaluation.error.empty()) throw Error(evaluation.error);
+      CheckMemory(evaluation.results.front());
       entry->simulated = SimulatedOf(point, evaluation.results.front(), evaluation.device);
       NoteBest(point, entry->simulated->values.front());
     });

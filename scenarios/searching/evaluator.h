@@ -68,6 +68,7 @@ class PointEvaluator {
   JsonDocument DocumentOf(const SpacePoint& point) const;
   EvaluationKey KeyOf(const SpacePoint& point) const;
   double ClosedForms(const SpacePoint& point, Scenario scenario);
+  void CheckMemory(const Result& result) const;
   SimulatedPoint SimulatedOf(const SpacePoint& point, const Result& result,
                              const std::string& device) const;
   // Counts a point that a condition excludes, and says whether one does.

@@ -138,7 +138,7 @@ double ValueOf(const Objective& objective, const Result& result, const std::stri
       return GpuHoursOf(result) * *watts * busy / 1000;
     }
     case ObjectiveKind::kMemory:
-      return result.memory.Total().value();
+      return result.MemoryNeeded().value();
     case ObjectiveKind::kNumber: {
       const nlohmann::json value =
           ValueAt(nlohmann::json::parse(ToJson(result).dump()), objective.number);

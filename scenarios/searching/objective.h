@@ -6,7 +6,7 @@
 //   money       the same at a price                                     less
 //   energy      kWh of all GPUs for a million tokens: their power in the share of the time in which
 //               they compute or communicate                             less
-//   memory      bytes that the fullest GPU needs                        less
+//   memory      bytes that the fullest GPU needs, driver and libraries too   less
 //
 // or any number of result.json: more is better for rates and utilisations, less for all else.
 #pragma once

@@ -49,7 +49,7 @@ struct SimulatedPoint {
   Seconds idle;
   std::vector<std::pair<std::string, Seconds>> exposed;  // by axis
   double model_flops_utilization = 0;
-  Bytes memory;  // of the fullest GPU
+  Bytes memory;  // that the fullest GPU needs, driver and libraries too
   std::string busiest_link;
   double busiest_share = 0;
   uint32_t devices = 0;  // that the step keeps busy

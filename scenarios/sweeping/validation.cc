@@ -145,6 +145,7 @@ std::string GroupOf(const MeasuredRow& row, const Scenario& scenario) {
 ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
   RehearsalOptions options;
   options.threads = 1;
+  options.allocations = row.memory_reserved.has_value();
   const Rehearsal played = Rehearse(scenario, options);
   const Result& result = played.result;
   ValidatedRow validated;
@@ -155,8 +156,10 @@ ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
   validated.measured_mfu = result.model_flops_utilization * (result.step / validated.measured);
   validated.parts = PartsOf(played, scenario);
   validated.factors = FactorsOf(validated);
-  validated.memory = result.memory.Total();
-  if (row.memory) validated.memory_error = validated.memory / *row.memory - 1;
+  validated.memory = result.memory.Total() + result.memory_idle;
+  if (row.Memory()) validated.memory_error = validated.memory / *row.Memory() - 1;
+  validated.fits = !(result.memory_capacity > Bytes(0)) ||
+                   result.MemoryNeeded() <= (1 - result.memory_headroom) * result.memory_capacity;
   return validated;
 }
 
@@ -220,6 +223,7 @@ ValidatedGroup Judge(std::string name, std::vector<size_t> members,
     sizes.push_back(std::abs(row.error));
     group.bias += row.error;
     group.within += sizes.back() <= kNearEnough ? 1 : 0;
+    group.memory_fits += row.fits ? 1 : 0;
     if (row.memory_error) {
       ++group.memory_rows;
       group.memory_mean += std::abs(*row.memory_error);

@@ -13,7 +13,10 @@
 //   step             measured: "0.853s"; a time with its unit. Each row has one of these three:
 //   tokens_per_second   of all GPUs
 //   mfu              a share of the peak from 0 to 1, of the operations that Rehearse counts
-//   memory           measured: "60.5GiB" on the fullest GPU; optional
+//   memory           measured: "60.5GiB" of arrays on the fullest GPU, as PyTorch's
+//                    max_memory_allocated() counts; optional
+//   memory_reserved  measured: with what the allocator keeps idle, as max_memory_reserved() counts;
+//                    optional, instead
 //
 // A plan that does not fit the memory is still played, because the run did fit.
 #pragma once
@@ -40,6 +43,9 @@ struct MeasuredRow {
   std::optional<double> tokens_per_second;
   std::optional<double> mfu;
   std::optional<Bytes> memory;
+  std::optional<Bytes> memory_reserved;
+
+  std::optional<Bytes> Memory() const { return memory ? memory : memory_reserved; }
 };
 
 struct ValidationTable {
@@ -66,8 +72,9 @@ struct ValidatedRow {
   // For each part, the factor that alone would make the step as long as measured; nothing if there
   // is none.
   std::vector<std::optional<double>> factors;
-  Bytes memory;  // predicted
+  Bytes memory;  // predicted, as the row counts
   std::optional<double> memory_error;
+  bool fits = true;  // predicted
 };
 
 // Rows of one device and software.
@@ -83,6 +90,7 @@ struct ValidatedGroup {
   size_t pairs = 0;
   size_t ordered = 0;
   size_t memory_rows = 0;  // with published memory
+  size_t memory_fits = 0;  // predicted to fit; all did
   double memory_mean = 0;
   double memory_worst = 0;
 };

@@ -23,11 +23,13 @@ enum class Column : uint8_t {
   kTokens,
   kMfu,
   kMemory,
+  kReserved,
   kPath,  // any other name
 };
 const std::vector<std::string>& OwnColumns() {
-  static const std::vector<std::string> names = {
-      "name", "source", "group", "note", "step", "tokens_per_second", "mfu", "memory"};
+  static const std::vector<std::string> names = {"name", "source", "group",
+                                                 "note", "step",   "tokens_per_second",
+                                                 "mfu",  "memory", "memory_reserved"};
   return names;
 }
 
@@ -66,6 +68,8 @@ class RowReader {
     if (measured.name.empty()) Fail("the row has no \"name\"");
     SetText("name", measured.name, &measured.document);
     for (const std::string& change : changes) measured.document.Set(change);
+    if (measured.memory && measured.memory_reserved)
+      Fail("found \"memory\" and \"memory_reserved\", expected one of them");
     const int figures =
         (measured.step ? 1 : 0) + (measured.tokens_per_second ? 1 : 0) + (measured.mfu ? 1 : 0);
     if (figures != 1) {
@@ -141,6 +145,9 @@ class RowReader {
         break;
       case Column::kMemory:
         measured->memory = Read(column, [&] { return ParseSize(cell); });
+        break;
+      case Column::kReserved:
+        measured->memory_reserved = Read(column, [&] { return ParseSize(cell); });
         break;
       case Column::kPath:
         try {

@@ -70,12 +70,18 @@ std::vector<std::string> RowCells(const MeasuredRow& measured, const ValidatedRo
   std::vector<std::string> cells = {Shortened(measured.name, kLongestRowName), Print(row.measured),
                                     Print(row.predicted), Signed(row.error)};
   for (const StepPart part : kAllParts) cells.push_back(PartText(row, part));
+  cells.push_back(row.memory_error
+                      ? fmt::format("{} of {}, {}{}", Print(row.memory), Print(*measured.Memory()),
+                                    Signed(*row.memory_error), row.fits ? "" : ", does not fit")
+                  : row.fits ? ""
+                             : "does not fit");
   return cells;
 }
 
 std::vector<std::string> RowHeader() {
   std::vector<std::string> header = {"row", "measured", "predicted", "error"};
   for (const StepPart part : kAllParts) header.emplace_back(Name(part));
+  header.emplace_back("memory of measured");
   return header;
 }
 
@@ -161,6 +167,7 @@ Json GroupJson(const ValidatedGroup& group) {
   if (group.memory_rows > 0) {
     json["memory_mean_error"] = group.memory_mean;
     json["memory_worst_error"] = group.memory_worst;
+    json["fit"] = group.memory_fits;
   }
   return json;
 }
@@ -224,7 +231,7 @@ DataTable TableOf(const ValidationTable& table, const Validation& validation) {
                                    row.measured_mfu,      row.predicted_mfu};
     for (const Seconds part : row.parts) cells.emplace_back(part.value());
     for (const std::optional<double>& factor : row.factors) cells.emplace_back(factor);
-    cells.push_back(measured.memory ? DataCell(measured.memory->value()) : DataCell());
+    cells.push_back(measured.Memory() ? DataCell(measured.Memory()->value()) : DataCell());
     cells.emplace_back(row.memory.value());
     cells.emplace_back(row.memory_error);
     data.Add(std::move(cells));
@@ -264,7 +271,8 @@ Json ToJson(const ValidationTable& table, const Validation& validation) {
                                     {"factor", NumberOrNull(row.factors[index])}};
     }
     entry["predicted_memory_bytes"] = row.memory.value();
-    if (measured.memory) entry["measured_memory_bytes"] = measured.memory->value();
+    if (measured.Memory()) entry["measured_memory_bytes"] = measured.Memory()->value();
+    entry["fits"] = row.fits;
     entry["memory_relative_error"] = NumberOrNull(row.memory_error);
     json["rows"].push_back(std::move(entry));
   }

@@ -141,10 +141,15 @@ struct Result {
   std::string token_name = "tokens";  // as in the schedule
   // Of the rank with the least room on its device: the fullest, if all devices have the same size.
   MemoryUse memory;
-  Bytes memory_capacity;      // of that rank's device; 0 when unknown
-  Bytes memory_reserve;       // about what libraries and the driver also take; 0 if unknown
-  uint32_t memory_rank = 0;   // within its job, if there are several
-  std::string tightest_rank;  // its name, "" if all devices have the same size
+  Bytes memory_capacity;  // of that rank's device; 0 when unknown
+  Bytes memory_reserve;   // about what libraries and the driver also take; 0 if unknown
+  // What the allocator has reserved beyond arrays when it has reserved most; 0 if not played.
+  Bytes memory_idle;
+  double memory_headroom = 0;  // share of the capacity that must stay free
+  uint32_t memory_rank = 0;    // within its job, if there are several
+  std::string tightest_rank;   // its name, "" if all devices have the same size
+  // Of arrays, driver and libraries.
+  Bytes MemoryNeeded() const { return memory.Total() + memory_reserve; }
   // Those in use, busiest first (utilization, then order). Links that behave alike are one entry if
   // the step was folded, else one entry each.
   std::vector<LinkSummary> links;

@@ -127,6 +127,9 @@ bool HasReserve(const Result& result) {
   return HasCapacity(result) && result.memory_reserve > Bytes(0);
 }
 
+bool HasIdle(const Result& result) { return HasCapacity(result) && result.memory_idle > Bytes(0); }
+bool HasHeadroom(const Result& result) { return HasCapacity(result) && result.memory_headroom > 0; }
+
 const Fields<Result>& MemoryFields() {
   static const Fields<Result> fields(
       "memory", "Memory of the fullest rank.",
@@ -144,7 +147,11 @@ const Fields<Result>& MemoryFields() {
        {"rank", &Result::memory_rank, ACount<uint32_t>(),
         WrittenIf<HasCapacity>("capacity is not known"), "which rank it is"},
        {"reserve", &Result::memory_reserve, AByteCount(), WrittenIf<HasReserve>("not known"),
-        "what driver, NCCL and cuBLAS take besides, roughly"}});
+        "what driver, NCCL and cuBLAS take besides, roughly"},
+       {"idle", &Result::memory_idle, AByteCount(), WrittenIf<HasIdle>("not known, or nothing"),
+        "what the allocator reserves and does not use"},
+       {"headroom", &Result::memory_headroom, ANumber(0, 1), WrittenIf<HasHeadroom>("0"),
+        "the share of the capacity that must stay free", "0.05"}});
   return fields;
 }
 

@@ -215,9 +215,10 @@ constexpr double kNearlyFull = 0.9;
 void WriteMemory(Page& page, const Result& result) {
   const double total = result.memory.Total().value();
   const double capacity = result.memory_capacity.value();
-  const bool fits = capacity <= 0 || total <= capacity;
   // A schedule without buffers, as one from others' traces, says nothing of memory.
   if (total <= 0 && result.memory.host <= Bytes(0)) return;
+  const double room = (1 - result.memory_headroom) * capacity;
+  const bool fits = capacity <= 0 || result.MemoryNeeded().value() <= room;
   page.Gap();
   std::string beside;
   if (capacity > 0) {
@@ -244,6 +245,14 @@ void WriteMemory(Page& page, const Result& result) {
   if (result.memory.host > Bytes(0))
     page.Line("  {:<22}{:>11}{:>10}  {}", "on the host", Print(result.memory.host), "",
               page.pen(Ink::kFaint, "offloaded, at its largest"));
+  if (result.memory_idle > Bytes(0))
+    page.Line("  {:<22}{:>11}{:>10}  {}", "idle in the allocator", Print(result.memory_idle),
+              Percent(Share(result.memory_idle.value(), scale)),
+              page.pen(Ink::kFaint, "given back before anything fails"));
+  if (result.memory_headroom > 0)
+    page.Line("  {:<22}{:>11}{:>10}  {}", "to stay free",
+              Print(result.memory_headroom * result.memory_capacity),
+              Percent(result.memory_headroom), page.pen(Ink::kFaint, "the scenario's headroom"));
   if (!(result.memory_reserve > Bytes(0))) return;
   page.Line("  {:<22}{:>11}{:>10}  {}", "in addition, about", Print(result.memory_reserve),
             Percent(Share(result.memory_reserve.value(), scale)),

@@ -172,7 +172,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   const Scenario few = WithFewer(whole, std::move(*fewer));
 
   const auto& [name, description, cluster, jobs, lists_jobs, lowering, routing, perturbation_place,
-               changes, files, allow_out_of_memory, given] = few;
+               changes, files, memory, allow_out_of_memory, given] = few;
   EXPECT_EQ(name, "small");
   EXPECT_EQ(description, "a description");
   EXPECT_EQ(cluster, whole.cluster);
@@ -186,6 +186,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   EXPECT_TRUE(IsAt(perturbation_place, "/simulator/perturbation"));
   EXPECT_EQ(changes.size(), whole.changes.size());
   EXPECT_EQ(files.size(), 1u);
+  EXPECT_EQ(memory, whole.memory);
   EXPECT_TRUE(allow_out_of_memory);
   EXPECT_EQ(given, whole.given);
 
