@@ -67,8 +67,9 @@ const settled = (page) =>
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
 // How many colours a canvas has: one that nothing was drawn on has one.
-const colorsOf = (page, selector) =>
-  page.evaluate((one) => {
+const colorsOf = async (page, selector) => {
+  await settled(page); // what was asked for is drawn in a later frame
+  return page.evaluate((one) => {
     const canvas = document.querySelector(one);
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
     const seen = new Set();
@@ -76,6 +77,7 @@ const colorsOf = (page, selector) =>
       seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
     return seen.size;
   }, selector);
+};
 const view = (page) => page.evaluate(() => [window.rehearse.state.from, window.rehearse.state.to]);
 // Chooses the longest communication op that is shown, by a click on the canvas.
 async function clickAnOp(page) {
@@ -627,8 +629,9 @@ await test(
   },
 );
 // Pixels, and not attributes: how many of a canvas have each of these colours.
-const pixelsOf = (page, selector, colors) =>
-  page.evaluate(
+const pixelsOf = async (page, selector, colors) => {
+  await settled(page);
+  return page.evaluate(
     ([one, wanted]) => {
       const canvas = document.querySelector(one);
       const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -641,6 +644,7 @@ const pixelsOf = (page, selector, colors) =>
     },
     [selector, colors],
   );
+};
 await test('a lecture goes on by arrows, from question to change to answer', lessons, async (page) => {
   await page.click('#lecture');
   const size = await page.evaluate(() =>
@@ -751,7 +755,6 @@ for (const colorScheme of ['light', 'dark'])
     assert.match(await page.textContent('.legends'), /weight gradient.*from the other end.*bubble/s);
     // Forward, input gradient and weight gradient; half of DualPipe comes from the other end.
     await page.evaluate(() => (document.querySelector('.rows').scrollTop = 1e6));
-    await settled(page);
     const counts = await pixelsOf(page, '.timeline canvas', [
       [0x2f, 0x7f, 0xd1],
       [0x1d, 0x42, 0x89],
