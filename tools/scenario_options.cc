@@ -143,7 +143,7 @@ Scenario ReadScenarioWith(JsonDocument document, const po::variables_map& values
   for (const std::string& change : changes) document.Set(change, kVersusOption);
   Scenario scenario = IsSchedule(document.value()) ? ReadSchedulePart(document, values)
                                                    : ReadScenarioPart(document, values);
-  scenario.allow_out_of_memory = Has(values, "allow-oom");
+  if (Has(values, "allow-oom")) scenario.allow_out_of_memory = true;
   if (Has(values, "no-fold")) scenario.lowering.fold = false;
   return scenario;
 }

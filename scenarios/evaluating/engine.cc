@@ -44,7 +44,7 @@ std::string ThisBuild() { return fmt::format("{} {}", Version(), BuildCommit());
 
 Scenario Engine::Read(const JsonDocument& document) {
   Scenario scenario = ReadScenario(document, &clusters_);
-  scenario.allow_out_of_memory = options_.allow_out_of_memory;
+  if (options_.allow_out_of_memory) scenario.allow_out_of_memory = true;
   return scenario;
 }
 

@@ -94,7 +94,8 @@ Simulation Simulate(const Scenario& scenario, const RunOptions& options) {
       unfolded->lowering.fold = false;
       read = std::move(unfolded);
     }
-    Rehearsal played = Rehearse(*read, {.observer = &observer, .threads = options.threads});
+    Rehearsal played =
+        Rehearse(*read, {.observer = &observer, .threads = options.threads, .allocations = true});
     auto state = std::make_shared<Simulation::State>();
     nlohmann::ordered_json json = played.jobs ? ToJson(*played.jobs) : ToJson(played.result);
     if (read->given) json["given"] = *read->given;

@@ -57,7 +57,10 @@ const Fields<MemoryOptions>& MemoryOptionsFields() {
        {"allocator", &MemoryOptions::allocator, OneOf(kAllocatorNames), Usual(),
         "PyTorch's: segments of several arrays, or one that grows and shrinks "
         "(expandable_segments:True); none: what it leaves idle is not told",
-        "\"expandable\""}},
+        "\"expandable\""},
+       {"allow_oom", &MemoryOptions::allow_oom, TrueFalse(), Usual(),
+        "the step is known to have run, and is played even if it does not fit by our count",
+        "true"}},
       CheckOptions);
   return fields;
 }

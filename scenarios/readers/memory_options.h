@@ -16,7 +16,8 @@ enum class AllocatorKind : uint8_t { kSegments, kExpandable, kNone };
 struct MemoryOptions {
   std::string headroom = "0%";  // of the device: a step that needs more than the rest does not fit
   AllocatorKind allocator = AllocatorKind::kSegments;
-  double headroom_share = 0;  // the same as a number
+  bool allow_oom = false;     // play it though it does not fit by our count, since it has run
+  double headroom_share = 0;  // `headroom` as a number
 
   friend bool operator==(const MemoryOptions&, const MemoryOptions&) = default;
 };

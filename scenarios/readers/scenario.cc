@@ -77,6 +77,7 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   if (root.Has("memory"))
     MemoryOptionsFields().ReadInto(root.At("memory").As(MemoryOptionsFields().shape()),
                                    &scenario.memory);
+  scenario.allow_out_of_memory = scenario.memory.allow_oom;
   scenario.lists_jobs = root.Has("jobs");
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());

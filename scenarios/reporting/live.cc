@@ -51,7 +51,7 @@ Scenario ReadLive(const Json& request, const std::string& text,
     return scenario;
   };
   Scenario scenario = read();
-  scenario.allow_out_of_memory = FlagAt(request, "allow_oom");
+  if (FlagAt(request, "allow_oom")) scenario.allow_out_of_memory = true;
   if (FlagAt(request, "no_fold")) scenario.lowering.fold = false;
   return scenario;
 }

@@ -156,7 +156,8 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
         Shipped("strategy-data-parallel") + " --set cluster=tree.json --set strategy.data=32 " +
             "--set training.batch=64",
         Shipped("cpu-experts") + " --set model.experts.imbalance=2 --set training.batch=16",
-        Shipped("cpu-pipeline"), Shipped("llama-8b-offload") + " --fidelity formula",
+        Shipped("cpu-pipeline"),
+        Shipped("llama-8b-offload") + " --set memory.headroom=5% --fidelity formula",
         Shipped("jobs-two-trainings") + " --set cluster=tree.json",
         Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {
     const Outcome run = Execute("run " + arguments + " --format json");

@@ -8,9 +8,9 @@
 //   stretch = (watts / (power − resting))^(3/4), at least 1
 // since power falls with a little more than the clock (its voltage falls, too, until it is lowest),
 // and with roots alone, whose bits are the same everywhere.
-// A product of f flops takes 1 + (stretch − 1) · f²/(f² + f0²) times as long, f0 = 0.12 TFLOP: small
-// ones spend most of their time on other things than arithmetic. Attention runs at the clock that
-// large products in 16 bits leave: the limit is held over many kernels.
+// A product of f flops takes 1 + (stretch − 1) · f²/(f² + f0²) times as long, f0 = 0.12 TFLOP:
+// small ones spend most of their time on other things than arithmetic. Attention runs at the clock
+// that large products in 16 bits leave: the limit is held over many kernels.
 // topology/OPERATORS.md says which rows the energies were read off.
 #pragma once
 

@@ -195,6 +195,8 @@ Flops RecomputedFlops(const Network& network, const Training& training,
 
 // Where full recomputation of the layer with the nodes [begin, end) stops: at `end`, or at the
 // layer's last product if the training leaves that out and what is behind it keeps nothing.
+// PyTorch stops when the last tensor is saved: a function of Python, as products of 8 bits are,
+// saves it after its product, unless the layer is compiled and so leaves out what nothing needs.
 uint32_t EndOfRecomputation(const Network& network, const Training& training, uint32_t begin,
                             uint32_t end);
 

@@ -232,18 +232,26 @@ void StagePlanner::FreeCached(const Visit& visit) {
   });
 }
 
-// Recomputes what selective recomputation dropped, before the way back through the layer. A product
-// that took such a value takes the new one.
+// Recomputes what selective recomputation dropped, before the way back through the layer.
 void StagePlanner::RecomputeOps(const Unit& unit) {
   for (const Visit& visit : VisitsOf(unit)) {
     FreeCached(visit);
     if (!IsRecomputedOp(step_.network, step_.network.nodes[visit.node], step_.training)) continue;
-    std::vector<BufferId> dropped;
+    ForwardAgain(unit, {visit});
+  }
+}
+
+// A product that took a value that was dropped takes the new one.
+void StagePlanner::ForwardAgain(const Unit& unit, const std::vector<Visit>& visits) {
+  std::vector<BufferId> dropped;
+  for (const Visit& visit : visits)
     ForEachChunk([&] { dropped.push_back(plan_.State(visit.node).value.buffer); });
-    Forward(Phase::kRecompute, {visit});
-    size_t chunk = 0;
+  Forward(Phase::kRecompute, visits);
+  size_t next = 0;
+  for (const Visit& visit : visits) {
     ForEachChunk([&] {
-      const BufferId old = dropped[chunk++];
+      const BufferId old = dropped[next++];
+      if (!old.IsSet()) return;
       for (uint32_t node = visit.node + 1; node < unit.end; ++node) {
         Tensor& operand = plan_.State(node).operand;
         if (operand.buffer == old) operand = plan_.State(visit.node).value;
@@ -281,7 +289,7 @@ std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& acti
         for (const std::vector<Visit>& visits : Divide(VisitsAgain(unit), by_node)) {
           parts.emplace_back([this, &unit, visits] {
             plan_.action.prefetch_end = unit.matrix_end;
-            Forward(Phase::kRecompute, visits);
+            ForwardAgain(unit, visits);
           });
         }
       }

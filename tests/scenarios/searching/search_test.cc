@@ -188,7 +188,7 @@ TEST(SearchTest, ObjectivesFollowFromTheStep) {
   const double busy = 1 - result.breakdown.idle.value() / step;
   EXPECT_NEAR(value("energy"), 0.4 * gpu_hours * busy, 1e-9);
   EXPECT_NEAR(value("energy", R"({"power": "0.2kW"})"), 0.2 * gpu_hours * busy, 1e-9);
-  EXPECT_EQ(value("memory"), result.memory.Total().value());
+  EXPECT_EQ(value("memory"), (result.memory.Total() + result.memory_reserve).value());
   EXPECT_EQ(value("breakdown.compute_seconds"), result.breakdown.compute.value());
 }
 
