@@ -34,15 +34,15 @@ constexpr std::array kTable = {
     ValidatedSteps{kPlain, "h100", "nemo-launcher", "megatron", 10, 4, 64, 0.046, -0.033},
     ValidatedSteps{kStages, "a100-80g", "megatron-lm-2021", "", 6, 64, 1920, 0.043, 0.043},
     ValidatedSteps{kStages, "b200", "megatron-core", "", 5, 8, 8, 0.073, -0.073},
-    ValidatedSteps{kStages, "b200", "nemo", "", 6, 128, 448, 0.117, -0.117},
+    ValidatedSteps{kStages, "b200", "nemo", "", 6, 128, 448, 0.120, -0.120},
     ValidatedSteps{kStages, "gb200", "nemo", "", 9, 72, 512, 0.161, -0.161},
-    ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.174, 0.052},
+    ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.175, 0.053},
     ValidatedSteps{kStages, "h100", "nemo", "", 86, 32, 8192, 0.036, -0.011},
-    ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.079, 0.061},
+    ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.085, 0.067},
     ValidatedSteps{kExperts, "b300", "nemo", "", 14, 8, 256, 0.098, -0.096},
-    ValidatedSteps{kExperts, "gb200", "nemo", "", 22, 128, 512, 0.097, -0.090},
+    ValidatedSteps{kExperts, "gb200", "nemo", "", 22, 128, 512, 0.097, -0.091},
     ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.153, -0.026},
-    ValidatedSteps{kExperts, "h100", "nemo", "", 43, 8, 2048, 0.048, -0.044},
+    ValidatedSteps{kExperts, "h100", "nemo", "", 43, 8, 2048, 0.051, -0.049},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {

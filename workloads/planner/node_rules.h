@@ -26,6 +26,8 @@ const NodeRule& RuleOf(NodeKind kind);
 // product_rules.cc
 void ForwardProduct(Plan& plan, uint32_t node);
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+// The operand of a product that is not computed again, of an input that is.
+void TakeOperandAgain(Plan& plan, uint32_t node);
 void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& operands);
 void ForwardEmbedding(Plan& plan, uint32_t node);
 void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient);

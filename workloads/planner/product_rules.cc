@@ -97,6 +97,14 @@ void ForwardProduct(Plan& plan, uint32_t node) {
     TurnHeads(plan, node + 1, state.value, /*back=*/false);
 }
 
+void TakeOperandAgain(Plan& plan, uint32_t node) {
+  const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
+  if (layouts.summa) return;
+  const Tensor input = CastInput(plan, node);
+  const Tensor x = ToOperand(plan, node, input, layouts.x);
+  plan.State(node).operand = plan.strategy.gathers_inputs_again ? input : x;
+}
+
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;

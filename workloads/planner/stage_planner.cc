@@ -260,6 +260,18 @@ void StagePlanner::ForwardAgain(const Unit& unit, const std::vector<Visit>& visi
   }
 }
 
+// Recomputation that stops before the layer's last product makes what that product's gradients need.
+void StagePlanner::TakeOperandOfLast(const Unit& unit) {
+  const uint32_t node = unit.begin + static_cast<uint32_t>(VisitsAgain(unit).size());
+  if (node == unit.end) return;
+  SetPhase(Phase::kRecompute, step_.network.nodes[node].layer);
+  ForEachChunk([&] {
+    EnterGraphOf(node);
+    TakeOperandAgain(plan_, node);
+    builder_.set_graph(0);
+  });
+}
+
 // ---- backward -----------------------------------------------------------------------------------
 
 // What is computed again comes layer by layer, and what it needs is gathered no further ahead.
@@ -292,6 +304,7 @@ std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& acti
             ForwardAgain(unit, visits);
           });
         }
+        parts.emplace_back([this, &unit] { TakeOperandOfLast(unit); });
       }
       add_way_back(VisitsOf(unit));
     }

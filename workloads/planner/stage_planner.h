@@ -115,6 +115,7 @@ class StagePlanner {
   bool ComputesAgain(const Unit& unit) const;
   void FreeCached(const Visit& visit);
   void RecomputeOps(const Unit& unit);
+  void TakeOperandOfLast(const Unit& unit);
   void ForwardAgain(const Unit& unit, const std::vector<Visit>& visits);
   MicroBatch& Begin(uint32_t micro_batch);
   void BeginForward();
