@@ -87,6 +87,8 @@ CommandSyntax CalibrateSyntax();
 int CalibrateCommand(const std::vector<std::string>& arguments);
 CommandSyntax CompareSyntax();
 int CompareCommand(const std::vector<std::string>& arguments);
+CommandSyntax DiagnoseSyntax();
+int DiagnoseCommand(const std::vector<std::string>& arguments);
 CommandSyntax TrustSyntax();
 int TrustCommand(const std::vector<std::string>& arguments);
 CommandSyntax TopologySyntax();

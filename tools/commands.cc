@@ -21,6 +21,8 @@ const std::vector<Command>& Commands() {
        CalibrateCommand, true},
       {"compare", "compare two timelines op by op, or nccl-tests with the prediction",
        CompareSyntax, CompareCommand},
+      {"diagnose", "what is wrong where something is slower than predicted, by likelihood",
+       DiagnoseSyntax, DiagnoseCommand},
       {"trust", "predict steps that a calibration has not seen, run them and show the errors",
        TrustSyntax, TrustCommand, true},
       {"topology", "show what is connected in a cluster, and how fast; pictures and matrices",

@@ -17,7 +17,7 @@
 #include "sim/base/visible_text.h"
 #include "tools/alpha_beta_fit.h"
 #include "tools/comparers.h"
-#include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/log_trials.h"
 #include "tools/trial_options.h"
 #include "topology/files/calibration.h"
 
@@ -234,52 +234,19 @@ std::string CalibrationText(const Calibration& calibration, const std::string& p
   return VisibleText(fmt::format("{}; written to {}", text, OutputName(path))) + "\n";
 }
 
-// Which ranks did what, as the options and the table say.
-Trial TrialOf(const NcclTable& table, const po::variables_map& values, const Cluster& cluster,
-              bool ranks_are_given, const std::string& path) {
-  const Place place{path, table.line, ""};
-  if (!table.kind) {
-    throw Error(place, fmt::format("the log does not say which collective it was{}; give --kind",
-                                   table.why_no_kind.empty() ? "" : ": " + table.why_no_kind));
-  }
-  Trial trial =
-      ReadTrial(values, *table.kind, cluster, ranks_are_given ? std::nullopt : table.ranks, place);
-  if (ranks_are_given || table.groups.empty()) return trial;
-  for (const std::vector<uint32_t>& group : table.groups) {
-    if (group.back() < cluster.device_count()) continue;
-    throw Error(place, fmt::format("found rank {}, expected ranks below {}, as many as cluster "
-                                   "\"{}\" has devices",
-                                   group.back(), cluster.device_count(), cluster.name()));
-  }
-  trial.groups = table.groups;
-  return trial;
-}
-
 }  // namespace
 
 std::string CompareNcclLog(const Subject& log, const po::variables_map& values,
                            const std::string& usage, const CompareFormat& format) {
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
-  std::optional<CollectiveKind> kind;
-  if (values.count("kind") > 0) kind = ParseCollectiveKind("--kind: ", text("kind"));
   std::optional<std::string> using_file;
   if (values.count("using") > 0) using_file = text("using");
   const auto inputs = std::make_shared<InputRecord>();
   auto cluster = ReadTrialCluster(values, using_file, usage, {.record = inputs});
   for (const JsonChange& change : inputs->changes) Say(ToText(change));
-  // --ranks says how many there are, whatever the log says.
-  const bool ranks_are_given = values.count("ranks") > 0 || values["groups"].as<uint32_t>() != 1;
-  std::optional<uint32_t> ranks;
-  if (ranks_are_given) {
-    const Trial any = ReadTrial(values, CollectiveKind::kAllReduce, *cluster, std::nullopt);
-    ranks = static_cast<uint32_t>(any.groups.front().size());
-  }
-  const NcclLog read = ReadNcclLog(log.text, log.path, kind, ranks);
-  for (const std::string& remark : read.remarks) Say(VisibleText(remark));
   std::vector<FitTable> measured;
-  measured.reserve(read.tables.size());
-  for (const NcclTable& table : read.tables)
-    measured.push_back({TrialOf(table, values, *cluster, ranks_are_given, log.path), table.rows});
+  for (LogTrial& read : ReadLogTrials(log.text, log.path, values, *cluster))
+    measured.push_back({std::move(read.trial), std::move(read.table.rows)});
 
   std::string line;
   Json fit;

@@ -1,0 +1,45 @@
+// What a cause makes of a log's times, at all of its strengths: it is simulated at some of them,
+// and interpolated between.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/diagnosing/collective_cause.h"
+#include "sim/base/quantity.h"
+
+namespace rehearse {
+
+// The sizes of each table of a run.
+using SizesOfTables = std::vector<std::vector<Bytes>>;
+
+// The natural logarithms of the times in seconds, table after table. Throws Error where the run
+// cannot be.
+std::vector<double> SimulateLogTimes(const CollectiveRun& run, const SizesOfTables& sizes);
+
+// Where a seed decides and none is given: the one, of kRoutingSeeds, whose times are nearest to the
+// medians over all of them. A cause is simulated with it, rather than with every seed.
+CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes);
+
+struct CauseCurve {
+  const CollectiveCause* cause = nullptr;
+  std::vector<double> strengths;               // those that are possible here
+  std::vector<std::vector<double>> log_times;  // by strength
+
+  // The strengths that are compared with a log, all as likely beforehand.
+  std::vector<double> Candidates() const;
+  std::vector<double> At(double strength) const;
+};
+
+// Nothing if the cause cannot be here, or changes no time by more than a fiftieth.
+std::optional<CauseCurve> SimulateCause(const CollectiveCause& cause, const CollectiveRun& run,
+                                        const SizesOfTables& sizes,
+                                        const std::vector<double>& expected);
+
+// Of all rows of the table, in its order, several at once.
+std::vector<CauseCurve> SimulateCauses(const CollectiveRun& run, const SizesOfTables& sizes,
+                                       const std::vector<double>& expected);
+
+}  // namespace rehearse

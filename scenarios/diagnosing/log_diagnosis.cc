@@ -1,0 +1,227 @@
+#include "scenarios/diagnosing/log_diagnosis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "scenarios/diagnosing/other_measurements.h"
+#include "sim/base/error.h"
+#include "sim/base/threads.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kNothingIsWrong = 0.5;  // beforehand
+constexpr double kLooseness = 8;         // of the model error, for a cause that is not in the table
+constexpr double kChanges = 0.05;
+constexpr double kTells = 0.1;
+
+double MedianOf(std::vector<double> values) {
+  CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+struct Weighed {
+  SuspectedCause suspect;
+  double log_evidence = 0;
+};
+
+// What the log says of a cause at each of its strengths.
+Weighed Weigh(const CauseCurve& curve, const Evidence& evidence) {
+  Weighed weighed;
+  weighed.suspect.cause = curve.cause;
+  const std::vector<double> candidates = curve.Candidates();
+  std::vector<double> densities;
+  densities.reserve(candidates.size());
+  for (const double strength : candidates)
+    densities.push_back(evidence.LogDensity(curve.At(strength)));
+  const auto best =
+      static_cast<size_t>(std::max_element(densities.begin(), densities.end()) - densities.begin());
+  weighed.log_evidence = LogMeanExp(densities);
+  SuspectedCause& suspect = weighed.suspect;
+  suspect.strength = candidates[best];
+  suspect.log_fit = densities[best];
+  suspect.log_times = curve.At(suspect.strength);
+  suspect.strength_low = suspect.strength_high = suspect.strength;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (densities[i] < densities[best] - std::log(kAsLikely)) continue;
+    suspect.strength_low = std::min(suspect.strength_low, candidates[i]);
+    suspect.strength_high = std::max(suspect.strength_high, candidates[i]);
+  }
+  return weighed;
+}
+
+std::vector<Observation> Observe(const LogExpectation& expectation,
+                                 const std::vector<Seconds>& measured) {
+  const bool has_several = expectation.run().cluster->node_count() > 1;
+  std::vector<Observation> observations;
+  for (size_t table = 0; table < expectation.sizes().size(); ++table) {
+    for (const Bytes bytes : expectation.sizes()[table])
+      observations.push_back({std::log(measured.at(observations.size()).value()),
+                              std::log2(std::max(bytes.value(), 1.0)), table,
+                              ModelErrorAt(bytes, has_several)});
+  }
+  CHECK(observations.size() == measured.size());
+  return observations;
+}
+
+// What the cause explains of the distance between what was measured and what is expected.
+void Describe(const std::vector<Observation>& observations, const std::vector<double>& expected,
+              const std::vector<DiagnosedRow>& rows, SuspectedCause* suspect) {
+  double gap = 0;
+  double left = 0;
+  std::vector<double> remaining;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double rest = std::abs(observations[i].log_measured - suspect->log_times[i]);
+    gap += std::abs(observations[i].log_measured - expected[i]);
+    left += rest;
+    remaining.push_back(std::expm1(rest));
+    if (std::abs(suspect->log_times[i] - expected[i]) <= kChanges) continue;
+    suspect->from = suspect->from ? std::min(*suspect->from, rows[i].bytes) : rows[i].bytes;
+    suspect->to = suspect->to ? std::max(*suspect->to, rows[i].bytes) : rows[i].bytes;
+  }
+  suspect->explained = gap > 0 ? std::clamp(1 - left / gap, 0.0, 1.0) : 0;
+  suspect->remaining = MedianOf(std::move(remaining));
+}
+
+std::vector<Finding> FindingsOf(std::vector<Weighed> weighed) {
+  std::stable_sort(weighed.begin(), weighed.end(), [](const Weighed& a, const Weighed& b) {
+    return a.log_evidence > b.log_evidence;
+  });
+  std::vector<Finding> findings;
+  std::vector<bool> is_taken(weighed.size());
+  for (size_t i = 0; i < weighed.size(); ++i) {
+    if (is_taken[i]) continue;
+    Finding finding;
+    for (size_t j = i; j < weighed.size(); ++j) {
+      const double apart = std::abs(weighed[i].suspect.log_fit - weighed[j].suspect.log_fit);
+      if (is_taken[j] || apart > std::log(kAsLikely)) continue;
+      is_taken[j] = true;
+      finding.probability += weighed[j].suspect.probability;
+      finding.causes.push_back(std::move(weighed[j].suspect));
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+// Simulates the other measurements with the causes that are shown.
+void LookElsewhere(const LogExpectation& expectation, size_t most_causes, LogDiagnosis* diagnosis) {
+  diagnosis->elsewhere = OtherMeasurementsOf(expectation.run());
+  std::vector<SuspectedCause*> shown;
+  for (Finding& finding : diagnosis->findings)
+    for (SuspectedCause& suspect : finding.causes)
+      if (shown.size() < most_causes) shown.push_back(&suspect);
+  InParallel(shown.size(), 0, [&](size_t i) {
+    for (const OtherMeasurement& other : diagnosis->elsewhere)
+      shown[i]->elsewhere.push_back(TimeWith(*shown[i]->cause, shown[i]->strength, other));
+  });
+  for (Finding& finding : diagnosis->findings) {
+    for (size_t other = 0; other < diagnosis->elsewhere.size(); ++other) {
+      Seconds least(INFINITY);
+      Seconds most(0);
+      for (const SuspectedCause& suspect : finding.causes) {
+        if (suspect.elsewhere.empty() || suspect.elsewhere[other] <= Seconds(0)) continue;
+        least = std::min(least, suspect.elsewhere[other]);
+        most = std::max(most, suspect.elsewhere[other]);
+      }
+      if (most <= Seconds(0) || most / least < 1 + kTells || most / least <= finding.tells_apart_by)
+        continue;
+      finding.tells_apart = other;
+      finding.tells_apart_by = most / least;
+    }
+  }
+}
+
+}  // namespace
+
+LogExpectation::LogExpectation(const CollectiveRun& run, SizesOfTables sizes)
+    : sizes_(std::move(sizes)),
+      run_(WithTypicalSeed(run, sizes_)),
+      expected_(SimulateLogTimes(run_, sizes_)),
+      curves_(SimulateCauses(run_, sizes_, expected_)) {}
+
+LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Seconds>& measured) {
+  const std::vector<double>& expected = expectation.expected();
+  const std::vector<Observation> observations = Observe(expectation, measured);
+  const Evidence evidence(observations);
+  LogDiagnosis diagnosis;
+  for (const Trial& trial : expectation.run().trials)
+    diagnosis.tables.push_back(
+        fmt::format("{} of {} ranks", Name(trial.kind), trial.groups.front().size()));
+  std::vector<double> factors;
+  for (size_t table = 0; table < expectation.sizes().size(); ++table) {
+    for (const Bytes bytes : expectation.sizes()[table]) {
+      const size_t i = diagnosis.rows.size();
+      diagnosis.rows.push_back({table, bytes, measured[i], Seconds(std::exp(expected[i])), {}});
+      factors.push_back(measured[i].value() / std::exp(expected[i]));
+      if (factors.back() <= diagnosis.largest_factor && i > 0) continue;
+      diagnosis.largest_factor = factors.back();
+      diagnosis.largest_at = bytes;
+    }
+  }
+  diagnosis.median_factor = MedianOf(factors);
+  diagnosis.model_error = std::max_element(observations.begin(), observations.end(),
+                                           [](const Observation& a, const Observation& b) {
+                                             return a.octave < b.octave;
+                                           })
+                              ->model_error;
+
+  std::vector<Weighed> weighed;
+  for (const CauseCurve& curve : expectation.curves()) {
+    weighed.push_back(Weigh(curve, evidence));
+    Describe(observations, expected, diagnosis.rows, &weighed.back().suspect);
+  }
+  // Beforehand each cause, and what the table lacks, is as likely as the others.
+  const double nothing = evidence.LogDensity(expected) + std::log(kNothingIsWrong);
+  const double each = std::log((1 - kNothingIsWrong) / static_cast<double>(weighed.size() + 1));
+  const double else_wrong = Evidence(observations, kLooseness).LogDensity(expected) + each;
+  std::vector<double> all = {nothing, else_wrong};
+  for (const Weighed& one : weighed) all.push_back(one.log_evidence + each);
+  const double sum = LogMeanExp(all) + std::log(static_cast<double>(all.size()));
+  diagnosis.nothing_wrong = std::exp(nothing - sum);
+  diagnosis.something_else = std::exp(else_wrong - sum);
+  for (Weighed& one : weighed) one.suspect.probability = std::exp(one.log_evidence + each - sum);
+
+  // Each size counts by what its prediction is worth.
+  double slower = 0;
+  for (size_t i = 0; i < observations.size(); ++i)
+    slower += (observations[i].log_measured - expected[i]) / observations[i].model_error;
+  const bool is_unlikely = diagnosis.nothing_wrong < 0.5;
+  diagnosis.is_something_wrong = is_unlikely && slower > 0;
+  diagnosis.is_faster = is_unlikely && slower <= 0;
+  if (diagnosis.is_something_wrong) diagnosis.findings = FindingsOf(std::move(weighed));
+  const std::vector<double>& best =
+      diagnosis.findings.empty() ? expected : diagnosis.findings.front().causes.front().log_times;
+  diagnosis.noise = evidence.NoiseOf(best);
+  diagnosis.chance = evidence.ChanceOf(expected, diagnosis.noise);
+  if (!diagnosis.findings.empty())
+    for (size_t i = 0; i < diagnosis.rows.size(); ++i)
+      diagnosis.rows[i].explained = Seconds(std::exp(best[i]));
+  return diagnosis;
+}
+
+LogDiagnosis DiagnoseLog(const CollectiveRun& run, const std::vector<NcclTable>& tables) {
+  CHECK(tables.size() == run.trials.size());
+  constexpr size_t kMostCausesElsewhere = 8;
+  SizesOfTables sizes;
+  std::vector<Seconds> measured;
+  for (const NcclTable& table : tables) {
+    const size_t count = std::min(table.rows.size(), kMostRows);
+    sizes.emplace_back();
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = count == 1 ? 0 : i * (table.rows.size() - 1) / (count - 1);
+      sizes.back().push_back(table.rows[row].bytes);
+      measured.push_back(table.rows[row].time);
+    }
+  }
+  const LogExpectation expectation(run, std::move(sizes));
+  LogDiagnosis diagnosis = WeighCauses(expectation, measured);
+  if (diagnosis.is_something_wrong) LookElsewhere(expectation, kMostCausesElsewhere, &diagnosis);
+  return diagnosis;
+}
+
+}  // namespace rehearse
