@@ -11,7 +11,6 @@ namespace rehearse {
 namespace {
 
 constexpr double kShows = 0.02;
-constexpr size_t kStepsBetween = 6;  // candidates from one simulated strength to the next
 
 double DistanceBetween(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -56,41 +55,12 @@ CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& siz
   return seeded[best];
 }
 
-std::vector<double> CauseCurve::Candidates() const {
-  if (!cause->is_graded) return strengths;
-  std::vector<double> candidates;
-  for (size_t i = 0; i + 1 < strengths.size(); ++i) {
-    for (size_t step = 0; step < kStepsBetween; ++step)
-      candidates.push_back(strengths[i] * std::pow(strengths[i + 1] / strengths[i],
-                                                   static_cast<double>(step) / kStepsBetween));
-  }
-  candidates.push_back(strengths.back());
-  return candidates;
-}
-
-std::vector<double> CauseCurve::At(double strength) const {
-  for (size_t i = 0; i < strengths.size(); ++i)
-    if (strengths[i] == strength) return log_times[i];
-  // They rise or fall; find the two that it lies between.
-  size_t after = 1;
-  while (after + 1 < strengths.size() &&
-         (strength - strengths[after - 1]) * (strength - strengths[after]) > 0)
-    ++after;
-  CHECK(after < strengths.size());
-  const double part =
-      std::log(strength / strengths[after - 1]) / std::log(strengths[after] / strengths[after - 1]);
-  std::vector<double> between;
-  for (size_t row = 0; row < log_times[after].size(); ++row)
-    between.push_back(log_times[after - 1][row] +
-                      part * (log_times[after][row] - log_times[after - 1][row]));
-  return between;
-}
-
 std::optional<CauseCurve> SimulateCause(const CollectiveCause& cause, const CollectiveRun& run,
                                         const SizesOfTables& sizes,
                                         const std::vector<double>& expected) {
   CauseCurve curve;
   curve.cause = &cause;
+  curve.is_graded = cause.is_graded;
   double most = 0;
   for (const double strength : cause.strengths) {
     try {

@@ -2,12 +2,11 @@
 // and interpolated between.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "scenarios/diagnosing/collective_cause.h"
+#include "scenarios/diagnosing/weighing.h"
 #include "sim/base/quantity.h"
 
 namespace rehearse {
@@ -23,14 +22,8 @@ std::vector<double> SimulateLogTimes(const CollectiveRun& run, const SizesOfTabl
 // medians over all of them. A cause is simulated with it, rather than with every seed.
 CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes);
 
-struct CauseCurve {
+struct CauseCurve : StrengthCurve {
   const CollectiveCause* cause = nullptr;
-  std::vector<double> strengths;               // those that are possible here
-  std::vector<std::vector<double>> log_times;  // by strength
-
-  // The strengths that are compared with a log, all as likely beforehand.
-  std::vector<double> Candidates() const;
-  std::vector<double> At(double strength) const;
 };
 
 // Nothing if the cause cannot be here, or changes no time by more than a fiftieth.
