@@ -31,28 +31,35 @@ std::vector<double> SimulateLogTimes(const CollectiveRun& run, const SizesOfTabl
   return log_times;
 }
 
-CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes) {
+SeededRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes) {
+  size_t rows = 0;
+  for (const std::vector<Bytes>& of_table : sizes) rows += of_table.size();
   const FabricRouting& routing = run.trials.front().routing;
-  if (routing.seed || !Router(*run.cluster, routing).IsHashed()) return run;
+  if (routing.seed || !Router(*run.cluster, routing).IsHashed())
+    return {run, std::vector<double>(rows)};
   std::vector<CollectiveRun> seeded(kRoutingSeeds, run);
   std::vector<std::vector<double>> times(kRoutingSeeds);
-  for (uint64_t seed = 0; seed < kRoutingSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kRoutingSeeds; ++seed)
     for (Trial& trial : seeded[seed].trials) trial.routing.seed = seed;
-    times[seed] = SimulateLogTimes(seeded[seed], sizes);
-  }
+  InParallel(kRoutingSeeds, 0,
+             [&](size_t seed) { times[seed] = SimulateLogTimes(seeded[seed], sizes); });
   std::vector<double> medians;
-  for (size_t row = 0; row < times.front().size(); ++row) {
+  std::vector<double> deviation;
+  for (size_t row = 0; row < rows; ++row) {
     std::vector<double> own;
     own.reserve(times.size());
     for (const std::vector<double>& of_seed : times) own.push_back(of_seed[row]);
     std::sort(own.begin(), own.end());
     medians.push_back(own[(own.size() - 1) / 2]);
+    double sum = 0;
+    for (const double time : own) sum += (time - medians.back()) * (time - medians.back());
+    deviation.push_back(std::sqrt(sum / static_cast<double>(own.size())));
   }
   size_t best = 0;
   for (size_t seed = 1; seed < times.size(); ++seed) {
     if (DistanceBetween(times[seed], medians) < DistanceBetween(times[best], medians)) best = seed;
   }
-  return seeded[best];
+  return {seeded[best], deviation};
 }
 
 std::optional<CauseCurve> SimulateCause(const CollectiveCause& cause, const CollectiveRun& run,

@@ -18,9 +18,14 @@ using SizesOfTables = std::vector<std::vector<Bytes>>;
 // cannot be.
 std::vector<double> SimulateLogTimes(const CollectiveRun& run, const SizesOfTables& sizes);
 
-// Where a seed decides and none is given: the one, of kRoutingSeeds, whose times are nearest to the
-// medians over all of them. A cause is simulated with it, rather than with every seed.
-CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes);
+// Where a seed decides and none is given: the run with the one, of kRoutingSeeds, whose times are
+// nearest to the medians over all of them, and the standard deviation of each row's logarithm over
+// them. A cause is simulated with that seed, rather than with all. Else the run, and no deviation.
+struct SeededRun {
+  CollectiveRun run;
+  std::vector<double> deviation;
+};
+SeededRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes);
 
 struct CauseCurve : StrengthCurve {
   const CollectiveCause* cause = nullptr;

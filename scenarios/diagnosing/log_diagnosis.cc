@@ -24,13 +24,12 @@ double MedianOf(std::vector<double> values) {
 
 std::vector<Observation> Observe(const LogExpectation& expectation,
                                  const std::vector<Seconds>& measured) {
-  const bool has_several = expectation.run().cluster->node_count() > 1;
   std::vector<Observation> observations;
   for (size_t table = 0; table < expectation.sizes().size(); ++table) {
     for (const Bytes bytes : expectation.sizes()[table])
       observations.push_back({std::log(measured.at(observations.size()).value()),
                               std::log2(std::max(bytes.value(), 1.0)), table,
-                              ModelErrorAt(bytes, has_several)});
+                              expectation.errors()[observations.size()]});
   }
   CHECK(observations.size() == measured.size());
   return observations;
@@ -86,10 +85,17 @@ void LookElsewhere(const LogExpectation& expectation, size_t most_causes, LogDia
 }  // namespace
 
 LogExpectation::LogExpectation(const CollectiveRun& run, SizesOfTables sizes)
-    : sizes_(std::move(sizes)),
-      run_(WithTypicalSeed(run, sizes_)),
-      expected_(SimulateLogTimes(run_, sizes_)),
-      curves_(SimulateCauses(run_, sizes_, expected_)) {}
+    : sizes_(std::move(sizes)), run_(run) {
+  const SeededRun seeded = WithTypicalSeed(run, sizes_);
+  run_ = seeded.run;
+  const bool has_several = run.cluster->node_count() > 1;
+  for (const std::vector<Bytes>& of_table : sizes_)
+    for (const Bytes bytes : of_table)
+      errors_.push_back(
+          std::hypot(ModelErrorAt(bytes, has_several), seeded.deviation[errors_.size()]));
+  expected_ = SimulateLogTimes(run_, sizes_);
+  curves_ = SimulateCauses(run_, sizes_, expected_);
+}
 
 LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Seconds>& measured) {
   const std::vector<double>& expected = expectation.expected();

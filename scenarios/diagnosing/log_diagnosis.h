@@ -83,9 +83,13 @@ class LogExpectation {
   const SizesOfTables& sizes() const { return sizes_; }
   const std::vector<double>& expected() const { return expected_; }
   const std::vector<CauseCurve>& curves() const { return curves_; }
+  // What a prediction of each row is off by when nothing is wrong: the model's error, and what the
+  // seed of hashed routes may do.
+  const std::vector<double>& errors() const { return errors_; }
 
  private:
   SizesOfTables sizes_;
+  std::vector<double> errors_;
   CollectiveRun run_;
   std::vector<double> expected_;
   std::vector<CauseCurve> curves_;

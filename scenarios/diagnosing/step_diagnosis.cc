@@ -201,7 +201,7 @@ StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
   }
   const Evidence evidence(observations);
 
-  const nlohmann::json given = scenario.value();
+  const nlohmann::json& given = scenario.value();
   const StepSubject subject{given, *read.cluster};
   const std::vector<StepCurve> curves = CurvesOf(subject, measured, expectation, player);
   std::vector<WeighedStrength> weighed;
@@ -219,7 +219,7 @@ StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
   diagnosis.is_something_wrong = is_unlikely && slower > 0;
   diagnosis.is_faster = is_unlikely && slower <= 0;
   // Runs repeat within a percent or so.
-  diagnosis.chance = evidence.ChanceOf(expected, evidence.LeastNoise());
+  diagnosis.chance = evidence.ChanceOf(expected, Evidence::LeastNoise());
   if (!diagnosis.is_something_wrong) return diagnosis;
   for (const std::vector<size_t>& alike : AlikeCauses(weighed)) {
     StepFinding& finding = diagnosis.findings.emplace_back();
