@@ -40,7 +40,7 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
 // The rooms of a folder; each may include itself and those that stand before it.
 const std::map<std::string, std::vector<std::string>>& Rooms() {
   static const std::map<std::string, std::vector<std::string>> rooms = {
-      {"sim", {"base", "schedule", "engine", "report"}},
+      {"sim", {"base", "schedule", "packets", "engine", "report"}},
       {"topology", {"devices", "cluster", "fabrics", "presets", "files", "view"}},
       {"collectives", {"algorithms", "nccl", "lowering"}},
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},

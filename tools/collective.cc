@@ -17,6 +17,7 @@
 #include "sim/base/output_file.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
+#include "sim/report/packet_lines.h"
 #include "tools/command.h"
 #include "tools/dispatch_options.h"
 #include "tools/explain_collective.h"
@@ -140,7 +141,7 @@ std::vector<std::string> BoundLines(const std::vector<Row>& rows) {
 
 // Returns nothing where the result depends on no seed.
 std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router& router) {
-  if (!router.IsHashed()) return std::nullopt;
+  if (!rows.front().range && !router.IsHashed()) return std::nullopt;
   const std::string routing = ToText(*router.rule());
   double most = 0;
   for (const Row& row : rows)
@@ -176,7 +177,7 @@ std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
 
 std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Cluster& cluster,
                    const std::string& library, const std::vector<JsonChange>& changes,
-                   const Router& router) {
+                   const Router& router, const PacketReport& packets) {
   const size_t size = trial.groups.front().size();
   std::vector<std::string> comments = {
       fmt::format("{} on {}, simulated ({}): {} group{} of {} ranks", Name(trial.kind),
@@ -185,6 +186,9 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
   for (const JsonChange& change : changes) comments.push_back(ToText(change));
   comments.push_back(
       fmt::format("left out by {}: {}", Name(trial.fidelity), LeftOutBy(trial.fidelity)));
+  if (trial.fidelity == Fidelity::kPacket)
+    for (std::string& line : PacketLines(SettingsOfTrial(trial, router).options, packets))
+      comments.push_back(VisibleText(line));
   if (const auto line = SpreadLine(rows, router)) comments.push_back(*line);
   const bool is_chosen = trial.algorithm == "auto" || trial.protocol == "auto";
   const std::string by = is_chosen && !library.empty() ? fmt::format(" by {}", library) : "";
@@ -229,7 +233,8 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
 }
 
 std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::string& library,
-                   const std::vector<JsonChange>& changes, const Router& router) {
+                   const std::vector<JsonChange>& changes, const Router& router,
+                   const PacketReport& packets) {
   const auto size = static_cast<uint32_t>(trial.groups.front().size());
   nlohmann::ordered_json json = {{"schema", "rehearse.collective.v1"},
                                  {"kind", Name(trial.kind)},
@@ -241,6 +246,8 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::
                                  {"rows", nlohmann::ordered_json::array()}};
   if (!changes.empty()) json["changes"] = ToJson(changes);
   if (router.IsHashed()) json["routing"] = ToText(*router.rule());
+  if (trial.fidelity == Fidelity::kPacket)
+    json["packets"] = PacketJson(SettingsOfTrial(trial, router).options, packets);
   for (const Row& row : rows) {
     const NcclRow& figures = row.figures;
     const Choice& choice = row.choice;
@@ -337,17 +344,20 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
     return 0;
   }
   std::vector<Row> rows;
-  for (const SeededTime& time : TimesOverSeeds(trial, sizes, *cluster)) {
+  PacketReport packets;
+  for (const SeededTime& time : TimesOverSeeds(trial, sizes, *cluster, &packets)) {
     const Bytes bytes = sizes[rows.size()];
     rows.push_back({{bytes, time.median}, ChoiceOf(trial, bytes, tuner), {}, {}});
-    if (router.IsHashed() && !trial.routing.seed) rows.back().range.emplace(time.least, time.most);
+    if (DependsOnSeed(trial, router) && !trial.routing.seed)
+      rows.back().range.emplace(time.least, time.most);
   }
   FindBounds(trial, *cluster, &rows);
   const std::string library = tuner.LibraryOf(trial.groups.front());
-  const std::string output = IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
-                             : format == OutputFormat::kJson
-                                 ? JsonOf(rows, trial, library, inputs->changes, router)
-                                 : TextOf(rows, trial, *cluster, library, inputs->changes, router);
+  const std::string output =
+      IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)
+      : format == OutputFormat::kJson
+          ? JsonOf(rows, trial, library, inputs->changes, router, packets)
+          : TextOf(rows, trial, *cluster, library, inputs->changes, router, packets);
   std::fputs(output.c_str(), stdout);
   return 0;
 }

@@ -183,9 +183,16 @@ bool ParseCommandLine(CommandSyntax& syntax, const std::vector<std::string>& arg
   return false;
 }
 
+namespace {
+
+constexpr Fidelity kFidelities[] = {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep,
+                                    Fidelity::kPacket};
+
+}  // namespace
+
 std::string FidelityHelp(const std::string& what) {
   std::string help = what;
-  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+  for (const Fidelity fidelity : kFidelities) {
     help += fmt::format("\n{} leaves out {}", Name(fidelity), LeftOutBy(fidelity));
   }
   return help;
@@ -193,7 +200,7 @@ std::string FidelityHelp(const std::string& what) {
 
 Fidelity ParseFidelity(const std::string& option, const std::string& text) {
   std::vector<std::string> names;
-  for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep}) {
+  for (const Fidelity fidelity : kFidelities) {
     if (text == Name(fidelity)) return fidelity;
     names.emplace_back(Name(fidelity));
   }

@@ -2,17 +2,30 @@
 // that may be wrong is simulated.
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/diagnosing/log_diagnosis.h"
+#include "scenarios/diagnosing/measured_step.h"
+#include "scenarios/diagnosing/step_diagnosis.h"
+#include "scenarios/diagnosing/timeline_parts.h"
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
+#include "sim/base/json_document.h"
 #include "sim/base/say.h"
 #include "sim/base/visible_text.h"
+#include "sim/report/comparison.h"
+#include "sim/report/fixed_ops.h"
+#include "sim/report/timeline_record.h"
 #include "tools/command.h"
+#include "tools/comparers.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/log_trials.h"
 #include "tools/number_options.h"
@@ -28,30 +41,47 @@ namespace po = boost::program_options;
 
 CommandSyntax DiagnoseSyntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse diagnose LOG --cluster CLUSTER [options]";
+  syntax.usage = "rehearse diagnose LOG --cluster CLUSTER|SCENARIO --measured VALUE [options]";
   syntax.explanation =
       "Says what is wrong where a log of nccl-tests or rccl-tests is slower than its cluster "
       "should\n"
-      "be: what is expected beside what was measured, how often such a gap comes by itself, and\n"
-      "what may cause it, in order. Every cause is simulated on the cluster and its strength is\n"
-      "fitted; shown are how much of the gap it explains and at which sizes, what it predicts for\n"
-      "other collectives, and what would confirm or refute it. Causes that the log cannot tell\n"
-      "apart are one finding, with the measurement that would. LOG is the output of one or more\n"
-      "of all_reduce_perf and its siblings, or a CSV table of sizes and times. Examples:\n"
+      "be, or a training step slower than its scenario: what is expected beside what was "
+      "measured,\n"
+      "how often such a gap comes by itself, and what may cause it, in order. Every cause is\n"
+      "simulated and its strength is fitted; shown are how much of the gap it explains, what it\n"
+      "predicts elsewhere, and what would confirm or refute it. Causes that cannot be told apart\n"
+      "are one finding, with the measurement that would. LOG is the output of one or more of\n"
+      "all_reduce_perf and its siblings, or a CSV table of sizes and times. Examples:\n"
       "  rehearse diagnose nccl.log --cluster dgx-h100:nodes=4\n"
       "  rehearse diagnose nccl.log --cluster my.json --using mine.json --format json\n"
-      "  rehearse diagnose table.csv --cluster dgx-a100:nodes=2 --kind all-reduce\n";
+      "  rehearse diagnose table.csv --cluster dgx-a100:nodes=2 --kind all-reduce\n"
+      "  rehearse diagnose scenarios/strategy-fsdp.json --measured \"2.3 s\"\n"
+      "  rehearse diagnose scenarios/cpu-4d.json --timeline measured/timeline.json\n"
+      "  rehearse diagnose my.json --measured \"840 tokens/s/gpu\" --measured \"45 % MFU with "
+      "cluster.nodes=1\"\n";
   syntax.positional = {"subject"};
   syntax.takes["subject"] = TakenFile({});
   AddTrialOptions(&syntax);
   syntax.takes["kind"] = TakenCollective();
   syntax.takes["using"] = TakenFile({".json"});
+  syntax.takes["timeline"] = TakenFile({".json", ".json.gz"});
+  syntax.takes["measured"] = {};  // words
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   syntax.options.add_options()("kind", text("KIND"),
                                "which collective it was, where the log does not say; which table "
                                "to diagnose, where there are several")(
       "using", text("FILE"),
       "a calibration of the healthy machine, which `rehearse compare --calibration` wrote")(
+      "measured", po::value<std::vector<std::string>>()->composing()->value_name("VALUE"),
+      "of a scenario: what was measured, such as \"2.3 s\", \"840 tokens/s/gpu\", \"14089 "
+      "tokens/s\", "
+      "\"45 % MFU\" or \"410 TFLOP/s/gpu\"; may be repeated, for runs that differ: \"1.9 s with "
+      "cluster.nodes=8\", and parts of a profile: \"compute 0.8 s\", \"exposed 1.6 s\", \"idle 0 "
+      "s\"")(
+      "timeline", text("FILE"),
+      "of a scenario: a measured timeline of it, which execute writes, or import kineto and nsys")(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
+      "of a scenario: change it before it is read, as the run differed from it")(
       "findings", Whole("N", "3", 1u, 1000u), "show at most N findings (text only)");
   AddFormatOption(syntax.options, kTextAndJson);
   return syntax;
@@ -88,6 +118,64 @@ std::string DiagnoseLogFile(const std::string& path, const std::string& log,
          ToText(diagnosis, values["findings"].as<uint32_t>());
 }
 
+// What was measured of a step: in words, and as a timeline, with what the latter shows by itself.
+struct MeasuredRun {
+  std::vector<MeasuredStep> steps;
+  std::string parts;
+};
+
+// A timeline of `execute`, or what `import kineto` or `import nsys` made of a profile.
+void AddTimeline(const std::string& path, const JsonDocument& document, MeasuredRun* run) {
+  const Subject subject = RecogniseSubject(path);
+  if (subject.kind != SubjectKind::kTimeline)
+    throw Error({subject.path, 0, ""}, "expected a timeline, as execute and import write them");
+  const JsonDocument timeline = JsonDocument::FromText(subject.text, subject.path);
+  if (!timeline.Root().IsObject() || !timeline.Root().Has("schema"))
+    throw Error({subject.path, 0, ""}, "found a scenario, expected a timeline that was measured");
+  TimelineRecord measured = ReadTimelineRecord(timeline.Root(), subject.spans);
+  Scenario scenario = ReadScenario(document);
+  scenario.allow_out_of_memory = true;
+  Rehearsal rehearsal = Rehearse(scenario);
+  TimelineRecord expected =
+      MakeRecord(scenario.name, rehearsal.schedule, std::move(rehearsal.timeline));
+  if (measured.ranks() != expected.ranks())
+    throw Error({subject.path, 0, ""},
+                fmt::format("found a step of {} ranks, expected {}, as many as the scenario has",
+                            measured.ranks(), expected.ranks()));
+  TellFixedOps(measured, &expected);
+  const Comparison comparison = Compare(expected, measured);
+  if (comparison.ops.empty())
+    throw Error({subject.path, 0, ""}, "the timeline has no op in common with the scenario's step");
+  for (MeasuredStep& part : PartsMeasured(comparison)) run->steps.push_back(std::move(part));
+  run->parts = PartsText(comparison, measured);
+}
+
+std::string DiagnoseScenario(JsonDocument document, const po::variables_map& values,
+                             OutputFormat format) {
+  const std::set<std::string> suits = {"subject", "measured", "timeline",
+                                       "set",     "findings", "format"};
+  for (const auto& [option, value] : values)
+    if (!value.defaulted() && suits.count(option) == 0)
+      throw Error(fmt::format("--{} is for logs; a scenario is changed by --set", option));
+  if (values.count("measured") == 0 && values.count("timeline") == 0)
+    throw Error({document.name(), 0, ""},
+                "found a scenario, but nothing that was measured of it; give --measured \"2.3 s\", "
+                "\"840 tokens/s/gpu\" or \"45 % MFU\", or --timeline FILE");
+  if (values.count("set") > 0)
+    for (const std::string& change : values["set"].as<std::vector<std::string>>())
+      document.Set(change);
+  MeasuredRun run;
+  if (values.count("timeline") > 0)
+    AddTimeline(values["timeline"].as<std::string>(), document, &run);
+  if (values.count("measured") > 0)
+    for (const std::string& text : values["measured"].as<std::vector<std::string>>())
+      run.steps.push_back(ParseMeasuredStep(text));
+  const StepDiagnosis diagnosis = DiagnoseStep(document, run.steps);
+  return format == OutputFormat::kJson
+             ? ToJson(diagnosis).dump(2) + "\n"
+             : run.parts + ToText(diagnosis, values["findings"].as<uint32_t>());
+}
+
 }  // namespace
 
 int DiagnoseCommand(const std::vector<std::string>& arguments) {
@@ -99,8 +187,18 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   const auto given = values["subject"].as<std::string>();
   const std::string path = InputName(given);
   const std::string text = ReadInputFile(given);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && (text[first] == '{' || text[first] == '/')) {
+    const JsonDocument document = given == kStandardInput ? JsonDocument::FromText(text, path)
+                                                          : JsonDocument::FromFile(given);
+    std::fputs(DiagnoseScenario(document, values, format).c_str(), stdout);
+    return 0;
+  }
   if (!LooksLikeNcclLog(text))
-    throw Error({path, 0, ""}, "expected a log of nccl-tests, with a line that names its columns");
+    throw Error({path, 0, ""},
+                "expected a log of nccl-tests, with a line that names its columns, or a scenario");
+  if (values.count("measured") > 0)
+    throw Error("--measured is for scenarios; what a log measured is in it");
   std::fputs(DiagnoseLogFile(path, text, values, syntax.usage, format).c_str(), stdout);
   return 0;
 }

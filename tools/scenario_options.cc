@@ -37,7 +37,7 @@ void AddScenarioSettings(CommandSyntax* syntax) {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "change the scenario before it is read, e.g. cluster.nodes=8 or strategy.depth=8, or a file "
       "that it names, e.g. cluster.node.nics=8 in a cluster file; may be repeated");
-  add("fidelity", po::value<std::string>()->value_name("formula|fluid|step"),
+  add("fidelity", po::value<std::string>()->value_name("formula|fluid|step|packet"),
       FidelityHelp("how closely the network is simulated; overrides the scenario's").c_str());
   add("calibration", po::value<std::string>()->value_name("FILE"),
       "link efficiencies and overheads that `rehearse compare --calibration` wrote; overrides the "

@@ -8,6 +8,7 @@
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/lowering/plan_load.h"
 #include "collectives/nccl/protocol.h"
+#include "scenarios/readers/network_options.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "tools/command.h"
@@ -92,6 +93,7 @@ void AddTrialOptions(CommandSyntax* syntax) {
   syntax->takes["nccl"] = TakenName({});
   for (const NcclVersion version : kNcclVersions)
     syntax->takes["nccl"].names.emplace_back(Name(version));
+  syntax->takes["network"] = Taken{};
   const auto text = [](const char* standard, const char* name) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
@@ -114,8 +116,11 @@ void AddTrialOptions(CommandSyntax* syntax) {
       "no-nvls", "without NVLS and NVLSTree, as NCCL_NVLS_ENABLE=0 would have it")(
       "channels", Whole("N", "0", 0u, kMostOfGroup),
       "use at most N channels; 0 leaves it to the search")(
-      "fidelity", text("fluid", "formula|fluid|step"),
-      FidelityHelp("how closely the network is simulated").c_str());
+      "fidelity", text("fluid", "formula|fluid|step|packet"),
+      FidelityHelp("how closely the network is simulated").c_str())(
+      "network", po::value<std::string>()->value_name("KEY=VALUE,..."),
+      "how packets travel, at fidelity packet: keys of \"network\" in rehearse schema scenario, "
+      "such as link_control=drop,buffer=400kB");
   AddRoutingOptions(syntax);
 }
 
@@ -197,6 +202,12 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));
   trial.routing = ReadRoutingOptions(values, cluster);
+  if (values.count("network") > 0) {
+    if (trial.fidelity != Fidelity::kPacket)
+      throw Error(
+          fmt::format("--network is for fidelity packet; {} has no packets", Name(trial.fidelity)));
+    trial.network = ParseNetworkOptions("--network", TextOf(values, "network"));
+  }
   CheckPins(values, trial, cluster);
   return trial;
 }

@@ -12,6 +12,7 @@
 #include "collectives/lowering/folding.h"
 #include "collectives/lowering/kernel_runs.h"
 #include "collectives/lowering/kernel_times.h"
+#include "collectives/lowering/packet_ways.h"
 #include "collectives/lowering/plan_flows.h"
 #include "sim/base/error.h"
 #include "sim/base/machine_memory.h"
@@ -120,8 +121,9 @@ class Lowering {
         options_(WithTrunks(options, cluster_)),
         table_(MakeTransfers(schedule, router, options.fidelity, options.channels, options.nccl,
                              memory)),
-        folding_(options.fold ? Fold(schedule, table_, cluster_, options_.perturbation)
-                              : NoFolding(table_, cluster_, schedule.ranks())),
+        folding_(options.fold && options.fidelity != Fidelity::kPacket
+                     ? Fold(schedule, table_, cluster_, options_.perturbation)
+                     : NoFolding(table_, cluster_, schedule.ranks())),
         uses_(FoldedUses(table_, folding_, Way::kOwn)),
         use_sets_(uses_.size(), kUnset),
         is_noted_(table_.sites.size(), false),
@@ -135,6 +137,8 @@ class Lowering {
       detours_ = FoldedUses(table_, folding_, Way::kDetour);
       detour_sets_.assign(detours_.size(), kUnset);
     }
+    CHECK_EQ(options.fidelity == Fidelity::kPacket, options.packets.has_value());
+    if (options.packets) packet_ways_.emplace(cluster_, table_, schedule.ranks(), *options.packets);
     CHECK(options.fidelity != Fidelity::kFormula ||
           (perturbation.link_jitter == 0 && perturbation.events.empty()));
   }
@@ -157,6 +161,7 @@ class Lowering {
     lowered.rank_classes = folding_.ranks.size();
     lowered.chosen.assign(chosen_.begin(), chosen_.end());
     lowered.links = folding_.links.of;
+    if (packet_ways_) lowered.packets = packet_ways_->Take();
     lowered.representative.reserve(schedule_.ranks());
     for (const uint32_t rank_class : folding_.ranks.of) {
       lowered.representative.push_back(folding_.ranks.representative[rank_class]);
@@ -550,6 +555,12 @@ class Lowering {
 
   TaskId AddTransfer(uint32_t transfer_class, Flow flow, uint32_t parties) {
     flow.use_set = UseSet(transfer_class);
+    if (packet_ways_) {
+      const uint32_t set = packet_ways_->SetOf(folding_.transfers.representative[transfer_class]);
+      const Time delay = packet_ways_->DelayOf(set);
+      flow.latency = flow.latency > delay ? flow.latency - delay : Time();
+      packet_ways_->AddFlow(set);
+    }
     const TaskId task = builder_.AddFlow(flow);
     SetDetour(task, transfer_class);
     if (parties != kUnset) builder_.SetParties(task, parties);
@@ -655,6 +666,7 @@ class Lowering {
   std::vector<FlowsOfOp> flows_of_ops_;
   std::vector<CopiedTasks> copies_;  // by class of ranks
   bool has_copies_ = true;           // all have so far
+  std::optional<PacketWays> packet_ways_;
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

@@ -8,6 +8,8 @@
 //            S·(step latency); other algorithms: collectives/lowering/plan_flows.h
 //   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank
 //            has finished when its own edges, in and out, have; other algorithms: likewise
+//   packet   as step, and what crosses the network travels as packets
+//            (collectives/lowering/packet_ways.h); nothing is folded
 // On an idle symmetric machine the three agree to 0.1 % for rings.
 //
 // On a cluster whose collectives were measured (topology/devices/measured_costs.h) each is one
@@ -24,11 +26,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "collectives/lowering/packet_settings.h"
 #include "collectives/lowering/perturbation.h"
 #include "collectives/lowering/transfers.h"
 #include "collectives/nccl/nccl_version.h"
 #include "sim/base/progress.h"
 #include "sim/engine/program.h"
+#include "sim/packets/packet_play.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
@@ -52,7 +56,11 @@ struct LowerOptions {
   bool series = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
-  bool note_flows = false;         // Lowered::flows_of_ops
+  // At fidelity packet: what is said about its network, and what follows from it, which lowering
+  // needs.
+  NetworkOptions network = {};
+  std::optional<PacketSettings> packets = std::nullopt;
+  bool note_flows = false;                   // Lowered::flows_of_ops
   std::optional<uint64_t> free_memory = {};  // bytes; otherwise what the machine has
 };
 
@@ -72,6 +80,7 @@ struct Lowered {
   // The cluster's link or trunk -> the program's that stands for it.
   std::vector<uint32_t> links;
   uint32_t rank_classes = 0;
+  std::optional<PacketProgram> packets;  // at fidelity packet
   std::vector<ChosenCollective> chosen;  // sorted, each once; rings on bare links are left out
 };
 

@@ -191,8 +191,7 @@ class Maker {
                 [&] { writer_.CopyTransfers(table_.sites[*alike], &site); });
     } else {
       OrSayWhich(*request.collective, [&] { PlanSite(slot, group, &site); });
-      const bool has_numbered_ends =
-          fidelity_ == Fidelity::kStep && !IsRing(table_.plans[site.plan]);
+      const bool has_numbered_ends = GoesByStep(fidelity_) && !IsRing(table_.plans[site.plan]);
       if (alike != nullptr && !has_numbered_ends && StaysInMachine(site))
         *alike = static_cast<uint32_t>(table_.sites.size());
     }
@@ -278,7 +277,7 @@ class Maker {
   // Where the plan of this request is noted for groups that are alike. Null if it depends on more:
   // on who sends to whom (step), or if no groups are alike.
   uint32_t* PlanOfShape(const Slot& slot, uint32_t group, const std::vector<uint32_t>& ranks) {
-    if (fidelity_ == Fidelity::kStep || !tuner_.ShapesAreExact()) return nullptr;
+    if (GoesByStep(fidelity_) || !tuner_.ShapesAreExact()) return nullptr;
     std::vector<uint32_t>& shapes = shapes_[slot.communicator];
     if (group >= shapes.size()) shapes.resize(group + 1, kNoTransfer);
     if (shapes[group] == kNoTransfer) shapes[group] = memory_.ShapeOf(ranks);
@@ -356,7 +355,7 @@ class Maker {
     std::vector<Channel> channels = memory_.finder().Find(ranks, choice.channels, phase);
     if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
     for (const Channel& channel : channels) {
-      if (fidelity_ == Fidelity::kStep)
+      if (GoesByStep(fidelity_))
         writer_.AddEdges(choice, channel);
       else
         writer_.AddRing(choice, channel);
@@ -386,7 +385,7 @@ class Maker {
     }
     for (uint32_t part = 0; part < plan->parts.size(); ++part) {
       if (fidelity_ == Fidelity::kFluid) writer_.AddRounds(part, rounds[part]);
-      if (fidelity_ == Fidelity::kStep) writer_.AddMessages(*plan, part);
+      if (GoesByStep(fidelity_)) writer_.AddMessages(*plan, part);
     }
   }
 
@@ -404,7 +403,7 @@ class Maker {
     plan->rank_share = collective.rank_share;
     plan->machine_share = collective.machine_share;
     if (plan->IsUneven()) return MakeLayout(collective, plan);
-    if (!memory_.KeepsGroups() || fidelity_ == Fidelity::kStep)
+    if (!memory_.KeepsGroups() || GoesByStep(fidelity_))
       return made ? made : MakeLayout(collective, plan);
     std::shared_ptr<GroupLayout>& known =
         memory_.Of(ranks).layouts[{&algorithm, collective.kind, collective.root,
@@ -418,7 +417,7 @@ class Maker {
     plan->parts = plan->choice.algorithm->arrange({collective.kind, collective.root, plan->ranks,
                                                    plan->choice.channels, router_, memory_.finder(),
                                                    !plan->pair_shares.empty()});
-    if (fidelity_ != Fidelity::kStep || plan->IsPipeline()) {
+    if (!GoesByStep(fidelity_) || plan->IsPipeline()) {
       for (size_t part = 0; part < plan->parts.size(); ++part)
         layout->rounds.push_back(RoundsOfPart(*plan, part, router_));
     }
@@ -505,6 +504,8 @@ const char* Name(Fidelity fidelity) {
       return "fluid";
     case Fidelity::kStep:
       return "step";
+    case Fidelity::kPacket:
+      return "packet";
   }
   return "?";
 }
@@ -517,6 +518,9 @@ const char* LeftOutBy(Fidelity fidelity) {
       return "single steps of a ring, packets, queues in switches";
     case Fidelity::kStep:
       return "packets, queues in switches";
+    case Fidelity::kPacket:
+      return "bandwidth of acknowledgements and pauses, virtual lanes and priorities; links that "
+             "packets and flows within a machine share";
   }
   return "?";
 }

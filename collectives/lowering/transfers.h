@@ -22,13 +22,21 @@
 #include "collectives/nccl/nccl_version.h"
 #include "sim/base/growing_array.h"
 #include "sim/engine/program.h"
+#include "sim/schedule/alike.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
 
 namespace rehearse {
 
-enum class Fidelity : uint8_t { kFormula, kFluid, kStep };
-const char* Name(Fidelity fidelity);  // "formula", "fluid", "step"
+enum class Fidelity : uint8_t { kFormula, kFluid, kStep, kPacket };
+const char* Name(Fidelity fidelity);  // "formula", "fluid", "step", "packet"
+// Whether every message is a flow of its own.
+constexpr bool GoesByStep(Fidelity fidelity) { return fidelity >= Fidelity::kStep; }
+// Queues, and senders that have cut their rates, carry over from one part of a step to the next.
+constexpr Alike AlikeUnder(Fidelity fidelity) {
+  const bool are_alike = fidelity != Fidelity::kPacket;
+  return {.layers = are_alike, .micro_batches = are_alike};
+}
 // What the fidelity leaves out, in a few words for those who read its numbers.
 const char* LeftOutBy(Fidelity fidelity);
 

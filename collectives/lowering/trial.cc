@@ -1,6 +1,8 @@
 #include "collectives/lowering/trial.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,12 +32,24 @@ Collective CollectiveOf(const Trial& trial, Bytes bytes) {
   return collective;
 }
 
-Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
-  const Schedule schedule = TrialSchedule(trial, sizes, router.cluster().device_count());
-  const Lowered lowered = Lower(
-      schedule, router,
-      {.fidelity = trial.fidelity, .channels = trial.channels, .nccl = trial.nccl, .fold = true});
-  return Simulate(lowered.program, schedule.ranks()).timeline;
+bool TakesFlowlets(const Router& router) {
+  return router.rule() && router.rule()->choice == RouteChoice::kFlowlet;
+}
+
+Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
+                        PacketReport* packets = nullptr) {
+  const Cluster& cluster = router.cluster();
+  const Schedule schedule = TrialSchedule(trial, sizes, cluster.device_count());
+  LowerOptions options{.fidelity = trial.fidelity, .channels = trial.channels, .nccl = trial.nccl};
+  if (trial.fidelity == Fidelity::kPacket) options.packets = SettingsOfTrial(trial, router);
+  std::optional<Router> all_ways;
+  if (options.packets && TakesFlowlets(router))
+    all_ways.emplace(cluster, RoutingOfPackets(trial.routing, cluster));
+  const Lowered lowered = Lower(schedule, all_ways ? *all_ways : router, options);
+  Simulation played = Simulate(lowered.program, schedule.ranks(),
+                               {.packets = lowered.packets ? &*lowered.packets : nullptr});
+  if (packets != nullptr && played.packets) packets->Add(*played.packets);
+  return std::move(played.timeline);
 }
 
 }  // namespace
@@ -90,7 +104,8 @@ Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router) {
   return ToSeconds(PlayedTimeline(trial, {bytes}, router).step);
 }
 
-std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router) {
+std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
+                             PacketReport* packets) {
   std::vector<Seconds> times;
   while (times.size() < sizes.size()) {
     std::vector<Bytes> together = {sizes[times.size()]};
@@ -104,7 +119,7 @@ std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes
     }
     std::vector<Time> begins(together.size());
     std::vector<Time> ends(together.size());
-    for (const Span& span : PlayedTimeline(trial, together, router).spans) {
+    for (const Span& span : PlayedTimeline(trial, together, router, packets).spans) {
       begins[span.op] = span.begin;  // of all ranks
       ends[span.op] = std::max(ends[span.op], span.end);
     }
@@ -115,15 +130,15 @@ std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes
 }
 
 std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
-                                       const Cluster& cluster) {
+                                       const Cluster& cluster, PacketReport* packets) {
   Router router(cluster, trial.routing);
-  std::vector<std::vector<Seconds>> times = {TimesOf(trial, sizes, router)};
-  const bool seeds_decide = router.IsHashed() && !trial.routing.seed;
+  std::vector<std::vector<Seconds>> times = {TimesOf(trial, sizes, router, packets)};
+  const bool seeds_decide = DependsOnSeed(trial, router) && !trial.routing.seed;
   for (uint64_t seed = 1; seeds_decide && seed < kRoutingSeeds; ++seed) {
-    FabricRouting routing = trial.routing;
-    routing.seed = seed;
-    Router seeded(cluster, routing);
-    times.push_back(TimesOf(trial, sizes, seeded));
+    Trial seeded = trial;
+    seeded.routing.seed = seed;
+    Router seeded_router(cluster, seeded.routing);
+    times.push_back(TimesOf(seeded, sizes, seeded_router, packets));
   }
   std::vector<SeededTime> result;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -134,6 +149,14 @@ std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Byt
     result.push_back({own[(own.size() - 1) / 2], own.front(), own.back()});
   }
   return result;
+}
+
+PacketSettings SettingsOfTrial(const Trial& trial, const Router& router) {
+  return SettingsOf(router.cluster(), router.rule(), trial.routing.seed.value_or(0), trial.network);
+}
+
+bool DependsOnSeed(const Trial& trial, const Router& router) {
+  return router.IsHashed() || (trial.fidelity == Fidelity::kPacket && TakesFlowlets(router));
 }
 
 }  // namespace rehearse

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "collectives/lowering/packet_settings.h"
 #include "collectives/lowering/transfers.h"
 #include "collectives/lowering/tuning.h"
+#include "sim/packets/packet_play.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
 
@@ -25,8 +27,9 @@ struct Trial {
   // As in sim/schedule/schedule.h, for an all-to-all by deepep.
   double rank_share = 1;
   double machine_share = 1;
-  uint32_t root = 0;           // broadcast, reduce: a member of each group
-  FabricRouting routing = {};  // of the routers made for it
+  uint32_t root = 0;            // broadcast, reduce: a member of each group
+  FabricRouting routing = {};   // of the routers made for it
+  NetworkOptions network = {};  // at fidelity packet
 };
 
 // Deals ranks round-robin into `count` groups: the i-th rank into group i mod count. Throws Error
@@ -45,17 +48,24 @@ Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner);
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);
 
 // The same for each of several sizes, but at least a tick of the clock. A single group is lowered
-// and played once for all of them.
-std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router);
+// and played once for all of them. `packets`, unless it is null, is told what travelled.
+std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
+                             PacketReport* packets = nullptr);
 
 // With a router of the trial's routing. If a seed decides and none is given, the lower median over
-// kRoutingSeeds seeds, and their range; else all three are equal.
+// kRoutingSeeds seeds, and their range; else all three are equal. `packets` is of all seeds.
 struct SeededTime {
   Seconds median;
   Seconds least;
   Seconds most;
 };
 std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
-                                       const Cluster& cluster);
+                                       const Cluster& cluster, PacketReport* packets = nullptr);
+
+// How its packets travel, on routers of its routing; at fidelity packet.
+PacketSettings SettingsOfTrial(const Trial& trial, const Router& router);
+
+// Whether the trial's times depend on a seed: hashed ways, or flowlets of packets.
+bool DependsOnSeed(const Trial& trial, const Router& router);
 
 }  // namespace rehearse

@@ -11,7 +11,6 @@ namespace rehearse {
 namespace {
 
 constexpr double kShows = 0.02;
-constexpr size_t kStepsBetween = 6;  // candidates from one simulated strength to the next
 
 double DistanceBetween(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -32,58 +31,35 @@ std::vector<double> SimulateLogTimes(const CollectiveRun& run, const SizesOfTabl
   return log_times;
 }
 
-CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes) {
+SeededRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes) {
+  size_t rows = 0;
+  for (const std::vector<Bytes>& of_table : sizes) rows += of_table.size();
   const FabricRouting& routing = run.trials.front().routing;
-  if (routing.seed || !Router(*run.cluster, routing).IsHashed()) return run;
+  if (routing.seed || !Router(*run.cluster, routing).IsHashed())
+    return {run, std::vector<double>(rows)};
   std::vector<CollectiveRun> seeded(kRoutingSeeds, run);
   std::vector<std::vector<double>> times(kRoutingSeeds);
-  for (uint64_t seed = 0; seed < kRoutingSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kRoutingSeeds; ++seed)
     for (Trial& trial : seeded[seed].trials) trial.routing.seed = seed;
-    times[seed] = SimulateLogTimes(seeded[seed], sizes);
-  }
+  InParallel(kRoutingSeeds, 0,
+             [&](size_t seed) { times[seed] = SimulateLogTimes(seeded[seed], sizes); });
   std::vector<double> medians;
-  for (size_t row = 0; row < times.front().size(); ++row) {
+  std::vector<double> deviation;
+  for (size_t row = 0; row < rows; ++row) {
     std::vector<double> own;
     own.reserve(times.size());
     for (const std::vector<double>& of_seed : times) own.push_back(of_seed[row]);
     std::sort(own.begin(), own.end());
     medians.push_back(own[(own.size() - 1) / 2]);
+    double sum = 0;
+    for (const double time : own) sum += (time - medians.back()) * (time - medians.back());
+    deviation.push_back(std::sqrt(sum / static_cast<double>(own.size())));
   }
   size_t best = 0;
   for (size_t seed = 1; seed < times.size(); ++seed) {
     if (DistanceBetween(times[seed], medians) < DistanceBetween(times[best], medians)) best = seed;
   }
-  return seeded[best];
-}
-
-std::vector<double> CauseCurve::Candidates() const {
-  if (!cause->is_graded) return strengths;
-  std::vector<double> candidates;
-  for (size_t i = 0; i + 1 < strengths.size(); ++i) {
-    for (size_t step = 0; step < kStepsBetween; ++step)
-      candidates.push_back(strengths[i] * std::pow(strengths[i + 1] / strengths[i],
-                                                   static_cast<double>(step) / kStepsBetween));
-  }
-  candidates.push_back(strengths.back());
-  return candidates;
-}
-
-std::vector<double> CauseCurve::At(double strength) const {
-  for (size_t i = 0; i < strengths.size(); ++i)
-    if (strengths[i] == strength) return log_times[i];
-  // They rise or fall; find the two that it lies between.
-  size_t after = 1;
-  while (after + 1 < strengths.size() &&
-         (strength - strengths[after - 1]) * (strength - strengths[after]) > 0)
-    ++after;
-  CHECK(after < strengths.size());
-  const double part =
-      std::log(strength / strengths[after - 1]) / std::log(strengths[after] / strengths[after - 1]);
-  std::vector<double> between;
-  for (size_t row = 0; row < log_times[after].size(); ++row)
-    between.push_back(log_times[after - 1][row] +
-                      part * (log_times[after][row] - log_times[after - 1][row]));
-  return between;
+  return {seeded[best], deviation};
 }
 
 std::optional<CauseCurve> SimulateCause(const CollectiveCause& cause, const CollectiveRun& run,
@@ -91,6 +67,7 @@ std::optional<CauseCurve> SimulateCause(const CollectiveCause& cause, const Coll
                                         const std::vector<double>& expected) {
   CauseCurve curve;
   curve.cause = &cause;
+  curve.is_graded = cause.is_graded;
   double most = 0;
   for (const double strength : cause.strengths) {
     try {

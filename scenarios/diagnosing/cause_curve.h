@@ -2,12 +2,11 @@
 // and interpolated between.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "scenarios/diagnosing/collective_cause.h"
+#include "scenarios/diagnosing/weighing.h"
 #include "sim/base/quantity.h"
 
 namespace rehearse {
@@ -19,18 +18,17 @@ using SizesOfTables = std::vector<std::vector<Bytes>>;
 // cannot be.
 std::vector<double> SimulateLogTimes(const CollectiveRun& run, const SizesOfTables& sizes);
 
-// Where a seed decides and none is given: the one, of kRoutingSeeds, whose times are nearest to the
-// medians over all of them. A cause is simulated with it, rather than with every seed.
-CollectiveRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes);
+// Where a seed decides and none is given: the run with the one, of kRoutingSeeds, whose times are
+// nearest to the medians over all of them, and the standard deviation of each row's logarithm over
+// them. A cause is simulated with that seed, rather than with all. Else the run, and no deviation.
+struct SeededRun {
+  CollectiveRun run;
+  std::vector<double> deviation;
+};
+SeededRun WithTypicalSeed(const CollectiveRun& run, const SizesOfTables& sizes);
 
-struct CauseCurve {
+struct CauseCurve : StrengthCurve {
   const CollectiveCause* cause = nullptr;
-  std::vector<double> strengths;               // those that are possible here
-  std::vector<std::vector<double>> log_times;  // by strength
-
-  // The strengths that are compared with a log, all as likely beforehand.
-  std::vector<double> Candidates() const;
-  std::vector<double> At(double strength) const;
 };
 
 // Nothing if the cause cannot be here, or changes no time by more than a fiftieth.

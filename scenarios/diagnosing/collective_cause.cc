@@ -95,7 +95,9 @@ std::vector<double> Geometric(double first, double last, size_t count) {
   return numbers;
 }
 
-std::string ShareWords(double share) { return fmt::format("{:.2g} %", 100 * share); }
+std::string ShareWords(double share) {
+  return share < 0.1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{:.0f} %", 100 * share);
+}
 
 std::string AdditionWords(double seconds) { return Print(Seconds(seconds)); }
 

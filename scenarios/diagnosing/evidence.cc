@@ -100,6 +100,8 @@ double Evidence::NoiseOf(const std::vector<double>& log_predicted) const {
   return best;
 }
 
+double Evidence::LeastNoise() { return kNoises.front(); }
+
 double Evidence::ChanceOf(const std::vector<double>& log_predicted, double noise) const {
   const double distance = Distance(factors_.at(PositionOf(noise)), log_predicted);
   // The cube root of chi squared over its degrees is nearly normal (Wilson and Hilferty, 1931).

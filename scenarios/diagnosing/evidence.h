@@ -39,6 +39,7 @@ class Evidence {
   double LogDensity(const std::vector<double>& log_predicted) const;
   // The noise, of kNoises, with which the measurement is likeliest.
   double NoiseOf(const std::vector<double>& log_predicted) const;
+  static double LeastNoise();  // of kNoises
   // How often a measurement would be as far from the prediction, or farther, by model error and
   // this noise (one of kNoises) alone.
   double ChanceOf(const std::vector<double>& log_predicted, double noise) const;

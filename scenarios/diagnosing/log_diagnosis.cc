@@ -13,8 +13,6 @@
 namespace rehearse {
 namespace {
 
-constexpr double kNothingIsWrong = 0.5;  // beforehand
-constexpr double kLooseness = 8;         // of the model error, for a cause that is not in the table
 constexpr double kChanges = 0.05;
 constexpr double kTells = 0.1;
 
@@ -24,45 +22,14 @@ double MedianOf(std::vector<double> values) {
   return values[(values.size() - 1) / 2];
 }
 
-struct Weighed {
-  SuspectedCause suspect;
-  double log_evidence = 0;
-};
-
-// What the log says of a cause at each of its strengths.
-Weighed Weigh(const CauseCurve& curve, const Evidence& evidence) {
-  Weighed weighed;
-  weighed.suspect.cause = curve.cause;
-  const std::vector<double> candidates = curve.Candidates();
-  std::vector<double> densities;
-  densities.reserve(candidates.size());
-  for (const double strength : candidates)
-    densities.push_back(evidence.LogDensity(curve.At(strength)));
-  const auto best =
-      static_cast<size_t>(std::max_element(densities.begin(), densities.end()) - densities.begin());
-  weighed.log_evidence = LogMeanExp(densities);
-  SuspectedCause& suspect = weighed.suspect;
-  suspect.strength = candidates[best];
-  suspect.log_fit = densities[best];
-  suspect.log_times = curve.At(suspect.strength);
-  suspect.strength_low = suspect.strength_high = suspect.strength;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (densities[i] < densities[best] - std::log(kAsLikely)) continue;
-    suspect.strength_low = std::min(suspect.strength_low, candidates[i]);
-    suspect.strength_high = std::max(suspect.strength_high, candidates[i]);
-  }
-  return weighed;
-}
-
 std::vector<Observation> Observe(const LogExpectation& expectation,
                                  const std::vector<Seconds>& measured) {
-  const bool has_several = expectation.run().cluster->node_count() > 1;
   std::vector<Observation> observations;
   for (size_t table = 0; table < expectation.sizes().size(); ++table) {
     for (const Bytes bytes : expectation.sizes()[table])
       observations.push_back({std::log(measured.at(observations.size()).value()),
                               std::log2(std::max(bytes.value(), 1.0)), table,
-                              ModelErrorAt(bytes, has_several)});
+                              expectation.errors()[observations.size()]});
   }
   CHECK(observations.size() == measured.size());
   return observations;
@@ -85,27 +52,6 @@ void Describe(const std::vector<Observation>& observations, const std::vector<do
   }
   suspect->explained = gap > 0 ? std::clamp(1 - left / gap, 0.0, 1.0) : 0;
   suspect->remaining = MedianOf(std::move(remaining));
-}
-
-std::vector<Finding> FindingsOf(std::vector<Weighed> weighed) {
-  std::stable_sort(weighed.begin(), weighed.end(), [](const Weighed& a, const Weighed& b) {
-    return a.log_evidence > b.log_evidence;
-  });
-  std::vector<Finding> findings;
-  std::vector<bool> is_taken(weighed.size());
-  for (size_t i = 0; i < weighed.size(); ++i) {
-    if (is_taken[i]) continue;
-    Finding finding;
-    for (size_t j = i; j < weighed.size(); ++j) {
-      const double apart = std::abs(weighed[i].suspect.log_fit - weighed[j].suspect.log_fit);
-      if (is_taken[j] || apart > std::log(kAsLikely)) continue;
-      is_taken[j] = true;
-      finding.probability += weighed[j].suspect.probability;
-      finding.causes.push_back(std::move(weighed[j].suspect));
-    }
-    findings.push_back(std::move(finding));
-  }
-  return findings;
 }
 
 // Simulates the other measurements with the causes that are shown.
@@ -139,10 +85,17 @@ void LookElsewhere(const LogExpectation& expectation, size_t most_causes, LogDia
 }  // namespace
 
 LogExpectation::LogExpectation(const CollectiveRun& run, SizesOfTables sizes)
-    : sizes_(std::move(sizes)),
-      run_(WithTypicalSeed(run, sizes_)),
-      expected_(SimulateLogTimes(run_, sizes_)),
-      curves_(SimulateCauses(run_, sizes_, expected_)) {}
+    : sizes_(std::move(sizes)), run_(run) {
+  const SeededRun seeded = WithTypicalSeed(run, sizes_);
+  run_ = seeded.run;
+  const bool has_several = run.cluster->node_count() > 1;
+  for (const std::vector<Bytes>& of_table : sizes_)
+    for (const Bytes bytes : of_table)
+      errors_.push_back(
+          std::hypot(ModelErrorAt(bytes, has_several), seeded.deviation[errors_.size()]));
+  expected_ = SimulateLogTimes(run_, sizes_);
+  curves_ = SimulateCauses(run_, sizes_, expected_);
+}
 
 LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Seconds>& measured) {
   const std::vector<double>& expected = expectation.expected();
@@ -170,21 +123,11 @@ LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Se
                                            })
                               ->model_error;
 
-  std::vector<Weighed> weighed;
-  for (const CauseCurve& curve : expectation.curves()) {
-    weighed.push_back(Weigh(curve, evidence));
-    Describe(observations, expected, diagnosis.rows, &weighed.back().suspect);
-  }
-  // Beforehand each cause, and what the table lacks, is as likely as the others.
-  const double nothing = evidence.LogDensity(expected) + std::log(kNothingIsWrong);
-  const double each = std::log((1 - kNothingIsWrong) / static_cast<double>(weighed.size() + 1));
-  const double else_wrong = Evidence(observations, kLooseness).LogDensity(expected) + each;
-  std::vector<double> all = {nothing, else_wrong};
-  for (const Weighed& one : weighed) all.push_back(one.log_evidence + each);
-  const double sum = LogMeanExp(all) + std::log(static_cast<double>(all.size()));
-  diagnosis.nothing_wrong = std::exp(nothing - sum);
-  diagnosis.something_else = std::exp(else_wrong - sum);
-  for (Weighed& one : weighed) one.suspect.probability = std::exp(one.log_evidence + each - sum);
+  std::vector<WeighedStrength> weighed;
+  for (const CauseCurve& curve : expectation.curves()) weighed.push_back(Weigh(curve, evidence));
+  const CauseProbabilities probabilities = WeighAll(observations, expected, weighed);
+  diagnosis.nothing_wrong = probabilities.nothing_wrong;
+  diagnosis.something_else = probabilities.something_else;
 
   // Each size counts by what its prediction is worth.
   double slower = 0;
@@ -193,7 +136,19 @@ LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Se
   const bool is_unlikely = diagnosis.nothing_wrong < 0.5;
   diagnosis.is_something_wrong = is_unlikely && slower > 0;
   diagnosis.is_faster = is_unlikely && slower <= 0;
-  if (diagnosis.is_something_wrong) diagnosis.findings = FindingsOf(std::move(weighed));
+  if (diagnosis.is_something_wrong) {
+    for (const std::vector<size_t>& alike : AlikeCauses(weighed)) {
+      Finding& finding = diagnosis.findings.emplace_back();
+      for (const size_t i : alike) {
+        SuspectedCause suspect{weighed[i]};
+        suspect.cause = expectation.curves()[i].cause;
+        suspect.probability = probabilities.of_causes[i];
+        finding.probability += suspect.probability;
+        Describe(observations, expected, diagnosis.rows, &suspect);
+        finding.causes.push_back(std::move(suspect));
+      }
+    }
+  }
   const std::vector<double>& best =
       diagnosis.findings.empty() ? expected : diagnosis.findings.front().causes.front().log_times;
   diagnosis.noise = evidence.NoiseOf(best);

@@ -1,15 +1,9 @@
 // What is wrong where a log of nccl-tests is slower than it should be.
 //
 // Every cause of the table (scenarios/diagnosing/collective_cause.h) is simulated on the machine,
-// and weighed by the density of the log under it, averaged over its strengths
-// (scenarios/diagnosing/evidence.h): a cause whose strength can be anything must fit better than
-// one that comes in one way only, and none at all is preferred until the log speaks against it.
-// Beforehand, nothing is wrong in half of all logs; otherwise all causes that would show here are
-// as likely as each other, and as something that the table does not have, for which all
-// smooth changes up to several times are as likely.
+// and weighed (scenarios/diagnosing/weighing.h); nothing is wrong until the log speaks against it.
 // What would make the log faster is no cause, and a log that is faster than expected has none.
-// Causes whose likeliest strengths fit the log within a factor of kAsLikely of each other cannot be
-// told apart by it, and are one finding.
+// Causes that the log cannot tell apart are one finding.
 #pragma once
 
 #include <optional>
@@ -23,8 +17,6 @@
 #include "scenarios/diagnosing/evidence.h"
 
 namespace rehearse {
-
-inline constexpr double kAsLikely = 7;
 
 struct DiagnosedRow {
   size_t table = 0;
@@ -44,19 +36,14 @@ struct OtherMeasurement {
   Seconds expected;
 };
 
-struct SuspectedCause {
+struct SuspectedCause : WeighedStrength {
   const CollectiveCause* cause = nullptr;
-  double strength = 0;      // the likeliest
-  double strength_low = 0;  // of the strengths that are nearly as likely
-  double strength_high = 0;
   double probability = 0;
-  double log_fit = 0;         // density at the likeliest strength
-  double explained = 0;       // share of the gap, 0 to 1
-  double remaining = 0;       // what is left at a size, as a share, in the median
-  std::optional<Bytes> from;  // the sizes that it changes by more than 5 %
-  std::optional<Bytes> to;
-  std::vector<double> log_times;   // of all rows that were simulated
-  std::vector<Seconds> elsewhere;  // of the other measurements; zero where they cannot be
+  double explained = 0;            // share of the gap, 0 to 1
+  double remaining = 0;            // what is left at a size, as a share, in the median
+  std::optional<Bytes> from = {};  // the sizes that it changes by more than 5 %
+  std::optional<Bytes> to = {};
+  std::vector<Seconds> elsewhere = {};  // of the other measurements; zero where they cannot be
 };
 
 struct Finding {
@@ -96,9 +83,13 @@ class LogExpectation {
   const SizesOfTables& sizes() const { return sizes_; }
   const std::vector<double>& expected() const { return expected_; }
   const std::vector<CauseCurve>& curves() const { return curves_; }
+  // What a prediction of each row is off by when nothing is wrong: the model's error, and what the
+  // seed of hashed routes may do.
+  const std::vector<double>& errors() const { return errors_; }
 
  private:
   SizesOfTables sizes_;
+  std::vector<double> errors_;
   CollectiveRun run_;
   std::vector<double> expected_;
   std::vector<CauseCurve> curves_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/diagnosing/log_diagnosis.h"
+#include "scenarios/diagnosing/words.h"
 #include "sim/base/units.h"
 
 namespace rehearse {
@@ -21,31 +22,12 @@ std::string FactorWords(double factor) {
                      : fmt::format("{:.0f} % of the time", 100 * factor);
 }
 
-// "1 in 5,000", and no less than the data can say.
-std::string ChanceWords(double chance) {
-  if (chance < 1e-4) return "fewer than 1 in 10,000";
-  if (chance > 0.5) return "more than half of all";
-  return fmt::format("1 in {:.0f}", 1 / chance);
-}
-
-// Never 0 or 100: there may be what no table has.
-std::string ProbabilityWords(double probability) {
-  if (probability > 0.99) return "> 99 %";
-  if (probability < 0.01) return "< 1 %";
-  return fmt::format("{:.0f} %", 100 * probability);
-}
-
-// "... (21 % of the bandwidth; 19 % to 23 % fit about as well)"
 std::string NameWithStrength(const SuspectedCause& suspect) {
   const CollectiveCause& cause = *suspect.cause;
-  const std::string words = cause.words(suspect.strength);
-  if (words.empty()) return cause.summary;
-  const std::string low = cause.words(suspect.strength_low);
-  const std::string high = cause.words(suspect.strength_high);
-  const std::string range =
-      !cause.is_graded || low == high ? "" : fmt::format("; {} to {} fit about as well", low, high);
-  return fmt::format("{} ({}{}{}{})", cause.summary, words, cause.of[0] == '\0' ? "" : " ",
-                     cause.of, range);
+  const std::string strength = cause.words(suspect.strength);
+  if (!cause.is_graded) return SummaryWords(cause.summary, strength, cause.of, "", "");
+  return SummaryWords(cause.summary, strength, cause.of, cause.words(suspect.strength_low),
+                      cause.words(suspect.strength_high));
 }
 
 std::string SizesWords(const SuspectedCause& suspect) {
@@ -176,9 +158,7 @@ std::string ToText(const LogDiagnosis& diagnosis, size_t most_findings) {
                         ProbabilityWords(diagnosis.nothing_wrong));
     return text;
   }
-  text += fmt::format("That nothing is wrong: {}; that it is something not known here: {}.\n",
-                      ProbabilityWords(diagnosis.nothing_wrong),
-                      ProbabilityWords(diagnosis.something_else));
+  text += UnexplainedWords(diagnosis.nothing_wrong, diagnosis.something_else);
   // The first, and those that are worth a look.
   size_t shown = 0;
   while (shown < std::min(most_findings, diagnosis.findings.size()) &&

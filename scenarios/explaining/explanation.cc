@@ -10,6 +10,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/playing/seeded_routes.h"
+#include "scenarios/playing/without_packets.h"
 #include "sim/base/error.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/critical_ops.h"
@@ -204,6 +205,7 @@ class Explainer {
 }  // namespace
 
 Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
+  RefusePackets(asked);
   Explanation explanation;
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;

@@ -8,7 +8,8 @@
 namespace rehearse {
 
 Alike AlikeUnder(const Scenario& scenario) {
-  Alike alike = AlikeUnder(scenario.lowering.perturbation) & AlikeUnder(*scenario.cluster);
+  Alike alike = AlikeUnder(scenario.lowering.perturbation) & AlikeUnder(*scenario.cluster) &
+                AlikeUnder(scenario.lowering.fidelity);
   for (const JobRequest& request : scenario.jobs) {
     const auto* workload = std::get_if<Workload>(&request.work);
     if (workload == nullptr) continue;

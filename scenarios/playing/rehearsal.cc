@@ -21,8 +21,10 @@
 #include "scenarios/playing/seeded_routes.h"
 #include "scenarios/playing/typical_step.h"
 #include "scenarios/playing/validated_steps.h"
+#include "scenarios/playing/without_packets.h"
 #include "sim/base/error.h"
 #include "sim/base/spare_memory.h"
+#include "sim/report/packet_lines.h"
 #include "sim/schedule/expert_routing.h"
 
 namespace rehearse {
@@ -247,22 +249,31 @@ bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans cop
 }  // namespace
 
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
-                        const SimulationOptions& options, GroupMemory* memory, CopiedSpans copied) {
+                        const SimulationOptions& asked, GroupMemory* memory, CopiedSpans copied) {
   const Cluster& cluster = *scenario.cluster;
-  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
+  ProgressObserver& observer = asked.observer == nullptr ? NoObserver() : *asked.observer;
   PlayedScenario played;
   played.jobs = std::move(jobs);
   for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
   if (!IsWhole(played.jobs, cluster.device_count()))
     played.joint = Join(played.jobs, cluster.device_count());
+  const bool has_packets = scenario.lowering.fidelity == Fidelity::kPacket;
+  if (asked.record_bottlenecks) RefusePackets(scenario);
   std::optional<Router> own_router;
-  if (memory == nullptr)
+  if (has_packets) {
+    memory = nullptr;  // which may be of other routes
+    own_router.emplace(cluster, RoutingOfPackets(scenario.routing, cluster));
+  } else if (memory == nullptr) {
     own_router.emplace(cluster, scenario.routing,
                        FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
+  }
+  SimulationOptions options = asked;
+  if (has_packets) options.record_link_loads = false;  // those of packets are not recorded
   const auto lower = [&] {
     try {
       LowerOptions lowering = scenario.lowering;
       lowering.series = !options.record_tasks;
+      if (has_packets) lowering.packets = PacketSettingsOf(scenario);
       played.lowered = Lower(played.schedule(), own_router ? *own_router : memory->router(),
                              lowering, observer, memory);
     } catch (const CollectiveError& error) {
@@ -273,10 +284,12 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   };
   const auto simulate = [&] {
     try {
+      if (has_packets) options.packets = &*played.lowered.packets;
       played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), options);
     } catch (const StepTooLong& error) {
       FailTooLong(scenario, played.schedule(), error);
     } catch (const Error& error) {
+      if (has_packets) throw Error(FileOf(scenario), error.what());
       // A transfer can only be stuck where the scenario lets links fail.
       throw Error(scenario.perturbation_place, error.what());
     }
@@ -355,7 +368,16 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   }
   for (const Job& job : played.jobs) NoteExperts(job.schedule, &result);
   NoteRelease(scenario, &result);
+  if (simulation.packets)
+    for (std::string& line : PacketLines(PacketSettingsOf(scenario).options, *simulation.packets))
+      result.notes.push_back(std::move(line));
   return result;
+}
+
+PacketSettings PacketSettingsOf(const Scenario& scenario) {
+  const Router router(*scenario.cluster, scenario.routing);
+  return SettingsOf(*scenario.cluster, router.rule(), scenario.routing.seed.value_or(0),
+                    scenario.lowering.network);
 }
 
 Seconds RehearsalClock::Past() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/lowering/lower.h"
+#include "collectives/lowering/packet_settings.h"
 #include "scenarios/playing/jobs_result.h"
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/readers/scenario.h"
@@ -56,6 +57,9 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
 Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const std::optional<JobPart>& own, const MemoryFit& fit,
                 const SummaryOptions& options = {});
+
+// How the scenario's packets travel. Throws Error for what its network cannot be.
+PacketSettings PacketSettingsOf(const Scenario& scenario);
 
 // What a rehearsal takes, from here on.
 class RehearsalClock {

@@ -9,6 +9,20 @@
 
 namespace rehearse {
 
+namespace {
+
+// What its network does, where packets may come in any order.
+NetworkOptions SprayedNetwork(const Scenario& scenario) {
+  const PacketOptions own = PacketSettingsOf(scenario).options;
+  NetworkOptions network = scenario.lowering.network;
+  network.link_control = own.link_control;
+  network.rate_control = own.rate_control;
+  network.recovery = Recovery::kSelective;
+  return network;
+}
+
+}  // namespace
+
 std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* scenario,
                                         unsigned threads, ProgressObserver& observer) {
   const Router router(*scenario->cluster, scenario->routing);
@@ -32,6 +46,8 @@ std::optional<RouteSpread> SettleRoutes(const std::vector<Job>& jobs, Scenario* 
     try {
       Scenario other = *scenario;
       other.routing = routings[i];
+      if (other.lowering.fidelity == Fidelity::kPacket && i + 1 == routings.size())
+        other.lowering.network = SprayedNetwork(*scenario);
       const PlayedScenario played = PlayJobs(other, jobs, {}, nullptr, CopiedSpans::kLeftOut);
       steps[i] = StepOf(played.schedule(), played.simulation.timeline);
       const std::lock_guard lock(mutex);

@@ -95,7 +95,10 @@ void ReadEvent(const JsonReader& object, const Cluster& cluster, std::vector<Lin
   }
 }
 
-void RefuseFormula(const JsonReader& reader, Fidelity fidelity) {
+// Where links do not change.
+void RefuseFidelity(const JsonReader& reader, Fidelity fidelity) {
+  if (fidelity == Fidelity::kPacket)
+    reader.Fail("at fidelity packet links are steady; use fluid or step");
   if (fidelity != Fidelity::kFormula) return;
   reader.Fail("the fidelity formula has closed forms, not single links; use fluid or step");
 }
@@ -127,14 +130,14 @@ Perturbation ReadPerturbation(const JsonReader& object, const Cluster& cluster, 
   PerturbationFields().ReadInto(reader, &perturbation);
   // No randomness without a seed.
   if (reader.Has("compute_jitter") || reader.Has("link_jitter")) MustHave(reader, {"seed"});
-  if (perturbation.link_jitter > 0) RefuseFormula(reader.At("link_jitter"), fidelity);
+  if (perturbation.link_jitter > 0) RefuseFidelity(reader.At("link_jitter"), fidelity);
   if (reader.Has("stragglers")) {
     perturbation.straggling = ReadStragglers(reader.At("stragglers"), cluster);
   }
   if (reader.Has("events")) {
     for (const JsonReader& event : reader.At("events").Elements()) {
       ReadEvent(event, cluster, &perturbation.events);
-      RefuseFormula(event, fidelity);
+      RefuseFidelity(event, fidelity);
     }
   }
   return perturbation;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/scenario_shape.h"
@@ -70,6 +72,9 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
     SimulatorOptions options = ReadSimulator(simulator, *scenario.cluster);
     scenario.lowering = std::move(options.lowering);
     scenario.routing = options.routing;
+    if (simulator.Has("network") && scenario.lowering.fidelity != Fidelity::kPacket)
+      simulator.At("network").Fail(fmt::format("is for fidelity packet; {} has no packets",
+                                               Name(scenario.lowering.fidelity)));
     if (simulator.Has("perturbation"))
       scenario.perturbation_place = simulator.At("perturbation").place();
   }

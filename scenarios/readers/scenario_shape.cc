@@ -4,6 +4,7 @@
 #include "scenarios/readers/job_request.h"
 #include "scenarios/readers/memory_options.h"
 #include "scenarios/readers/model_reader.h"
+#include "scenarios/readers/network_options.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
@@ -68,9 +69,11 @@ const Fields<SimulatorOptions>& SimulatorFields() {
   };
   static const Fields<Options> fields(
       "simulator", "How the step is played on the cluster.",
-      {of_lowering({"fidelity", &LowerOptions::fidelity, OneUpTo<Fidelity::kStep>(), Usual(),
-                    "formula: closed forms without contention; fluid: a flow for each channel; "
-                    "step: a flow for each edge and step"}),
+      {of_lowering(
+           {"fidelity", &LowerOptions::fidelity, OneUpTo<Fidelity::kPacket>(), Usual(),
+            "formula: closed forms without contention; fluid: a flow for each channel; "
+            "step: a flow for each edge and step; packet: the same, packet by packet between "
+            "machines"}),
        of_lowering({"channels", &LowerOptions::channels, AWhole(0, kMostChannels), Usual(),
                     "at most this many channels (rings or trees) at a time; 0 leaves it to the "
                     "search",
@@ -102,6 +105,9 @@ const Fields<SimulatorOptions>& SimulatorFields() {
        of_routing({"routing_seed", &FabricRouting::seed, AWhole(0, kMostRoutingSeed),
                    Optional("the median of 8 seeds where it matters"),
                    "seed of ecmp's hash and of valiant's detours", "1"}),
+       of_lowering({"network", &LowerOptions::network, ObjectIn<NetworkOptionsFields>(),
+                    Optional("what such a network does"), "how packets travel, at fidelity packet",
+                    R"({"link_control": "pfc", "buffer": "400kB"})"}),
        {"perturbation", ObjectOf(PerturbationShape), Optional("everything is steady"),
         "jitter, stragglers, links that fail", R"({"seed": 7, "compute_jitter": 0.03})"}});
   return fields;

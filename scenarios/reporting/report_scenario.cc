@@ -9,6 +9,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/playing/seeded_routes.h"
+#include "scenarios/playing/without_packets.h"
 #include "scenarios/reporting/cluster_drawing.h"
 #include "scenarios/reporting/reported_run.h"
 #include "sim/base/error.h"
@@ -416,6 +417,7 @@ ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t
                            ReportMemory* memory) {
   ReportMemory own;
   if (memory == nullptr) memory = &own;
+  RefusePackets(asked_for);
   std::vector<Job> jobs = Prepare(asked_for, observer);
   Scenario scenario = asked_for;
   if (scenario.cluster->device_count() <= kFewRanks) scenario.lowering.fold = false;

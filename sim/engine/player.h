@@ -16,6 +16,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/step_periods.h"
 #include "sim/engine/transfer_network.h"
+#include "sim/packets/packet_play.h"
 
 namespace rehearse {
 
@@ -41,6 +42,8 @@ class Player {
   };
 
   void PopBatch();
+  bool PopPackets();
+  bool IsOfPackets(uint32_t flow) const { return packets_ && packets_->Plays(flow); }
   void HandleEvent(uint32_t task);
   void ChangeLinks();
   void WorkOffAgenda();
@@ -90,6 +93,7 @@ class Player {
   const uint32_t link_change_task_;  // stands for the next link change in the queue
   EventQueue queue_;
   TransferNetwork network_;
+  std::optional<PacketPlay> packets_;         // only if flows travel as packets
   std::optional<Interference> interference_;  // only if the program has processors
   std::vector<FlowRun> flows_;
   StepPeriods periods_;

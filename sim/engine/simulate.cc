@@ -36,12 +36,18 @@ Player::Player(const Program& program, const SimulationOptions& options)
                {.loads = options.record_link_loads, .bottlenecks = options.record_bottlenecks}),
       flows_(RunsOf(program)),
       periods_(program, flows_, network_, queue_,
-               options.jump && !options.record_link_loads && !options.record_bottlenecks),
+               options.jump && !options.record_link_loads && !options.record_bottlenecks &&
+                   options.packets == nullptr),
       tasks_(program.tasks.size()),
       recurrence_(program, options.copies_left_out) {
   CHECK(options.copies_left_out == 0 ||
         (program.link_changes.empty() && !options.record_link_loads &&
          !options.record_bottlenecks && !options.record_tasks));
+  if (options.packets != nullptr) {
+    CHECK_EQ(options.packets->set_of_flow.size(), program.flows.size());
+    CHECK(options.copies_left_out == 0 && program.link_changes.empty());
+    packets_.emplace(*options.packets);
+  }
   for (const CopiedTasks& of_rank : program.copies) first_unended_.push_back(of_rank.tasks.begin);
   for (uint32_t task = 0; task < program.tasks.size(); ++task) {
     tasks_[task].waiting_for = program.predecessor_count[task];
@@ -68,7 +74,8 @@ Simulation Player::Play(uint32_t ranks) {
       if (options_.observer != nullptr) options_.observer->Done(static_cast<double>(tasks_done_));
     }
     if (tasks_done_ == program_.tasks.size()) break;
-    if (queue_.IsEmpty() && periods_.queue().IsEmpty()) break;
+    const bool travels = packets_ && packets_->IsUnderWay();
+    if (queue_.IsEmpty() && periods_.queue().IsEmpty() && !travels) break;
     PopBatch();
     if (now_ >= kBeyondTime) FailBeyondTime();
     stats_.events += batch_.size();
@@ -84,12 +91,14 @@ Simulation Player::Play(uint32_t ranks) {
           .stats = stats_,
           .tasks = TaskTimes(),
           .bottlenecks = Bottlenecks(),
-          .recurrence = recurrence_.found()};
+          .recurrence = recurrence_.found(),
+          .packets = packets_ ? std::optional(packets_->Report()) : std::nullopt};
 }
 
 // Takes all events of the earliest time, including those set aside.
 void Player::PopBatch() {
   batch_.clear();
+  if (packets_ && PopPackets()) return;
   if (periods_.queue().IsEmpty()) {
     now_ = queue_.PopBatch(&batch_);
     return;
@@ -98,6 +107,15 @@ void Player::PopBatch() {
   if (!queue_.IsEmpty()) now_ = std::min(now_, queue_.NextTime());
   if (periods_.queue().NextTime() == now_) periods_.queue().AppendBatch(&batch_);
   if (!queue_.IsEmpty() && queue_.NextTime() == now_) queue_.AppendBatch(&batch_);
+}
+
+// Lets packets travel until the next event; if a flow arrives before, or just then, that comes
+// first.
+bool Player::PopPackets() {
+  if (!packets_->Run(queue_.IsEmpty() ? kBeyondTime : queue_.NextTime())) return false;
+  now_ = packets_->now();
+  for (const uint32_t flow : packets_->arrived()) batch_.push_back(flows_[flow].task);
+  return true;
 }
 
 void Player::HandleEvent(uint32_t task) {
@@ -113,6 +131,8 @@ void Player::HandleEvent(uint32_t task) {
     if (!goes_on) EndTask(task);
   } else if (flows_[payload].phase == FlowPhase::kLatency) {
     MoveBytes(payload);
+  } else if (IsOfPackets(payload)) {
+    EndStep(payload);
   } else {
     CheckBytes(payload);
     network_.End(payload, now_);
@@ -244,7 +264,10 @@ void Player::MoveBytes(uint32_t flow) {
       program_.use_set_begin[what.use_set] != program_.use_set_begin[what.use_set + 1];
   if (what.bytes > 0 && uses_links) {
     flows_[flow].phase = FlowPhase::kMoving;
-    network_.Begin(flow);
+    if (IsOfPackets(flow))
+      packets_->Begin(flow, what.bytes, now_);
+    else
+      network_.Begin(flow);
   } else {
     EndStep(flow);
   }

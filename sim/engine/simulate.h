@@ -21,6 +21,7 @@
 #include "sim/base/progress.h"
 #include "sim/engine/program.h"
 #include "sim/engine/timeline.h"
+#include "sim/packets/packet_play.h"
 
 namespace rehearse {
 
@@ -55,6 +56,10 @@ struct SimulationOptions {
   // links' bytes and the transfers are those of that one; its spans are found with the recurrence
   // (sim/engine/recurrence.h). Not together with recordings.
   uint32_t copies_left_out = 0;
+  // The flows that travel as packets, beside fluid ones; null: none do. Steady states are then not
+  // jumped over, no copies may be left out, links do not change, and what computes does not slow
+  // these flows down.
+  const PacketProgram* packets = nullptr;
   // Told now and then how many tasks have ended; may be null.
   ProgressObserver* observer = nullptr;
 };
@@ -93,6 +98,7 @@ struct Simulation {
   // If copies are left out: set if their number is a multiple of the recurrence's. If it is not
   // set, the program was not played to its end, and the timeline is empty.
   std::optional<Recurrence> recurrence;
+  std::optional<PacketReport> packets;  // if any travelled
 };
 
 // `ranks` goes into the timeline. Throws Error, naming the link and the flow, when a flow is stuck

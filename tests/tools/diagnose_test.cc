@@ -96,6 +96,40 @@ TEST_F(DiagnoseProgramTest, WhatIsFasterThanExpectedHasNoCause) {
   EXPECT_THAT(text.out, Not(HasSubstr("look at")));
 }
 
+// 912 ms are expected of the step.
+TEST_F(DiagnoseProgramTest, AStepIsDiagnosedByWhatWasMeasuredOfIt) {
+  const std::string step = Shipped("strategy-fsdp");
+  const nlohmann::json json = Diagnosed(step + " --measured '4490 tokens/s/gpu'");
+  EXPECT_FALSE(json["is_something_wrong"]);
+  const nlohmann::json slow =
+      Diagnosed(step + " --measured '2.5 s' --measured 'exposed 1.65 s' --measured 'idle 0 s'");
+  ASSERT_TRUE(slow["is_something_wrong"]);
+  EXPECT_EQ(slow["findings"][0]["causes"][0]["cause"], "slow-network");
+  EXPECT_NEAR(slow["findings"][0]["causes"][0]["strength"].get<double>(), 0.14, 0.02);
+  const Outcome text = Execute("diagnose " + step + " --measured '2.5 s'");
+  EXPECT_THAT(text.out, HasSubstr("which what was measured cannot tell apart"));
+  EXPECT_THAT(text.out, HasSubstr("a profile would show"));
+}
+
+// A timeline of the same step on a slower machine stands for a profile of it.
+TEST_F(DiagnoseProgramTest, ATimelineIsDiagnosedByItsParts) {
+  const std::string step = Shipped("strategy-megatron");
+  ASSERT_EQ(Execute("run " + step +
+                    " --no-fold --out slow --set 'edits=[{\"devices\": \"node0/gpu1\", "
+                    "\"compute\": \"0.4x\"}]'")
+                .code,
+            0);
+  const Outcome text = Execute("diagnose " + step + " --timeline slow/timeline.json");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("rank 1 computes"));
+  const nlohmann::json json = Diagnosed(step + " --timeline slow/timeline.json");
+  ASSERT_TRUE(json["is_something_wrong"]);
+  EXPECT_EQ(json["findings"][0]["causes"][0]["cause"], "straggler");
+  EXPECT_NEAR(json["findings"][0]["causes"][0]["strength"].get<double>(), 0.4, 0.05);
+  ExpectMistake("diagnose " + Shipped("strategy-fsdp") + " --timeline " + step,
+                {"found a scenario", "expected a timeline"});
+}
+
 TEST_F(DiagnoseProgramTest, MistakesAreNamed) {
   ExpectMistake("diagnose", {"nothing to diagnose", "usage"});
   WriteLog("nccl.log", "--cluster dgx-a100:nodes=2");
@@ -107,6 +141,14 @@ TEST_F(DiagnoseProgramTest, MistakesAreNamed) {
   ExpectMistake("diagnose none.log --cluster dgx-a100", {"none.log"});
   Write("table.csv", "size,time\n1048576,74.78\n");
   ExpectMistake("diagnose table.csv --cluster dgx-a100", {"table.csv", "--kind"});
+  ExpectMistake("diagnose nccl.log --cluster dgx-a100:nodes=2 --measured '2 s'",
+                {"--measured is for scenarios"});
+  const std::string step = Shipped("strategy-fsdp");
+  ExpectMistake("diagnose " + step, {"nothing that was measured", "--measured"});
+  ExpectMistake("diagnose " + step + " --measured '12 parsecs'", {"12 parsecs", "tokens/s/gpu"});
+  ExpectMistake("diagnose " + step + " --measured '120 % MFU'", {"120 % MFU", "at most 100 %"});
+  ExpectMistake("diagnose " + step + " --measured '2 s' --cluster dgx-a100",
+                {"--cluster is for logs"});
 }
 
 }  // namespace diagnose_test

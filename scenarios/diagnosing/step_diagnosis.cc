@@ -1,0 +1,242 @@
+#include "scenarios/diagnosing/step_diagnosis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "scenarios/evaluating/engine.h"
+#include "scenarios/playing/prepare.h"
+#include "scenarios/playing/validated_steps.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/base/error.h"
+#include "sim/base/threads.h"
+
+namespace rehearse {
+namespace {
+
+constexpr double kStepShows = 0.02;
+constexpr double kErrorOfOthers = 0.12;  // of predictions, where no published step is like it
+constexpr double kLeastError = 0.04;
+constexpr double kErrorOfParts = 0.25;  // of communication and idle time
+constexpr double kFloor = 0.05;         // of parts, of the step
+// Two runs are like two sizes of a log that are an octave apart.
+constexpr double kOctave = 28;
+
+// A scenario with changes, played.
+class StepPlayer {
+ public:
+  explicit StepPlayer(const JsonDocument& scenario) : scenario_(scenario) {}
+
+  // Throws Error if it cannot be.
+  Result Play(const std::vector<std::string>& first, const std::vector<std::string>& second) {
+    JsonDocument document = scenario_;
+    for (const std::string& change : first) document.Set(change);
+    for (const std::string& change : second) document.Set(change);
+    Scenario read = engine_.Read(document);
+    read.allow_out_of_memory = true;
+    return engine_.Play(read);
+  }
+
+ private:
+  const JsonDocument& scenario_;
+  Engine engine_{{.allow_out_of_memory = true, .hash = false}};
+};
+
+StepParts PartsOf(const Result& result) {
+  return {result.breakdown.compute, result.breakdown.exposed_communication, result.breakdown.idle};
+}
+
+// What is expected of each measured run.
+struct StepExpectation {
+  std::vector<Result> results;
+  std::vector<double> log_times;
+  Seconds floor;
+};
+
+// With a share of the step more in which nothing runs.
+Result Stalled(const Result& result, double share) {
+  Result stalled = result;
+  stalled.breakdown.idle += share * result.step;
+  stalled.step = (1 + share) * result.step;
+  stalled.tokens_per_second = result.tokens_per_second / (1 + share);
+  stalled.model_flops_utilization = result.model_flops_utilization / (1 + share);
+  return stalled;
+}
+
+// What each measured run takes with the cause. Throws Error if it cannot be.
+std::vector<double> LogTimesWith(const StepCause& cause, double strength,
+                                 const StepSubject& subject,
+                                 const std::vector<MeasuredStep>& measured,
+                                 const StepExpectation& expected, StepPlayer& player) {
+  std::vector<double> log_times;
+  if (cause.only_adds) {
+    for (size_t i = 0; i < measured.size(); ++i)
+      log_times.push_back(
+          LogTimeOf(measured[i], Stalled(expected.results[i], strength), expected.floor));
+    return log_times;
+  }
+  const std::vector<std::string> changes = cause.changes(subject, strength);
+  if (changes.empty()) return {};
+  for (const MeasuredStep& one : measured)
+    log_times.push_back(LogTimeOf(one, player.Play(one.changes, changes), expected.floor));
+  return log_times;
+}
+
+struct StepCurve : StrengthCurve {
+  const StepCause* cause = nullptr;
+};
+
+// What the cause comes to at its strengths; none that shows.
+struct SimulatedStrength {
+  const StepCause* cause = nullptr;
+  double strength = 0;
+  std::vector<double> log_times;
+};
+
+std::vector<StepCurve> CurvesOf(const StepSubject& subject,
+                                const std::vector<MeasuredStep>& measured,
+                                const StepExpectation& expected, StepPlayer& player) {
+  std::vector<SimulatedStrength> all;
+  for (const StepCause& cause : StepCauses())
+    for (const double strength : cause.strengths) all.push_back({&cause, strength, {}});
+  InParallel(all.size(), 0, [&](size_t i) {
+    try {
+      all[i].log_times =
+          LogTimesWith(*all[i].cause, all[i].strength, subject, measured, expected, player);
+    } catch (const Error&) {
+      // The strategy has no such switch, or the machine no such part.
+    }
+  });
+  std::vector<StepCurve> curves;
+  for (size_t begin = 0; begin < all.size();) {
+    StepCurve curve;
+    curve.cause = all[begin].cause;
+    curve.is_graded = curve.cause->is_graded;
+    double most = 0;
+    for (; begin < all.size() && all[begin].cause == curve.cause; ++begin) {
+      if (all[begin].log_times.empty()) continue;
+      double slower = 0;
+      for (size_t i = 0; i < measured.size(); ++i)
+        slower = std::max(slower, all[begin].log_times[i] - expected.log_times[i]);
+      if (!curve.is_graded && slower < kStepShows) continue;
+      most = std::max(most, slower);
+      curve.strengths.push_back(all[begin].strength);
+      curve.log_times.push_back(std::move(all[begin].log_times));
+    }
+    if (most >= kStepShows && curve.strengths.size() > (curve.is_graded ? 1u : 0u))
+      curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+// What a profile would show of the causes that come first.
+void FindParts(const StepSubject& subject, StepPlayer& player, StepDiagnosis* diagnosis) {
+  constexpr size_t kMostShown = 12;
+  std::vector<SuspectedStepCause*> shown;
+  for (StepFinding& finding : diagnosis->findings)
+    for (SuspectedStepCause& suspect : finding.causes)
+      if (shown.size() < kMostShown) shown.push_back(&suspect);
+  InParallel(shown.size(), 0, [&](size_t i) {
+    SuspectedStepCause& suspect = *shown[i];
+    if (suspect.cause->only_adds) {
+      suspect.parts = diagnosis->expected;
+      const StepParts& parts = diagnosis->expected;
+      suspect.parts->idle += suspect.strength * (parts.compute + parts.exposed + parts.idle);
+      return;
+    }
+    suspect.parts = PartsOf(player.Play(diagnosis->measured.front().changes,
+                                        suspect.cause->changes(subject, suspect.strength)));
+  });
+}
+
+}  // namespace
+
+StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
+                           const std::vector<MeasuredStep>& measured) {
+  CHECK(!measured.empty());
+  StepPlayer player(scenario);
+  StepDiagnosis diagnosis;
+  diagnosis.measured = measured;
+  const Scenario read = ReadScenario(scenario);
+  if (read.lists_jobs) throw Error("jobs cannot be diagnosed together; diagnose each on its own");
+  diagnosis.scenario = read.name;
+  StepExpectation expectation;
+  for (const MeasuredStep& one : measured) {
+    const bool is_first = expectation.results.empty();
+    expectation.results.push_back(player.Play(one.changes, {}));
+    const Result& result = expectation.results.back();
+    if (is_first) {
+      diagnosis.expected = PartsOf(result);
+      diagnosis.floor = expectation.floor = kFloor * result.step;
+    }
+    expectation.log_times.push_back(LogTimeOf(one, result, diagnosis.floor));
+    diagnosis.log_measured.push_back(LogTimeOf(one, diagnosis.floor));
+  }
+  diagnosis.log_expected = expectation.log_times;
+  const std::vector<double>& expected = diagnosis.log_expected;
+  diagnosis.model_error = kErrorOfOthers;
+  Scenario prepared = read;
+  prepared.allow_out_of_memory = true;
+  const std::vector<Job> jobs = Prepare(prepared);
+  // Of a normal error, the mean without sign is 0.8 of the standard error.
+  if (const std::optional<Trust> trust = TrustOf(prepared, jobs.front());
+      trust && trust->rows > 0) {
+    diagnosis.model_error = std::max(kLeastError, trust->mean_error / 0.8);
+    diagnosis.model_error_of = fmt::format("{} published steps", trust->rows) +
+                               (trust->like.empty() ? "" : fmt::format(" ({})", trust->like));
+  }
+  std::vector<Observation> observations;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    const StepMeasure measure = measured[i].measure;
+    Observation observation{diagnosis.log_measured[i], kOctave + static_cast<double>(i), 0,
+                            diagnosis.model_error};
+    if (IsPart(measure)) {
+      observation.octave = kOctave;
+      observation.table = static_cast<size_t>(measure);
+      if (measure != StepMeasure::kCompute)
+        observation.model_error = std::max(kErrorOfParts, observation.model_error);
+    }
+    observations.push_back(observation);
+  }
+  const Evidence evidence(observations);
+
+  const nlohmann::json& given = scenario.value();
+  const StepSubject subject{given, *read.cluster};
+  const std::vector<StepCurve> curves = CurvesOf(subject, measured, expectation, player);
+  std::vector<WeighedStrength> weighed;
+  for (const StepCurve& curve : curves) weighed.push_back(Weigh(curve, evidence));
+  const CauseProbabilities probabilities = WeighAll(observations, expected, weighed);
+  diagnosis.nothing_wrong = probabilities.nothing_wrong;
+  diagnosis.something_else = probabilities.something_else;
+  double gap = 0;
+  double slower = 0;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    gap += std::abs(diagnosis.log_measured[i] - expected[i]);
+    slower += diagnosis.log_measured[i] - expected[i];
+  }
+  const bool is_unlikely = diagnosis.nothing_wrong < 0.5;
+  diagnosis.is_something_wrong = is_unlikely && slower > 0;
+  diagnosis.is_faster = is_unlikely && slower <= 0;
+  // Runs repeat within a percent or so.
+  diagnosis.chance = evidence.ChanceOf(expected, Evidence::LeastNoise());
+  if (!diagnosis.is_something_wrong) return diagnosis;
+  for (const std::vector<size_t>& alike : AlikeCauses(weighed)) {
+    StepFinding& finding = diagnosis.findings.emplace_back();
+    for (const size_t i : alike) {
+      SuspectedStepCause suspect{weighed[i]};
+      suspect.cause = curves[i].cause;
+      suspect.probability = probabilities.of_causes[i];
+      finding.probability += suspect.probability;
+      double left = 0;
+      for (size_t row = 0; row < measured.size(); ++row)
+        left += std::abs(diagnosis.log_measured[row] - suspect.log_times[row]);
+      suspect.explained = gap > 0 ? std::clamp(1 - left / gap, 0.0, 1.0) : 0;
+      finding.causes.push_back(std::move(suspect));
+    }
+  }
+  FindParts(subject, player, &diagnosis);
+  return diagnosis;
+}
+
+}  // namespace rehearse

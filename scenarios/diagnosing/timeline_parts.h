@@ -1,0 +1,22 @@
+// A measured timeline beside what is expected of it, part by part: what a diagnosis is given of it,
+// and what can be seen in it without one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/diagnosing/measured_step.h"
+#include "sim/report/comparison.h"
+#include "sim/report/timeline_record.h"
+
+namespace rehearse {
+
+// The step of the timeline `b` and its parts; waiting and doing nothing are idle time. Where it is
+// not known how long ranks waited, communication and idle time are one.
+std::vector<MeasuredStep> PartsMeasured(const Comparison& comparison);
+
+// Kinds of kernels and collectives, how long they take a rank, measured and expected; and the ranks
+// that compute longest, if they differ by more than a tenth from the median one.
+std::string PartsText(const Comparison& comparison, const TimelineRecord& measured);
+
+}  // namespace rehearse
