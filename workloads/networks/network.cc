@@ -155,8 +155,8 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
 
 uint32_t EndOfRecomputation(const Network& network, const Training& training, uint32_t begin,
                             uint32_t end) {
-  const bool ends_late = training.products != ProductRecipe::kNone &&
-                         training.kernels != KernelStyle::kCompiled;
+  const bool ends_late =
+      training.products != ProductRecipe::kNone && training.kernels != KernelStyle::kCompiled;
   if (training.recomputes_last_product || ends_late) return end;
   for (uint32_t node = end; node-- > begin;) {
     const NodeKind kind = network.nodes[node].kind;

@@ -260,7 +260,7 @@ void StagePlanner::ForwardAgain(const Unit& unit, const std::vector<Visit>& visi
   }
 }
 
-// Recomputation that stops before the layer's last product makes what that product's gradients need.
+// Recomputation that stops before the layer's last product makes what its gradients need.
 void StagePlanner::TakeOperandOfLast(const Unit& unit) {
   const uint32_t node = unit.begin + static_cast<uint32_t>(VisitsAgain(unit).size());
   if (node == unit.end) return;
