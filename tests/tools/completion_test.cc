@@ -149,7 +149,7 @@ TEST(ScenarioPathsTest, TheyAreThoseOfTheTables) {
   for (const char* path : {"strategy.depth", "strategy.d1", "cluster.nodes", "cluster.node.nics",
                            "cluster.fabric.radix", "training.batch", "edits", "jobs"})
     EXPECT_TRUE(names.count(path) > 0) << path;
-  EXPECT_EQ(names["simulator.fidelity"], (Words{"formula", "fluid", "step"}));
+  EXPECT_EQ(names["simulator.fidelity"], (Words{"formula", "fluid", "step", "packet"}));
   EXPECT_EQ(names["strategy.overlap_all_gather"], (Words{"true", "false"}));
   EXPECT_THAT(names["strategy.kind"], IsSupersetOf({"4d", "fsdp", "megatron"}));
   EXPECT_THAT(names["model.preset"], Contains("gpt-20b"));
