@@ -165,7 +165,7 @@ LogDiagnosis DiagnoseLog(const CollectiveRun& run, const std::vector<NcclTable>&
   SizesOfTables sizes;
   std::vector<Seconds> measured;
   for (const NcclTable& table : tables) {
-    const size_t count = std::min(table.rows.size(), kMostRows);
+    const size_t count = std::min(table.rows.size(), kMostUsedRows);
     sizes.emplace_back();
     for (size_t i = 0; i < count; ++i) {
       const size_t row = count == 1 ? 0 : i * (table.rows.size() - 1) / (count - 1);

@@ -98,8 +98,8 @@ class LogExpectation {
 // `measured` by row, table after table. Other measurements are left out.
 LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Seconds>& measured);
 
-// The whole: at most kMostRows sizes of each table are used, evenly from the first to the last.
-inline constexpr size_t kMostRows = 14;
+// The whole: at most kMostUsedRows sizes of each table are used, evenly from the first to the last.
+inline constexpr size_t kMostUsedRows = 14;
 LogDiagnosis DiagnoseLog(const CollectiveRun& run, const std::vector<NcclTable>& tables);
 
 std::string ToText(const LogDiagnosis& diagnosis, size_t most_findings);

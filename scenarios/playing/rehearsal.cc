@@ -249,16 +249,16 @@ bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans cop
 }  // namespace
 
 PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
-                        const SimulationOptions& asked, GroupMemory* memory, CopiedSpans copied) {
+                        const SimulationOptions& options, GroupMemory* memory, CopiedSpans copied) {
   const Cluster& cluster = *scenario.cluster;
-  ProgressObserver& observer = asked.observer == nullptr ? NoObserver() : *asked.observer;
+  ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   PlayedScenario played;
   played.jobs = std::move(jobs);
   for (Job& job : played.jobs) job.schedule = AsExecuted(std::move(job.schedule), cluster);
   if (!IsWhole(played.jobs, cluster.device_count()))
     played.joint = Join(played.jobs, cluster.device_count());
   const bool has_packets = scenario.lowering.fidelity == Fidelity::kPacket;
-  if (asked.record_bottlenecks) RefusePackets(scenario);
+  if (options.record_bottlenecks) RefusePackets(scenario);
   std::optional<Router> own_router;
   if (has_packets) {
     memory = nullptr;  // which may be of other routes
@@ -267,12 +267,12 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
     own_router.emplace(cluster, scenario.routing,
                        FailingLinks(scenario.lowering.perturbation, cluster.link_count()));
   }
-  SimulationOptions options = asked;
-  if (has_packets) options.record_link_loads = false;  // those of packets are not recorded
+  SimulationOptions own = options;
+  if (has_packets) own.record_link_loads = false;  // those of packets are not recorded
   const auto lower = [&] {
     try {
       LowerOptions lowering = scenario.lowering;
-      lowering.series = !options.record_tasks;
+      lowering.series = !own.record_tasks;
       if (has_packets) lowering.packets = PacketSettingsOf(scenario);
       played.lowered = Lower(played.schedule(), own_router ? *own_router : memory->router(),
                              lowering, observer, memory);
@@ -284,8 +284,8 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   };
   const auto simulate = [&] {
     try {
-      if (has_packets) options.packets = &*played.lowered.packets;
-      played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), options);
+      if (has_packets) own.packets = &*played.lowered.packets;
+      played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), own);
     } catch (const StepTooLong& error) {
       FailTooLong(scenario, played.schedule(), error);
     } catch (const Error& error) {
@@ -295,10 +295,10 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
     }
   };
   const bool are_alike = copied != CopiedSpans::kAllArePlayed &&
-                         (AlikeUnder(scenario) & AlikeUnder(options)).micro_batches;
+                         (AlikeUnder(scenario) & AlikeUnder(own)).micro_batches;
   const uint32_t left_out =
       are_alike && IsOneStep(played.jobs) ? CopiesToLeaveOut(played.schedule()) : 0;
-  if (left_out == 0 || !PlayFewCopies(left_out, options, copied, lower, &played)) {
+  if (left_out == 0 || !PlayFewCopies(left_out, own, copied, lower, &played)) {
     lower();
     simulate();
   }

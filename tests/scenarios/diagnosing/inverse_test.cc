@@ -79,7 +79,7 @@ Setting RandomSetting(Dice& dice) {
       sizes.emplace_back(std::exp2(static_cast<double>(octave)));
     // As DiagnoseLog() takes them.
     setting.sizes.emplace_back();
-    const size_t count = std::min(sizes.size(), kMostRows);
+    const size_t count = std::min(sizes.size(), kMostUsedRows);
     for (size_t i = 0; i < count; ++i)
       setting.sizes.back().push_back(sizes[i * (sizes.size() - 1) / (count - 1)]);
   }
