@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -253,7 +254,7 @@ constexpr size_t kBarWidth = 24;
 
 // Padded, as it is painted.
 std::string BarOf(double share) {
-  const auto width = static_cast<size_t>(share * kBarWidth + 0.5);
+  const auto width = static_cast<size_t>(std::llround(share * kBarWidth));
   return std::string(width, '#') + std::string(kBarWidth + 2 - std::min(kBarWidth, width), ' ');
 }
 

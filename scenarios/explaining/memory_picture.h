@@ -61,7 +61,7 @@ struct MemoryPicture {
 };
 
 // Plays the step, whether it fits or not. Throws Error for a scenario that lists jobs.
-MemoryPicture PictureMemory(const Scenario& scenario, ProgressObserver& observer);
+MemoryPicture PictureMemory(const Scenario& asked, ProgressObserver& observer);
 
 std::string ToText(const MemoryPicture& picture, bool color);
 nlohmann::ordered_json ToJson(const MemoryPicture& picture);

@@ -88,7 +88,7 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
             "told to stop",
             options.headroom, what.name.empty() ? "a cable" : what.name, needed));
     }
-    ports_.push_back(std::move(port));
+    ports_.push_back(port);
   }
   const auto port_count = static_cast<uint32_t>(ports_.size());
   for (const std::vector<uint32_t>& bundle : wiring_.bundles) {

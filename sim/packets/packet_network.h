@@ -220,10 +220,10 @@ class PacketNetwork {
 
   void Handle(const PacketEvent& event);
   void Arrive(uint32_t packet);
-  void Enqueue(uint32_t packet, uint32_t port);
-  void Look(uint32_t port);
-  bool SendFlow(uint32_t port);
-  void Send(uint32_t port, uint32_t packet);
+  void Enqueue(uint32_t packet, uint32_t index);  // of a port, here and below
+  void Look(uint32_t index);
+  bool SendFlow(uint32_t index);
+  void Send(uint32_t index, uint32_t packet);
   void LeaveIngress(const Packet& packet);
   void Deliver(uint32_t packet);
   void Lose(uint32_t packet);
