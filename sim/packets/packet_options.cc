@@ -54,7 +54,8 @@ const char* Name(Recovery recovery) {
 
 uint64_t NeededHeadroom(const PacketOptions& options, double bytes_per_second, Time delay) {
   const double on_its_way = 2 * bytes_per_second * ToSeconds(delay).value();
-  return static_cast<uint64_t>(std::ceil(on_its_way)) + uint64_t{2} * (options.mtu + options.header);
+  return static_cast<uint64_t>(std::ceil(on_its_way)) +
+         uint64_t{2} * (options.mtu + options.header);
 }
 
 void CheckPacketOptions(const PacketOptions& options) {
