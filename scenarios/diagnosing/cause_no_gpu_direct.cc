@@ -19,16 +19,7 @@ CollectiveCause NoGpuDirectRow() {
         constexpr Seconds kCopy(5e-6);
         if (!HasSeveralMachines(run) || !run.cluster->network_plugin().has_ll128)
           return std::nullopt;
-        const Cluster& cluster = *run.cluster;
-        std::optional<CollectiveRun> changed = WithSlowLinks(run, share, kCopy, [&](uint32_t link) {
-          return cluster.KindOf(link) == LinkKind::kNetwork && !IsBetweenSwitches(cluster, link);
-        });
-        if (!changed) return std::nullopt;
-        Figures figures = changed->cluster->figures();
-        figures.network_plugin.has_ll128 = false;
-        changed->cluster =
-            std::make_shared<const Cluster>(changed->cluster->With(std::move(figures)));
-        return changed;
+        return ThroughTheHost(run, share, kCopy);
       },
       "of the bandwidth"};
 }

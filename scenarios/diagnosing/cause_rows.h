@@ -51,6 +51,10 @@ bool HasEqualWays(const CollectiveRun& run);
 // much more latency. Nothing if there are none.
 std::optional<CollectiveRun> WithSlowLinks(const CollectiveRun& run, double share, Seconds latency,
                                            const std::function<bool(uint32_t link)>& is_meant);
+// Hosts copy what NICs send and get: so much of the cables' bandwidth is left, each takes longer,
+// and NCCL has no LL128 between machines. Nothing if no cable leads to a NIC.
+std::optional<CollectiveRun> ThroughTheHost(const CollectiveRun& run, double share,
+                                            Seconds latency);
 // All links between the two kinds of places are gone: their names as patterns, and their kind.
 CollectiveRun WithoutLinksOf(const CollectiveRun& run, const std::vector<std::string>& patterns,
                              LinkKind kind);

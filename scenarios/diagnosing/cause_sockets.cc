@@ -18,18 +18,7 @@ CollectiveCause SocketsRow() {
       [](const CollectiveRun& run, double share) -> std::optional<CollectiveRun> {
         constexpr Seconds kKernel(25e-6);
         if (!HasSeveralMachines(run)) return std::nullopt;
-        const Cluster& cluster = *run.cluster;
-        std::optional<CollectiveRun> changed =
-            WithSlowLinks(run, share, kKernel / 2, [&](uint32_t link) {
-              return cluster.KindOf(link) == LinkKind::kNetwork &&
-                     !IsBetweenSwitches(cluster, link);
-            });
-        if (!changed) return std::nullopt;
-        Figures figures = changed->cluster->figures();
-        figures.network_plugin.has_ll128 = false;
-        changed->cluster =
-            std::make_shared<const Cluster>(changed->cluster->With(std::move(figures)));
-        return changed;
+        return ThroughTheHost(run, share, kKernel / 2);
       },
       "of the bandwidth"};
 }

@@ -72,6 +72,19 @@ std::optional<CollectiveRun> WithSlowLinks(const CollectiveRun& run, double shar
   return changed;
 }
 
+std::optional<CollectiveRun> ThroughTheHost(const CollectiveRun& run, double share,
+                                            Seconds latency) {
+  const Cluster& cluster = *run.cluster;
+  std::optional<CollectiveRun> changed = WithSlowLinks(run, share, latency, [&](uint32_t link) {
+    return cluster.KindOf(link) == LinkKind::kNetwork && !IsBetweenSwitches(cluster, link);
+  });
+  if (!changed) return std::nullopt;
+  Figures figures = changed->cluster->figures();
+  figures.network_plugin.has_ll128 = false;
+  changed->cluster = std::make_shared<const Cluster>(changed->cluster->With(std::move(figures)));
+  return changed;
+}
+
 CollectiveRun WithoutLinksOf(const CollectiveRun& run, const std::vector<std::string>& patterns,
                              LinkKind kind) {
   std::vector<Edit> edits;
