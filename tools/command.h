@@ -68,6 +68,11 @@ struct Command {
   bool runs_for_real = false;  // on this machine's CPUs or GPUs
 };
 
+// Thrown where the program of a first build (tools/first_program.cc) would have to know more; it
+// then ends with this code, and tools/rehearse builds and starts the whole one.
+struct NeedsWholeProgram {};
+inline constexpr int kNeedsWholeProgram = 86;
+
 // All commands, in the order of help.
 const std::vector<Command>& Commands();
 

@@ -78,6 +78,8 @@ int SayWhatWasThrown() noexcept {
   } catch (const Stopped& stopped) {
     Say(fmt::format("{}: {}", StopWords(), stopped.what()));
     return StopCode();
+  } catch (const NeedsWholeProgram&) {
+    return kNeedsWholeProgram;
   } catch (const std::bad_alloc&) {
     Say("out of memory");
     return 1;

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "scenarios/explaining/far_from_bound.h"
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/far_from_bound.h"
+#include "scenarios/playing/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"

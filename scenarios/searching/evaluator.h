@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "scenarios/evaluating/engine.h"
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/paper_models.h"
 #include "scenarios/searching/point_conditions.h"
 #include "scenarios/searching/point_rates.h"
 #include "scenarios/searching/search.h"

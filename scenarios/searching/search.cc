@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/paper_models.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/point_rates.h"

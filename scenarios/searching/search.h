@@ -2,7 +2,7 @@
 //
 // A method (walk.h) walks the space (scenarios/searching/search_space.h). Each point that is looked
 // at is read as a scenario; impossible ones are counted by reason, the others get a number from a
-// formula: a paper's model of its communication (scenarios/explaining/paper_models.h; where points
+// formula: a paper's model of its communication (scenarios/playing/paper_models.h; where points
 // differ only in sizes, none is read: scenarios/searching/space_formula.h), or the simulator's
 // closed forms without contention. The simulation decides: with "decide": "both", the
 // formula's best are simulated, as many as "keep" says, then the neighbours of the best one until

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/paper_models.h"
 #include "scenarios/readers/scenario.h"
 #include "scenarios/searching/search_space.h"
 #include "sim/base/json_document.h"

@@ -5,7 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/paper_models.h"
 #include "scenarios/searching/search.h"
 #include "scenarios/searching/space_formula.h"
 #include "sim/base/error.h"

@@ -1,11 +1,10 @@
-// The program that tools/rehearse builds first, without the formats of other programs.
+// The program that tools/rehearse builds first, which only runs scenarios.
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
 namespace first_program_test {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class FirstProgramTest : public ProgramTest {
  protected:
@@ -32,17 +31,12 @@ TEST_F(FirstProgramTest, ComesToTheSameStep) {
   EXPECT_EQ(from_hash(first), from_hash(whole));
 }
 
-TEST_F(FirstProgramTest, SaysHowToHaveTheFormatsOfOthers) {
-  const std::string box = Write("box.xml", "<system/>");
-  for (const std::string& arguments :
-       {"import nccl '" + box + "'", "compare '" + box + "' --cluster dgx-a100",
-        "topology --import-nccl '" + box + "'", std::string("topology dgx-a100 --infragraph")}) {
-    const Outcome outcome = ExecuteFirst(arguments);
-    EXPECT_EQ(outcome.code, 1) << arguments;
-    EXPECT_THAT(outcome.err, StartsWith("rehearse: "));
-    EXPECT_THAT(outcome.err, HasSubstr("no formats of other programs; tools/rehearse builds"))
-        << arguments;
-  }
+// The launcher then builds the whole program and starts that.
+TEST_F(FirstProgramTest, SaysByItsExitStatusWhereItWouldHaveToKnowMore) {
+  const std::string scenario = "run '" + SourceDir() + "/scenarios/cpu-4d.json' ";
+  EXPECT_EQ(ExecuteFirst(scenario + "--out traces --trace kineto").code, 86);
+  const std::string calibration = Write("here.json", Execute("schema calibration --example").out);
+  EXPECT_EQ(ExecuteFirst(scenario + "--calibration '" + calibration + "'").code, 86);
 }
 
 }  // namespace first_program_test

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/paper_models.h"
 #include "scenarios/searching/search_quality.h"
 #include "scenarios/searching/search_report.h"
 #include "tests/scenarios/small_scenario.h"

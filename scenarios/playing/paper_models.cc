@@ -1,4 +1,4 @@
-#include "scenarios/explaining/paper_models.h"
+#include "scenarios/playing/paper_models.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "scenarios/explaining/far_from_bound.h"
+#include "scenarios/playing/far_from_bound.h"
 
 #include <algorithm>
 #include <map>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr Bytes kLarge(16.0 * (1 << 20));
 constexpr double kFar = 0.5;  // of the bound
-constexpr uint32_t kMostDevices = 1024;
+constexpr uint32_t kMostBoundedRanks = 1024;
 constexpr uint32_t kMostMembers = 256;
 
 // The largest collective of each kind on each communicator.
@@ -107,7 +107,7 @@ std::vector<FarCollective> FarFromBound(const Schedule& schedule, const Scenario
   const Cluster& cluster = *scenario.cluster;
   const std::vector<uint32_t>& placement = scenario.jobs.front().placement;
   if (scenario.lists_jobs || placement.size() != schedule.ranks() ||
-      cluster.device_count() > kMostDevices || cluster.measured_collectives() != nullptr)
+      cluster.device_count() > kMostBoundedRanks || cluster.measured_collectives() != nullptr)
     return found;
   Router router(cluster, scenario.routing);
   Tuner tuner(router, scenario.lowering.nccl);
