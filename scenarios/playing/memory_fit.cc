@@ -2,36 +2,19 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "scenarios/playing/library_memory.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/schedule/caching_allocator.h"
 #include "sim/schedule/memory.h"
 
 namespace rehearse {
-
-Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& device) {
-  if (!IsGpu(device)) return Bytes(0);
-  constexpr Bytes kDriver(1.06e9);
-  constexpr double kMebi = 1024.0 * 1024;
-  std::set<uint32_t> communicators;
-  for (const Op& op : role.ops) {
-    const CommunicatorId id = CommunicatorOf(op.work);
-    if (id.IsSet()) communicators.insert(id.index());
-  }
-  Bytes reserve = kDriver + Bytes((device.compute_capability >= 90 ? 32 : 8) * kMebi);
-  for (const uint32_t id : communicators) {
-    const uint32_t members = schedule.communicators[id].size();
-    if (members > 1) reserve += Bytes((members == 2 ? 544 : 688) * kMebi);
-  }
-  return reserve;
-}
 
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,
                       const Cluster& cluster, double headroom) {
@@ -46,6 +29,7 @@ MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& pla
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of_roles,
                       const std::vector<uint32_t>& placement, const Cluster& cluster,
                       double headroom) {
+  LibraryMemory libraries(cluster);
   std::map<std::pair<uint32_t, uint32_t>, Bytes> reserves;  // by role and kind of device
   MemoryFit tightest;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
@@ -58,7 +42,7 @@ MemoryFit TightestFit(const Schedule& schedule, const std::vector<MemoryUse>& of
     fit.capacity = cluster.DeviceOf(fit.device).memory;
     const auto [reserve, is_new] = reserves.try_emplace({role, cluster.SpecOf(fit.device)});
     if (is_new)
-      reserve->second = ReserveOf(schedule, schedule.roles[role], cluster.DeviceOf(fit.device));
+      reserve->second = libraries.Of(schedule, schedule.roles[role], placement, fit.device);
     fit.reserve = reserve->second;
     fit.sizes_differ = rank > 0 && (tightest.sizes_differ || fit.capacity != tightest.capacity);
     if (rank == 0 || fit.Room() < tightest.Room()) {

@@ -19,7 +19,9 @@ struct MemoryFit {
   uint32_t device = 0;  // that the rank is on
   MemoryUse use;
   Bytes capacity;  // of the device
-  Bytes reserve;   // ReserveOf
+  // Of driver and libraries (scenarios/playing/library_memory.h). What an allocator leaves idle is
+  // not included (sim/schedule/caching_allocator.h).
+  Bytes reserve;
   // Devices of the job have different sizes, so this need not be the rank that needs most.
   bool sizes_differ = false;
 
@@ -30,16 +32,6 @@ struct MemoryFit {
   Bytes Needed() const { return use.Total() + reserve; }
   Bytes Room() const { return (1 - headroom) * capacity - Needed(); }  // negative: does not fit
 };
-
-// Roughly what a rank of the role takes of its GPU besides what it allocates; 0 on other devices.
-//   driver   its context, and NCCL's first state: 1.06 GB on an H100 before the first collective
-//            (NVIDIA/nccl issue 1685); assumed on all GPUs
-//   NCCL     buffers of each communicator that the role communicates on: 544 MiB where its groups
-//            have 2 members, 688 MiB where they have more (4 A100 on NVLink, NVIDIA/nccl issue 964)
-//   cuBLAS   workspaces: 32 MiB from compute capability 9.0 on, 8 MiB before
-//            (pytorch.org/docs, CUBLAS_WORKSPACE_CONFIG)
-// What an allocator leaves idle is not included (sim/schedule/caching_allocator.h).
-Bytes ReserveOf(const Schedule& schedule, const Role& role, const DeviceSpec& device);
 
 // The rank with the least room, the first of several. `placement`: rank -> device.
 MemoryFit TightestFit(const Schedule& schedule, const std::vector<uint32_t>& placement,

@@ -175,8 +175,11 @@ constexpr const char* kPermutation =
     "(2025 on; Megatron-Core's own default is off)";
 constexpr const char* kNemoGradients =
     "NVIDIA/NeMo recipes in performance mode, NVIDIA-NeMo/Megatron-Bridge scripts/performance: "
-    "grad_reduce_in_fp32=False; NVIDIA/dgxc-benchmarking grok1_314b.yaml: grad_sync_dtype bf16 "
-    "(NeMo's launcher of 2024 leaves it at fp32)";
+    "grad_reduce_in_fp32=False; NVIDIA/dgxc-benchmarking grok1_314b.yaml: grad_sync_dtype bf16";
+constexpr const char* kLauncherGradients =
+    "NVIDIA/NeMo-Framework-Launcher, examples/training of April 2024 and later: all of GPT's and "
+    "Llama's have +training.model.optim.grad_sync_dtype=bf16, as has Nemotron 340B's "
+    "configuration (Nemotron 8B's and 22B's have it not)";
 constexpr const char* kNemoHost =
     "calibrated to one row, gpt-oss 120B on 64 H100 by the container of 26.02 (13.7 s with "
     "micro-batches of one sequence, for which the host is too slow); scenarios/STUDIES.md has what "
@@ -313,7 +316,8 @@ std::vector<SoftwareStack> Stacks() {
                       {"training.host_launch", "\"55us\"", {}, kNemoHost}}))},
       {"nemo-launcher", "The same by NeMo's launcher, with FlashAttention-2 (to summer of 2024)",
        Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
-              Joined(UserBuffers(), WithoutNvls(kNemoLauncher)))},
+              Joined(Joined(UserBuffers(), WithoutNvls(kNemoLauncher)),
+                     {{"training.gradients", "\"bf16\"", {}, kLauncherGradients}}))},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)),
               Joined(Joined(DTensor(), FsdpOfStages()),
