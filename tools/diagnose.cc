@@ -12,6 +12,7 @@
 #include "scenarios/diagnosing/log_diagnosis.h"
 #include "scenarios/diagnosing/measured_step.h"
 #include "scenarios/diagnosing/step_diagnosis.h"
+#include "scenarios/diagnosing/timeline_alone.h"
 #include "scenarios/diagnosing/timeline_parts.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/readers/scenario.h"
@@ -41,7 +42,8 @@ namespace po = boost::program_options;
 
 CommandSyntax DiagnoseSyntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse diagnose LOG --cluster CLUSTER|SCENARIO --measured VALUE [options]";
+  syntax.usage =
+      "rehearse diagnose LOG --cluster CLUSTER|SCENARIO --measured VALUE|TIMELINE [options]";
   syntax.explanation =
       "Says what is wrong where a log of nccl-tests or rccl-tests is slower than its cluster "
       "should\n"
@@ -51,12 +53,17 @@ CommandSyntax DiagnoseSyntax() {
       "simulated and its strength is fitted; shown are how much of the gap it explains, what it\n"
       "predicts elsewhere, and what would confirm or refute it. Causes that cannot be told apart\n"
       "are one finding, with the measurement that would. LOG is the output of one or more of\n"
-      "all_reduce_perf and its siblings, or a CSV table of sizes and times. Examples:\n"
+      "all_reduce_perf and its siblings, or a CSV table of sizes and times. Where no cause alone "
+      "does,\n"
+      "two at once are looked for. A TIMELINE on its own, which execute or import wrote, shows "
+      "where\n"
+      "its time goes and what stands out. Examples:\n"
       "  rehearse diagnose nccl.log --cluster dgx-h100:nodes=4\n"
       "  rehearse diagnose nccl.log --cluster my.json --using mine.json --format json\n"
       "  rehearse diagnose table.csv --cluster dgx-a100:nodes=2 --kind all-reduce\n"
       "  rehearse diagnose scenarios/strategy-fsdp.json --measured \"2.3 s\"\n"
       "  rehearse diagnose scenarios/cpu-4d.json --timeline measured/timeline.json\n"
+      "  rehearse diagnose measured/timeline.json\n"
       "  rehearse diagnose my.json --measured \"840 tokens/s/gpu\" --measured \"45 % MFU with "
       "cluster.nodes=1\"\n";
   syntax.positional = {"subject"};
@@ -150,6 +157,29 @@ void AddTimeline(const std::string& path, const JsonDocument& document, Measured
   run->parts = PartsText(comparison, measured);
 }
 
+// A measured timeline without its scenario.
+std::string LookAtTimeline(const std::string& path, const po::variables_map& values,
+                           OutputFormat format) {
+  const std::set<std::string> suits = {"subject", "findings", "format"};
+  for (const auto& [option, value] : values)
+    if (!value.defaulted() && suits.count(option) == 0)
+      throw Error(fmt::format(
+          "--{} does not suit a timeline on its own; \"diagnose SCENARIO --timeline {}\" compares "
+          "it with what is expected",
+          option, VisibleText(path)));
+  const Subject subject = RecogniseSubject(path);
+  const JsonDocument timeline = JsonDocument::FromText(subject.text, subject.path);
+  const TimelineView view = LookAt(ReadTimelineRecord(timeline.Root(), subject.spans));
+  constexpr size_t kMostOps = 12;
+  return format == OutputFormat::kJson ? ToJson(view).dump(2) + "\n" : ToText(view, kMostOps);
+}
+
+bool IsTimeline(const JsonDocument& document) {
+  return document.Root().IsObject() && document.Root().Has("schema") &&
+         document.Root().At("schema").IsString() &&
+         document.Root().At("schema").String() == kTimelineSchema;
+}
+
 std::string DiagnoseScenario(JsonDocument document, const po::variables_map& values,
                              OutputFormat format) {
   const std::set<std::string> suits = {"subject", "measured", "timeline",
@@ -191,7 +221,9 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   if (first != std::string::npos && (text[first] == '{' || text[first] == '/')) {
     const JsonDocument document = given == kStandardInput ? JsonDocument::FromText(text, path)
                                                           : JsonDocument::FromFile(given);
-    std::fputs(DiagnoseScenario(document, values, format).c_str(), stdout);
+    const std::string found = IsTimeline(document) ? LookAtTimeline(given, values, format)
+                                                   : DiagnoseScenario(document, values, format);
+    std::fputs(found.c_str(), stdout);
     return 0;
   }
   if (!LooksLikeNcclLog(text))

@@ -37,7 +37,11 @@ void AddRoutingOptions(CommandSyntax* syntax) {
       "queue-pairs", Whole("N", nullptr, 1u, kMostQueuePairs),
       "queue pairs per pair of ranks, each hashed separately (ecmp)")(
       "routing-seed", Whole("N", nullptr, uint64_t{0}, kMostRoutingSeed),
-      "seed of ecmp's hash and of valiant's detours");
+      "seed of ecmp's hash and of valiant's detours")(
+      "no-pxn",
+      "messages between rails leave by the sender's own NIC, as with NCCL_PXN_DISABLE=1, instead "
+      "of "
+      "over NVLink by the one on the receiver's rail");
 }
 
 FabricRouting ReadRoutingOptions(const po::variables_map& values, const Cluster& cluster) {
@@ -45,6 +49,7 @@ FabricRouting ReadRoutingOptions(const po::variables_map& values, const Cluster&
   if (values.count("routing") > 0)
     routing.choice = ParseRouteChoice(values["routing"].as<std::string>());
   if (values.count("queue-pairs") > 0) routing.queue_pairs = values["queue-pairs"].as<uint32_t>();
+  routing.pxn = values.count("no-pxn") == 0;
   if (values.count("routing-seed") > 0) routing.seed = values["routing-seed"].as<uint64_t>();
   try {
     CheckRouting(routing, FabricOf(cluster), cluster.structure() == nullptr);

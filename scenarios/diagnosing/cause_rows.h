@@ -24,6 +24,7 @@ CollectiveCause SocketsRow();
 CollectiveCause HashCollisionsRow();
 CollectiveCause SpineRow();
 CollectiveCause BoxOrderRow();
+CollectiveCause PxnOffRow();
 CollectiveCause AlgorithmPinnedRow();
 CollectiveCause ProtocolPinnedRow();
 CollectiveCause NvlsOffRow();

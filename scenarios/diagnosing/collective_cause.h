@@ -8,7 +8,8 @@
 // machine of the group: which one it is, a log of a collective cannot say.
 //
 // Left out, since no collective alone shows it or nothing here models it: a GPU that computes
-// slowly, NICs chosen by a wrong affinity, PXN switched off, and what comes and goes during a log.
+// slowly, NICs chosen by a wrong affinity (which come to the ways of no-gpu-direct), and what comes
+// and goes during a log.
 #pragma once
 
 #include <cstdint>

@@ -54,6 +54,94 @@ void Describe(const std::vector<Observation>& observations, const std::vector<do
   suspect->remaining = MedianOf(std::move(remaining));
 }
 
+// Rows, and how far they are from what is expected.
+void DescribeGap(const LogExpectation& expectation, const std::vector<Seconds>& measured,
+                 const std::vector<Observation>& observations, LogDiagnosis* diagnosis) {
+  for (const Trial& trial : expectation.run().trials)
+    diagnosis->tables.push_back(
+        fmt::format("{} of {} ranks", Name(trial.kind), trial.groups.front().size()));
+  std::vector<double> factors;
+  for (size_t table = 0; table < expectation.sizes().size(); ++table) {
+    for (const Bytes bytes : expectation.sizes()[table]) {
+      const size_t i = diagnosis->rows.size();
+      const Seconds expected(std::exp(expectation.expected()[i]));
+      diagnosis->rows.push_back({table, bytes, measured[i], expected, {}});
+      factors.push_back(measured[i] / expected);
+      if (factors.back() <= diagnosis->largest_factor && i > 0) continue;
+      diagnosis->largest_factor = factors.back();
+      diagnosis->largest_at = bytes;
+    }
+  }
+  diagnosis->median_factor = MedianOf(factors);
+  diagnosis->model_error = std::max_element(observations.begin(), observations.end(),
+                                            [](const Observation& a, const Observation& b) {
+                                              return a.octave < b.octave;
+                                            })
+                               ->model_error;
+}
+
+// All that is suspected, and how likely each is.
+struct WeighedCauses {
+  std::vector<SuspectedCause> suspects;  // causes alone, in the order of the curves, then pairs
+  CauseProbabilities probabilities;
+
+  std::vector<WeighedStrength> Strengths() const { return {suspects.begin(), suspects.end()}; }
+};
+
+WeighedCauses WeighEach(const LogExpectation& expectation,
+                        const std::vector<Observation>& observations, const Evidence& evidence) {
+  WeighedCauses weighed;
+  for (const CauseCurve& curve : expectation.curves()) {
+    weighed.suspects.push_back({Weigh(curve, evidence)});
+    weighed.suspects.back().cause = curve.cause;
+  }
+  weighed.probabilities = WeighAll(observations, expectation.expected(), weighed.Strengths());
+  return weighed;
+}
+
+// Two at once, where no cause alone does.
+void AddPairs(const LogExpectation& expectation, const std::vector<Observation>& observations,
+              const Evidence& evidence, WeighedCauses* weighed) {
+  const std::vector<WeighedStrength> alone = weighed->Strengths();
+  if (alone.size() < 2 || !LeavesMuch(weighed->probabilities, evidence, alone)) return;
+  double best_fit = -INFINITY;
+  for (const WeighedStrength& cause : alone) best_fit = std::max(best_fit, cause.log_fit);
+  std::vector<const StrengthCurve*> curves;
+  for (const CauseCurve& curve : expectation.curves()) curves.push_back(&curve);
+  std::vector<double> pair_evidence;
+  for (WeighedPair& pair :
+       WeighPairs(curves, expectation.expected(), evidence, best_fit,
+                  [&](const PairStrengths& both) { return expectation.WithBoth(both); })) {
+    const PairStrengths& both = pair.likeliest;
+    SuspectedCause suspect{pair.AsStrength()};
+    suspect.cause = expectation.curves()[both.first].cause;
+    suspect.also = expectation.curves()[both.second].cause;
+    suspect.also_strength = both.second_strength;
+    weighed->suspects.push_back(std::move(suspect));
+    pair_evidence.push_back(pair.log_evidence);
+  }
+  weighed->probabilities = WeighAll(observations, expectation.expected(), alone, pair_evidence);
+}
+
+std::vector<Finding> FindingsOf(const WeighedCauses& weighed,
+                                const std::vector<Observation>& observations,
+                                const std::vector<double>& expected,
+                                const std::vector<DiagnosedRow>& rows) {
+  const std::vector<double> each = weighed.probabilities.OfAll();
+  std::vector<Finding> findings;
+  for (const std::vector<size_t>& alike : AlikeCauses(weighed.Strengths())) {
+    Finding& finding = findings.emplace_back();
+    for (const size_t i : alike) {
+      SuspectedCause suspect = weighed.suspects[i];
+      suspect.probability = each[i];
+      finding.probability += suspect.probability;
+      Describe(observations, expected, rows, &suspect);
+      finding.causes.push_back(std::move(suspect));
+    }
+  }
+  return findings;
+}
+
 // Simulates the other measurements with the causes that are shown.
 void LookElsewhere(const LogExpectation& expectation, size_t most_causes, LogDiagnosis* diagnosis) {
   diagnosis->elsewhere = OtherMeasurementsOf(expectation.run());
@@ -63,7 +151,7 @@ void LookElsewhere(const LogExpectation& expectation, size_t most_causes, LogDia
       if (shown.size() < most_causes) shown.push_back(&suspect);
   InParallel(shown.size(), 0, [&](size_t i) {
     for (const OtherMeasurement& other : diagnosis->elsewhere)
-      shown[i]->elsewhere.push_back(TimeWith(*shown[i]->cause, shown[i]->strength, other));
+      shown[i]->elsewhere.push_back(TimeWith(*shown[i], other));
   });
   for (Finding& finding : diagnosis->findings) {
     for (size_t other = 0; other < diagnosis->elsewhere.size(); ++other) {
@@ -84,6 +172,12 @@ void LookElsewhere(const LogExpectation& expectation, size_t most_causes, LogDia
 
 }  // namespace
 
+std::string NameOf(const SuspectedCause& suspect) {
+  return suspect.also == nullptr
+             ? suspect.cause->name
+             : fmt::format("{} and {}", suspect.cause->name, suspect.also->name);
+}
+
 LogExpectation::LogExpectation(const CollectiveRun& run, SizesOfTables sizes)
     : sizes_(std::move(sizes)), run_(run) {
   const SeededRun seeded = WithTypicalSeed(run, sizes_);
@@ -97,38 +191,27 @@ LogExpectation::LogExpectation(const CollectiveRun& run, SizesOfTables sizes)
   curves_ = SimulateCauses(run_, sizes_, expected_);
 }
 
+std::optional<std::vector<double>> LogExpectation::WithBoth(const PairStrengths& pair) const {
+  try {
+    const auto one = curves_[pair.first].cause->change(run_, pair.first_strength);
+    if (!one) return std::nullopt;
+    const auto both = curves_[pair.second].cause->change(*one, pair.second_strength);
+    if (!both) return std::nullopt;
+    return SimulateLogTimes(*both, sizes_);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Seconds>& measured) {
   const std::vector<double>& expected = expectation.expected();
   const std::vector<Observation> observations = Observe(expectation, measured);
   const Evidence evidence(observations);
   LogDiagnosis diagnosis;
-  for (const Trial& trial : expectation.run().trials)
-    diagnosis.tables.push_back(
-        fmt::format("{} of {} ranks", Name(trial.kind), trial.groups.front().size()));
-  std::vector<double> factors;
-  for (size_t table = 0; table < expectation.sizes().size(); ++table) {
-    for (const Bytes bytes : expectation.sizes()[table]) {
-      const size_t i = diagnosis.rows.size();
-      diagnosis.rows.push_back({table, bytes, measured[i], Seconds(std::exp(expected[i])), {}});
-      factors.push_back(measured[i].value() / std::exp(expected[i]));
-      if (factors.back() <= diagnosis.largest_factor && i > 0) continue;
-      diagnosis.largest_factor = factors.back();
-      diagnosis.largest_at = bytes;
-    }
-  }
-  diagnosis.median_factor = MedianOf(factors);
-  diagnosis.model_error = std::max_element(observations.begin(), observations.end(),
-                                           [](const Observation& a, const Observation& b) {
-                                             return a.octave < b.octave;
-                                           })
-                              ->model_error;
+  DescribeGap(expectation, measured, observations, &diagnosis);
 
-  std::vector<WeighedStrength> weighed;
-  for (const CauseCurve& curve : expectation.curves()) weighed.push_back(Weigh(curve, evidence));
-  const CauseProbabilities probabilities = WeighAll(observations, expected, weighed);
-  diagnosis.nothing_wrong = probabilities.nothing_wrong;
-  diagnosis.something_else = probabilities.something_else;
-
+  WeighedCauses weighed = WeighEach(expectation, observations, evidence);
+  diagnosis.nothing_wrong = weighed.probabilities.nothing_wrong;
   // Each size counts by what its prediction is worth.
   double slower = 0;
   for (size_t i = 0; i < observations.size(); ++i)
@@ -137,18 +220,10 @@ LogDiagnosis WeighCauses(const LogExpectation& expectation, const std::vector<Se
   diagnosis.is_something_wrong = is_unlikely && slower > 0;
   diagnosis.is_faster = is_unlikely && slower <= 0;
   if (diagnosis.is_something_wrong) {
-    for (const std::vector<size_t>& alike : AlikeCauses(weighed)) {
-      Finding& finding = diagnosis.findings.emplace_back();
-      for (const size_t i : alike) {
-        SuspectedCause suspect{weighed[i]};
-        suspect.cause = expectation.curves()[i].cause;
-        suspect.probability = probabilities.of_causes[i];
-        finding.probability += suspect.probability;
-        Describe(observations, expected, diagnosis.rows, &suspect);
-        finding.causes.push_back(std::move(suspect));
-      }
-    }
+    AddPairs(expectation, observations, evidence, &weighed);
+    diagnosis.findings = FindingsOf(weighed, observations, expected, diagnosis.rows);
   }
+  diagnosis.something_else = weighed.probabilities.something_else;
   const std::vector<double>& best =
       diagnosis.findings.empty() ? expected : diagnosis.findings.front().causes.front().log_times;
   diagnosis.noise = evidence.NoiseOf(best);

@@ -3,7 +3,8 @@
 // Every cause of the table (scenarios/diagnosing/collective_cause.h) is simulated on the machine,
 // and weighed (scenarios/diagnosing/weighing.h); nothing is wrong until the log speaks against it.
 // What would make the log faster is no cause, and a log that is faster than expected has none.
-// Causes that the log cannot tell apart are one finding.
+// Causes that the log cannot tell apart are one finding. Where no cause alone does, two at once are
+// looked for (scenarios/diagnosing/pairs.h).
 #pragma once
 
 #include <optional>
@@ -15,6 +16,7 @@
 #include "real/calibration/nccl_table.h"
 #include "scenarios/diagnosing/cause_curve.h"
 #include "scenarios/diagnosing/evidence.h"
+#include "scenarios/diagnosing/pairs.h"
 
 namespace rehearse {
 
@@ -38,6 +40,9 @@ struct OtherMeasurement {
 
 struct SuspectedCause : WeighedStrength {
   const CollectiveCause* cause = nullptr;
+  // The other of two at once; null: it is alone.
+  const CollectiveCause* also = nullptr;
+  double also_strength = 0;
   double probability = 0;
   double explained = 0;            // share of the gap, 0 to 1
   double remaining = 0;            // what is left at a size, as a share, in the median
@@ -45,6 +50,9 @@ struct SuspectedCause : WeighedStrength {
   std::optional<Bytes> to = {};
   std::vector<Seconds> elsewhere = {};  // of the other measurements; zero where they cannot be
 };
+
+// "slow-cable", or "slow-cable and nvls-off".
+std::string NameOf(const SuspectedCause& suspect);
 
 struct Finding {
   std::vector<SuspectedCause> causes;  // the likeliest first
@@ -83,6 +91,8 @@ class LogExpectation {
   const SizesOfTables& sizes() const { return sizes_; }
   const std::vector<double>& expected() const { return expected_; }
   const std::vector<CauseCurve>& curves() const { return curves_; }
+  // The logarithms of the times with two of the curves' causes; nothing where they cannot be.
+  std::optional<std::vector<double>> WithBoth(const PairStrengths& pair) const;
   // What a prediction of each row is off by when nothing is wrong: the model's error, and what the
   // seed of hashed routes may do.
   const std::vector<double>& errors() const { return errors_; }

@@ -25,9 +25,20 @@ std::string FactorWords(double factor) {
 std::string NameWithStrength(const SuspectedCause& suspect) {
   const CollectiveCause& cause = *suspect.cause;
   const std::string strength = cause.words(suspect.strength);
+  if (suspect.also != nullptr) {
+    const CollectiveCause& also = *suspect.also;
+    return PairWords(
+        SummaryWords(cause.summary, strength, cause.of, "", ""),
+        SummaryWords(also.summary, also.words(suspect.also_strength), also.of, "", ""));
+  }
   if (!cause.is_graded) return SummaryWords(cause.summary, strength, cause.of, "", "");
   return SummaryWords(cause.summary, strength, cause.of, cause.words(suspect.strength_low),
                       cause.words(suspect.strength_high));
+}
+
+// "21 % of the bandwidth"
+std::string StrengthWords(const CollectiveCause& cause, double strength) {
+  return fmt::format("{}{}{}", cause.words(strength), cause.of[0] == '\0' ? "" : " ", cause.of);
 }
 
 std::string SizesWords(const SuspectedCause& suspect) {
@@ -81,16 +92,17 @@ void WriteFinding(const LogDiagnosis& diagnosis, const Finding& finding, size_t 
                          ProbabilityWords(finding.probability), finding.causes.size());
   for (const SuspectedCause& suspect : finding.causes) {
     if (finding.causes.size() > 1) {
-      *text += fmt::format("   {}: {}\n", suspect.cause->name, NameWithStrength(suspect));
+      *text += fmt::format("   {}: {}\n", NameOf(suspect), NameWithStrength(suspect));
     } else {
       *text += fmt::format("\n{}. {}: {}: {}\n", number, ProbabilityWords(finding.probability),
-                           suspect.cause->name, NameWithStrength(suspect));
+                           NameOf(suspect), NameWithStrength(suspect));
     }
     *text += fmt::format(
         "     explains {:.0f} % of the gap, at {}; {:.1f} % is left of a size, in the median\n",
         100 * suspect.explained, SizesWords(suspect), 100 * suspect.remaining);
     WriteElsewhere(diagnosis, suspect, text);
     *text += fmt::format("     look at: {}\n", suspect.cause->confirm);
+    if (suspect.also != nullptr) *text += fmt::format("     and at: {}\n", suspect.also->confirm);
   }
   if (finding.causes.size() == 1) return;
   if (!finding.tells_apart) {
@@ -104,7 +116,7 @@ void WriteFinding(const LogDiagnosis& diagnosis, const Finding& finding, size_t 
     if (suspect.elsewhere.empty() || suspect.elsewhere[*finding.tells_apart] <= Seconds(0))
       continue;
     *text += fmt::format("; {} with {}", Print(suspect.elsewhere[*finding.tells_apart]),
-                         suspect.cause->name);
+                         NameOf(suspect));
   }
   *text += "\n";
 }
@@ -116,10 +128,15 @@ Json CauseJson(const LogDiagnosis& diagnosis, const SuspectedCause& suspect) {
                {"strength", suspect.strength},
                {"strength_low", suspect.strength_low},
                {"strength_high", suspect.strength_high},
-               {"words", fmt::format("{}{}{}", suspect.cause->words(suspect.strength),
-                                     suspect.cause->of[0] == '\0' ? "" : " ", suspect.cause->of)},
+               {"words", StrengthWords(*suspect.cause, suspect.strength)},
                {"explained", suspect.explained},
                {"remaining", suspect.remaining}};
+  if (suspect.also != nullptr)
+    json["and"] = {{"cause", suspect.also->name},
+                   {"summary", suspect.also->summary},
+                   {"strength", suspect.also_strength},
+                   {"words", StrengthWords(*suspect.also, suspect.also_strength)},
+                   {"confirm", suspect.also->confirm}};
   if (suspect.from) {
     json["from_bytes"] = static_cast<uint64_t>(suspect.from->value());
     json["to_bytes"] = static_cast<uint64_t>(suspect.to->value());

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -97,12 +98,13 @@ std::vector<OtherMeasurement> OtherMeasurementsOf(const CollectiveRun& run) {
   return others;
 }
 
-Seconds TimeWith(const CollectiveCause& cause, double strength, const OtherMeasurement& other) {
+Seconds TimeWith(const SuspectedCause& suspect, const OtherMeasurement& other) {
   try {
-    const std::optional<CollectiveRun> changed = cause.change(other.run, strength);
     // What cannot be changed there is as it should be.
-    if (!changed) return other.expected;
-    return TimeOn(*changed, other);
+    CollectiveRun run = suspect.cause->change(other.run, suspect.strength).value_or(other.run);
+    if (suspect.also != nullptr)
+      run = suspect.also->change(run, suspect.also_strength).value_or(run);
+    return TimeOn(std::move(run), other);
   } catch (const Error&) {
     return Seconds(0);
   }

@@ -11,7 +11,7 @@ namespace rehearse {
 // Those that are possible with the ranks of the run's first group, with what is expected of each.
 std::vector<OtherMeasurement> OtherMeasurementsOf(const CollectiveRun& run);
 
-// What it would take with this cause; zero if it cannot be.
-Seconds TimeWith(const CollectiveCause& cause, double strength, const OtherMeasurement& other);
+// What it would take with what is suspected; zero if it cannot be.
+Seconds TimeWith(const SuspectedCause& suspect, const OtherMeasurement& other);
 
 }  // namespace rehearse

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
+#include "scenarios/diagnosing/pairs.h"
 #include "scenarios/evaluating/engine.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/validated_steps.h"
@@ -64,22 +66,47 @@ Result Stalled(const Result& result, double share) {
   return stalled;
 }
 
-// What each measured run takes with the cause. Throws Error if it cannot be.
-std::vector<double> LogTimesWith(const StepCause& cause, double strength,
+// What is wrong: one cause or two, each at a strength.
+struct Strengthened {
+  const StepCause* cause = nullptr;
+  double strength = 0;
+};
+
+// What a measured run comes to with all of them. Throws Error if it cannot be; nothing if one of
+// them has nothing to change.
+std::optional<Result> PlayWith(const std::vector<Strengthened>& causes, const StepSubject& subject,
+                               const MeasuredStep& measured, StepPlayer& player) {
+  std::vector<std::string> changes;
+  for (const Strengthened& one : causes) {
+    if (one.cause->only_adds) continue;
+    const std::vector<std::string> own = one.cause->changes(subject, one.strength);
+    if (own.empty()) return std::nullopt;
+    changes.insert(changes.end(), own.begin(), own.end());
+  }
+  Result result = player.Play(measured.changes, changes);
+  for (const Strengthened& one : causes)
+    if (one.cause->only_adds) result = Stalled(result, one.strength);
+  return result;
+}
+
+// What each measured run takes with them; none if one has nothing to change. Throws Error if it
+// cannot be.
+std::vector<double> LogTimesWith(const std::vector<Strengthened>& causes,
                                  const StepSubject& subject,
                                  const std::vector<MeasuredStep>& measured,
                                  const StepExpectation& expected, StepPlayer& player) {
   std::vector<double> log_times;
-  if (cause.only_adds) {
-    for (size_t i = 0; i < measured.size(); ++i)
-      log_times.push_back(
-          LogTimeOf(measured[i], Stalled(expected.results[i], strength), expected.floor));
-    return log_times;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    // What only adds needs no play.
+    if (causes.size() == 1 && causes.front().cause->only_adds) {
+      const Result stalled = Stalled(expected.results[i], causes.front().strength);
+      log_times.push_back(LogTimeOf(measured[i], stalled, expected.floor));
+      continue;
+    }
+    const std::optional<Result> result = PlayWith(causes, subject, measured[i], player);
+    if (!result) return {};
+    log_times.push_back(LogTimeOf(measured[i], *result, expected.floor));
   }
-  const std::vector<std::string> changes = cause.changes(subject, strength);
-  if (changes.empty()) return {};
-  for (const MeasuredStep& one : measured)
-    log_times.push_back(LogTimeOf(one, player.Play(one.changes, changes), expected.floor));
   return log_times;
 }
 
@@ -103,7 +130,7 @@ std::vector<StepCurve> CurvesOf(const StepSubject& subject,
   InParallel(all.size(), 0, [&](size_t i) {
     try {
       all[i].log_times =
-          LogTimesWith(*all[i].cause, all[i].strength, subject, measured, expected, player);
+          LogTimesWith({{all[i].cause, all[i].strength}}, subject, measured, expected, player);
     } catch (const Error&) {
       // The strategy has no such switch, or the machine no such part.
     }
@@ -139,15 +166,139 @@ void FindParts(const StepSubject& subject, StepPlayer& player, StepDiagnosis* di
       if (shown.size() < kMostShown) shown.push_back(&suspect);
   InParallel(shown.size(), 0, [&](size_t i) {
     SuspectedStepCause& suspect = *shown[i];
-    if (suspect.cause->only_adds) {
-      suspect.parts = diagnosis->expected;
-      const StepParts& parts = diagnosis->expected;
-      suspect.parts->idle += suspect.strength * (parts.compute + parts.exposed + parts.idle);
-      return;
-    }
-    suspect.parts = PartsOf(player.Play(diagnosis->measured.front().changes,
-                                        suspect.cause->changes(subject, suspect.strength)));
+    std::vector<Strengthened> causes = {{suspect.cause, suspect.strength}};
+    if (suspect.also != nullptr) causes.push_back({suspect.also, suspect.also_strength});
+    const auto played = PlayWith(causes, subject, diagnosis->measured.front(), player);
+    if (played) suspect.parts = PartsOf(*played);
   });
+}
+
+// Plays what was measured as it should be.
+StepExpectation Expect(const std::vector<MeasuredStep>& measured, StepPlayer& player,
+                       StepDiagnosis* diagnosis) {
+  StepExpectation expectation;
+  for (const MeasuredStep& one : measured) {
+    const bool is_first = expectation.results.empty();
+    expectation.results.push_back(player.Play(one.changes, {}));
+    const Result& result = expectation.results.back();
+    if (is_first) {
+      diagnosis->expected = PartsOf(result);
+      diagnosis->floor = expectation.floor = kFloor * result.step;
+    }
+    expectation.log_times.push_back(LogTimeOf(one, result, diagnosis->floor));
+    diagnosis->log_measured.push_back(LogTimeOf(one, diagnosis->floor));
+  }
+  diagnosis->log_expected = expectation.log_times;
+  return expectation;
+}
+
+// What predictions of such steps err by.
+void FindModelError(Scenario scenario, StepDiagnosis* diagnosis) {
+  diagnosis->model_error = kErrorOfOthers;
+  scenario.allow_out_of_memory = true;
+  const std::vector<Job> jobs = Prepare(scenario);
+  const std::optional<Trust> trust = TrustOf(scenario, jobs.front());
+  if (!trust || trust->rows == 0) return;
+  // Of a normal error, the mean without sign is 0.8 of the standard error.
+  diagnosis->model_error = std::max(kLeastError, trust->mean_error / 0.8);
+  diagnosis->model_error_of = fmt::format("{} published steps", trust->rows) +
+                              (trust->like.empty() ? "" : fmt::format(" ({})", trust->like));
+}
+
+std::vector<Observation> Observe(const StepDiagnosis& diagnosis) {
+  std::vector<Observation> observations;
+  for (size_t i = 0; i < diagnosis.measured.size(); ++i) {
+    const StepMeasure measure = diagnosis.measured[i].measure;
+    Observation observation{diagnosis.log_measured[i], kOctave + static_cast<double>(i), 0,
+                            diagnosis.model_error};
+    if (IsPart(measure)) {
+      observation.octave = kOctave;
+      observation.table = static_cast<size_t>(measure);
+      if (measure != StepMeasure::kCompute)
+        observation.model_error = std::max(kErrorOfParts, observation.model_error);
+    }
+    observations.push_back(observation);
+  }
+  return observations;
+}
+
+// All that is suspected: causes alone, in the order of the curves, then pairs.
+struct WeighedSteps {
+  std::vector<SuspectedStepCause> suspects;
+  CauseProbabilities probabilities;
+
+  std::vector<WeighedStrength> Strengths() const { return {suspects.begin(), suspects.end()}; }
+};
+
+WeighedSteps WeighEach(const std::vector<StepCurve>& curves,
+                       const std::vector<Observation>& observations,
+                       const std::vector<double>& expected, const Evidence& evidence) {
+  WeighedSteps weighed;
+  for (const StepCurve& curve : curves) {
+    weighed.suspects.push_back({Weigh(curve, evidence)});
+    weighed.suspects.back().cause = curve.cause;
+  }
+  weighed.probabilities = WeighAll(observations, expected, weighed.Strengths());
+  return weighed;
+}
+
+// Two at once, where no cause alone does.
+void AddPairs(const std::vector<StepCurve>& curves, const std::vector<Observation>& observations,
+              const std::vector<double>& expected, const Evidence& evidence,
+              const std::function<std::vector<double>(const std::vector<Strengthened>&)>& play,
+              WeighedSteps* weighed) {
+  const std::vector<WeighedStrength> alone = weighed->Strengths();
+  if (alone.size() < 2 || observations.size() < 2 ||
+      !LeavesMuch(weighed->probabilities, evidence, alone))
+    return;
+  double best_fit = -INFINITY;
+  for (const WeighedStrength& cause : alone) best_fit = std::max(best_fit, cause.log_fit);
+  std::vector<const StrengthCurve*> of_causes;
+  for (const StepCurve& curve : curves) of_causes.push_back(&curve);
+  const PairSimulation simulate =
+      [&](const PairStrengths& both) -> std::optional<std::vector<double>> {
+    try {
+      std::vector<double> times = play({{curves[both.first].cause, both.first_strength},
+                                        {curves[both.second].cause, both.second_strength}});
+      if (times.empty()) return std::nullopt;
+      return times;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  };
+  std::vector<double> pair_evidence;
+  for (WeighedPair& pair : WeighPairs(of_causes, expected, evidence, best_fit, simulate)) {
+    const PairStrengths& both = pair.likeliest;
+    SuspectedStepCause suspect{pair.AsStrength()};
+    suspect.cause = curves[both.first].cause;
+    suspect.also = curves[both.second].cause;
+    suspect.also_strength = both.second_strength;
+    weighed->suspects.push_back(std::move(suspect));
+    pair_evidence.push_back(pair.log_evidence);
+  }
+  weighed->probabilities = WeighAll(observations, expected, alone, pair_evidence);
+}
+
+std::vector<StepFinding> FindingsOf(const WeighedSteps& weighed, const StepDiagnosis& diagnosis) {
+  const std::vector<double> each = weighed.probabilities.OfAll();
+  double gap = 0;
+  for (size_t i = 0; i < diagnosis.measured.size(); ++i)
+    gap += std::abs(diagnosis.log_measured[i] - diagnosis.log_expected[i]);
+  std::vector<StepFinding> findings;
+  for (const std::vector<size_t>& alike : AlikeCauses(weighed.Strengths())) {
+    StepFinding& finding = findings.emplace_back();
+    for (const size_t i : alike) {
+      SuspectedStepCause suspect = weighed.suspects[i];
+      suspect.probability = each[i];
+      finding.probability += suspect.probability;
+      double left = 0;
+      for (size_t row = 0; row < diagnosis.measured.size(); ++row)
+        left += std::abs(diagnosis.log_measured[row] - suspect.log_times[row]);
+      suspect.explained = gap > 0 ? std::clamp(1 - left / gap, 0.0, 1.0) : 0;
+      finding.causes.push_back(std::move(suspect));
+    }
+  }
+  return findings;
 }
 
 }  // namespace
@@ -161,80 +312,34 @@ StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
   const Scenario read = ReadScenario(scenario);
   if (read.lists_jobs) throw Error("jobs cannot be diagnosed together; diagnose each on its own");
   diagnosis.scenario = read.name;
-  StepExpectation expectation;
-  for (const MeasuredStep& one : measured) {
-    const bool is_first = expectation.results.empty();
-    expectation.results.push_back(player.Play(one.changes, {}));
-    const Result& result = expectation.results.back();
-    if (is_first) {
-      diagnosis.expected = PartsOf(result);
-      diagnosis.floor = expectation.floor = kFloor * result.step;
-    }
-    expectation.log_times.push_back(LogTimeOf(one, result, diagnosis.floor));
-    diagnosis.log_measured.push_back(LogTimeOf(one, diagnosis.floor));
-  }
-  diagnosis.log_expected = expectation.log_times;
+  const StepExpectation expectation = Expect(measured, player, &diagnosis);
   const std::vector<double>& expected = diagnosis.log_expected;
-  diagnosis.model_error = kErrorOfOthers;
-  Scenario prepared = read;
-  prepared.allow_out_of_memory = true;
-  const std::vector<Job> jobs = Prepare(prepared);
-  // Of a normal error, the mean without sign is 0.8 of the standard error.
-  if (const std::optional<Trust> trust = TrustOf(prepared, jobs.front());
-      trust && trust->rows > 0) {
-    diagnosis.model_error = std::max(kLeastError, trust->mean_error / 0.8);
-    diagnosis.model_error_of = fmt::format("{} published steps", trust->rows) +
-                               (trust->like.empty() ? "" : fmt::format(" ({})", trust->like));
-  }
-  std::vector<Observation> observations;
-  for (size_t i = 0; i < measured.size(); ++i) {
-    const StepMeasure measure = measured[i].measure;
-    Observation observation{diagnosis.log_measured[i], kOctave + static_cast<double>(i), 0,
-                            diagnosis.model_error};
-    if (IsPart(measure)) {
-      observation.octave = kOctave;
-      observation.table = static_cast<size_t>(measure);
-      if (measure != StepMeasure::kCompute)
-        observation.model_error = std::max(kErrorOfParts, observation.model_error);
-    }
-    observations.push_back(observation);
-  }
+  FindModelError(read, &diagnosis);
+  const std::vector<Observation> observations = Observe(diagnosis);
   const Evidence evidence(observations);
 
   const nlohmann::json& given = scenario.value();
   const StepSubject subject{given, *read.cluster};
   const std::vector<StepCurve> curves = CurvesOf(subject, measured, expectation, player);
-  std::vector<WeighedStrength> weighed;
-  for (const StepCurve& curve : curves) weighed.push_back(Weigh(curve, evidence));
-  const CauseProbabilities probabilities = WeighAll(observations, expected, weighed);
-  diagnosis.nothing_wrong = probabilities.nothing_wrong;
-  diagnosis.something_else = probabilities.something_else;
-  double gap = 0;
+  WeighedSteps weighed = WeighEach(curves, observations, expected, evidence);
+  diagnosis.nothing_wrong = weighed.probabilities.nothing_wrong;
+  diagnosis.something_else = weighed.probabilities.something_else;
   double slower = 0;
-  for (size_t i = 0; i < measured.size(); ++i) {
-    gap += std::abs(diagnosis.log_measured[i] - expected[i]);
-    slower += diagnosis.log_measured[i] - expected[i];
-  }
+  for (size_t i = 0; i < measured.size(); ++i) slower += diagnosis.log_measured[i] - expected[i];
   const bool is_unlikely = diagnosis.nothing_wrong < 0.5;
   diagnosis.is_something_wrong = is_unlikely && slower > 0;
   diagnosis.is_faster = is_unlikely && slower <= 0;
   // Runs repeat within a percent or so.
   diagnosis.chance = evidence.ChanceOf(expected, Evidence::LeastNoise());
   if (!diagnosis.is_something_wrong) return diagnosis;
-  for (const std::vector<size_t>& alike : AlikeCauses(weighed)) {
-    StepFinding& finding = diagnosis.findings.emplace_back();
-    for (const size_t i : alike) {
-      SuspectedStepCause suspect{weighed[i]};
-      suspect.cause = curves[i].cause;
-      suspect.probability = probabilities.of_causes[i];
-      finding.probability += suspect.probability;
-      double left = 0;
-      for (size_t row = 0; row < measured.size(); ++row)
-        left += std::abs(diagnosis.log_measured[row] - suspect.log_times[row]);
-      suspect.explained = gap > 0 ? std::clamp(1 - left / gap, 0.0, 1.0) : 0;
-      finding.causes.push_back(std::move(suspect));
-    }
-  }
+  AddPairs(
+      curves, observations, expected, evidence,
+      [&](const std::vector<Strengthened>& causes) {
+        return LogTimesWith(causes, subject, measured, expectation, player);
+      },
+      &weighed);
+  diagnosis.something_else = weighed.probabilities.something_else;
+  diagnosis.findings = FindingsOf(weighed, diagnosis);
   FindParts(subject, player, &diagnosis);
   return diagnosis;
 }

@@ -7,7 +7,9 @@
 // measurement of a run of another size.
 // Predictions err by what they erred by for the published steps most like this one
 // (scenarios/playing/validated_steps.h), else by 12 %; those of two runs err nearly alike, those of
-// compute and communication half, and parts that are not compute by a quarter.
+// compute and communication half, and parts that are not compute by a quarter. Where no cause alone
+// does, two at once are looked for (scenarios/diagnosing/pairs.h): what one number says, one cause
+// can always explain, so that takes several runs or parts.
 #pragma once
 
 #include <optional>
@@ -33,6 +35,9 @@ struct StepParts {
 
 struct SuspectedStepCause : WeighedStrength {
   const StepCause* cause = nullptr;
+  // The other of two at once; null: it is alone.
+  const StepCause* also = nullptr;
+  double also_strength = 0;
   double probability = 0;
   double explained = 0;                 // share of the gap, 0 to 1
   std::optional<StepParts> parts = {};  // of the first measured step; nothing if it is not shown

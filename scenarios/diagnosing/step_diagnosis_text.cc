@@ -19,9 +19,21 @@ std::string PartsWords(const StepParts& parts) {
                      Print(parts.exposed), Print(parts.idle));
 }
 
+std::string NameOf(const SuspectedStepCause& suspect) {
+  return suspect.also == nullptr
+             ? suspect.cause->name
+             : fmt::format("{} and {}", suspect.cause->name, suspect.also->name);
+}
+
 std::string StrengthWords(const SuspectedStepCause& suspect) {
   const StepCause& cause = *suspect.cause;
   const std::string strength = cause.words(suspect.strength);
+  if (suspect.also != nullptr) {
+    const StepCause& also = *suspect.also;
+    return PairWords(
+        SummaryWords(cause.summary, strength, cause.of, "", ""),
+        SummaryWords(also.summary, also.words(suspect.also_strength), also.of, "", ""));
+  }
   if (!cause.is_graded) return SummaryWords(cause.summary, strength, cause.of, "", "");
   return SummaryWords(cause.summary, strength, cause.of, cause.words(suspect.strength_low),
                       cause.words(suspect.strength_high));
@@ -29,7 +41,7 @@ std::string StrengthWords(const SuspectedStepCause& suspect) {
 
 void WriteCause(const StepDiagnosis& diagnosis, const SuspectedStepCause& suspect,
                 const std::string& begin, std::string* text) {
-  *text += fmt::format("{}{}: {}\n", begin, suspect.cause->name, StrengthWords(suspect));
+  *text += fmt::format("{}{}: {}\n", begin, NameOf(suspect), StrengthWords(suspect));
   std::vector<std::string> predicted;
   for (size_t i = 0; i < diagnosis.measured.size(); ++i)
     predicted.push_back(WordsOf(diagnosis.measured[i], suspect.log_times[i], diagnosis.floor));
@@ -38,6 +50,7 @@ void WriteCause(const StepDiagnosis& diagnosis, const SuspectedStepCause& suspec
   if (suspect.parts)
     *text += fmt::format("     a profile would show: {}\n", PartsWords(*suspect.parts));
   *text += fmt::format("     look at: {}\n", suspect.cause->confirm);
+  if (suspect.also != nullptr) *text += fmt::format("     and at: {}\n", suspect.also->confirm);
 }
 
 nlohmann::ordered_json PartsJson(const StepParts& parts) {
@@ -124,6 +137,11 @@ nlohmann::ordered_json ToJson(const StepDiagnosis& diagnosis) {
           {"probability", suspect.probability},   {"strength", suspect.strength},
           {"strength_low", suspect.strength_low}, {"strength_high", suspect.strength_high},
           {"explained", suspect.explained},       {"confirm", suspect.cause->confirm}};
+      if (suspect.also != nullptr)
+        cause["and"] = {{"cause", suspect.also->name},
+                        {"summary", suspect.also->summary},
+                        {"strength", suspect.also_strength},
+                        {"confirm", suspect.also->confirm}};
       if (suspect.parts) cause["parts"] = PartsJson(*suspect.parts);
       one["causes"].push_back(std::move(cause));
     }

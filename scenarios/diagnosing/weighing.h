@@ -45,10 +45,26 @@ struct CauseProbabilities {
   double nothing_wrong = 1;
   double something_else = 0;
   std::vector<double> of_causes;
+  std::vector<double> of_pairs;
+
+  // Of the causes, then of the pairs.
+  std::vector<double> OfAll() const {
+    std::vector<double> all = of_causes;
+    all.insert(all.end(), of_pairs.begin(), of_pairs.end());
+    return all;
+  }
 };
+// `pair_evidence`: of pairs of the causes that were looked for (scenarios/diagnosing/pairs.h), which
+// together are a tenth as likely beforehand as one cause alone.
 CauseProbabilities WeighAll(const std::vector<Observation>& observations,
                             const std::vector<double>& expected,
-                            const std::vector<WeighedStrength>& causes);
+                            const std::vector<WeighedStrength>& causes,
+                            const std::vector<double>& pair_evidence = {});
+
+// Whether the likeliest cause leaves so much that there must be more: something unknown is likely,
+// or a measurement as far from the cause is rare. `causes`: at least one.
+bool LeavesMuch(const CauseProbabilities& probabilities, const Evidence& evidence,
+                const std::vector<WeighedStrength>& causes);
 
 // Positions of the causes: those that cannot be told from the likeliest, then those that cannot be
 // told from the likeliest of the rest, and so on.

@@ -31,4 +31,8 @@ std::string SummaryWords(const std::string& summary, const std::string& strength
                      low == high ? "" : fmt::format("; {} to {} fit about as well", low, high));
 }
 
+std::string PairWords(const std::string& first, const std::string& second) {
+  return fmt::format("two at once: {}, and {}", first, second);
+}
+
 }  // namespace rehearse

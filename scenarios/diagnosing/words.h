@@ -16,4 +16,7 @@ std::string UnexplainedWords(double nothing_wrong, double something_else);
 std::string SummaryWords(const std::string& summary, const std::string& strength, const char* of,
                          const std::string& low, const std::string& high);
 
+// Of two causes at once, in words: "two at once: the cable is slow (20 %), and NVLS is off".
+std::string PairWords(const std::string& first, const std::string& second);
+
 }  // namespace rehearse

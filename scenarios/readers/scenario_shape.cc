@@ -105,6 +105,9 @@ const Fields<SimulatorOptions>& SimulatorFields() {
        of_routing({"routing_seed", &FabricRouting::seed, AWhole(0, kMostRoutingSeed),
                    Optional("the median of 8 seeds where it matters"),
                    "seed of ecmp's hash and of valiant's detours", "1"}),
+       of_routing({"pxn", &FabricRouting::pxn, TrueFalse(), Usual(),
+                   "whether messages between rails begin over NVLink with the neighbour that is on "
+                   "the receiver's rail; NCCL_PXN_DISABLE=1 is false"}),
        of_lowering({"network", &LowerOptions::network, ObjectIn<NetworkOptionsFields>(),
                     Optional("what such a network does"), "how packets travel, at fidelity packet",
                     R"({"link_control": "pfc", "buffer": "400kB"})"}),

@@ -336,7 +336,7 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank, bool round_
   if (queue_pair > 0) crossing.flow = Mix(crossing.flow ^ (uint64_t{queue_pair} << 32));
   if (const auto ends = EndsOf(here, from_place, there, to_place, queue_pair)) {
     if (AppendCrossing(crossing, ends->exit->out, *ends->exit, *ends->entry, links)) return true;
-  } else if (AppendByRail(crossing, from_place, to_place, queue_pair, links)) {
+  } else if (routing_.pxn && AppendByRail(crossing, from_place, to_place, queue_pair, links)) {
     return true;
   }
   return AppendByOthers(crossing, from_place, to_place, links);
@@ -430,7 +430,7 @@ const Route& Router::Between(uint32_t from_rank, uint32_t to_rank, uint64_t phas
 
 std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) {
   const Fabric* fabric = FabricOf(cluster_);
-  if (fabric == nullptr || !HasRails(*fabric)) return std::nullopt;
+  if (!routing_.pxn || fabric == nullptr || !HasRails(*fabric)) return std::nullopt;
   const uint32_t devices = cluster_.structure()->devices_per_machine;
   const uint32_t from = from_rank / devices;
   const uint32_t proxy = from * devices + to_rank % devices;
