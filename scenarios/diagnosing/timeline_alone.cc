@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/diagnosing/timeline_parts.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 
 namespace rehearse {
 namespace {
 
-constexpr double kIsLate = 1.1;        // times what the median rank computes
 constexpr double kStandsOut = 0.02;    // of the step
 constexpr double kIsStall = 0.05;      // of the step, in one piece
 constexpr double kStepsDiffer = 1.15;  // the slowest of the steps, to the median
@@ -79,24 +79,12 @@ std::vector<TimelineOps> OpsOf(const TimelineRecord& record, const Timeline& tim
 void LookAtRanks(const TimelineRecord& record, const Timeline& timeline, TimelineView* view) {
   const double waiting = view->shares.waiting / view->step;
   if (waiting < kStandsOut || timeline.ranks < 2) return;
-  std::vector<Seconds> computing(timeline.ranks);
-  for (uint32_t rank = 0; rank < timeline.ranks; ++rank) {
-    const auto [first, last] = timeline.SpansOf(rank);
-    for (size_t i = first; i < last; ++i) {
-      const Span& span = timeline.spans[i];
-      if (record.OpOf(span).axis.empty()) computing[rank] += ToSeconds(span.end - span.begin);
-    }
-  }
-  std::vector<Seconds> sorted = computing;
-  std::sort(sorted.begin(), sorted.end());
-  const Seconds median = sorted[(sorted.size() - 1) / 2];
-  if (median > Seconds(0) && sorted.back() / median >= kIsLate) {
-    const auto late = std::max_element(computing.begin(), computing.end()) - computing.begin();
+  if (const std::optional<LateRank> late = LateRankOf(record)) {
     view->signs.push_back(
         {"straggler",
          fmt::format("rank {} computes {:.2f} times as long as the median rank, and others wait "
                      "for it",
-                     late, sorted.back() / median),
+                     late->rank, late->factor),
          waiting,
          "clocks, power and temperature of its device (nvidia-smi -q -d PERFORMANCE), other "
          "processes on its host, or more work than the others have"});

@@ -26,21 +26,29 @@ std::vector<Seconds> ComputeOfRanks(const TimelineRecord& record) {
 }
 
 std::string LateRanks(const TimelineRecord& record) {
-  const std::vector<Seconds> computing = ComputeOfRanks(record);
-  std::vector<Seconds> sorted = computing;
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted.empty()) return "";
-  const Seconds median = sorted[(sorted.size() - 1) / 2];
-  if (median <= Seconds(0) || sorted.back() / median < kIsLate) return "";
-  const auto late = std::max_element(computing.begin(), computing.end()) - computing.begin();
-  const auto others = std::count_if(computing.begin(), computing.end(),
-                                    [&](Seconds time) { return time / median >= kIsLate; });
+  const std::optional<LateRank> late = LateRankOf(record);
+  if (!late) return "";
   return fmt::format(
-      "rank {} computes {:.2f} times as long as the median rank{}: others wait for it\n", late,
-      sorted.back() / median, others > 1 ? fmt::format(", and {} more are late", others - 1) : "");
+      "rank {} computes {:.2f} times as long as the median rank{}: others wait for it\n",
+      late->rank, late->factor,
+      late->others > 0 ? fmt::format(", and {} more are late", late->others) : "");
 }
 
 }  // namespace
+
+std::optional<LateRank> LateRankOf(const TimelineRecord& record) {
+  const std::vector<Seconds> computing = ComputeOfRanks(record);
+  std::vector<Seconds> sorted = computing;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.empty()) return std::nullopt;
+  const Seconds median = sorted[(sorted.size() - 1) / 2];
+  if (median <= Seconds(0) || sorted.back() / median < kIsLate) return std::nullopt;
+  const auto late = std::max_element(computing.begin(), computing.end()) - computing.begin();
+  const auto all = std::count_if(computing.begin(), computing.end(),
+                                 [&](Seconds time) { return time / median >= kIsLate; });
+  return LateRank{static_cast<uint32_t>(late), sorted.back() / median,
+                  static_cast<size_t>(all) - 1};
+}
 
 std::vector<MeasuredStep> PartsMeasured(const Comparison& comparison) {
   const StepShares& shares = comparison.b_shares;

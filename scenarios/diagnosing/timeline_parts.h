@@ -2,6 +2,8 @@
 // and what can be seen in it without one.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,14 @@ namespace rehearse {
 // The step of the timeline `b` and its parts; waiting and doing nothing are idle time. Where it is
 // not known how long ranks waited, communication and idle time are one.
 std::vector<MeasuredStep> PartsMeasured(const Comparison& comparison);
+
+// The rank that computes longest in the median step, if it is a tenth longer than the median rank.
+struct LateRank {
+  uint32_t rank = 0;
+  double factor = 1;  // times what the median rank takes
+  size_t others = 0;  // that are a tenth longer, too
+};
+std::optional<LateRank> LateRankOf(const TimelineRecord& record);
 
 // Kinds of kernels and collectives, how long they take a rank, measured and expected; and the ranks
 // that compute longest, if they differ by more than a tenth from the median one.
