@@ -95,7 +95,8 @@ WeighedCauses WeighEach(const LogExpectation& expectation,
     weighed.suspects.push_back({Weigh(curve, evidence)});
     weighed.suspects.back().cause = curve.cause;
   }
-  weighed.probabilities = WeighAll(observations, expectation.expected(), weighed.Strengths());
+  weighed.probabilities =
+      WeighAll(observations, expectation.expected(), weighed.Strengths(), weighed.suspects.size());
   return weighed;
 }
 
@@ -103,14 +104,11 @@ WeighedCauses WeighEach(const LogExpectation& expectation,
 void AddPairs(const LogExpectation& expectation, const std::vector<Observation>& observations,
               const Evidence& evidence, WeighedCauses* weighed) {
   const std::vector<WeighedStrength> alone = weighed->Strengths();
-  if (alone.size() < 2 || !LeavesMuch(weighed->probabilities, evidence, alone)) return;
-  double best_fit = -INFINITY;
-  for (const WeighedStrength& cause : alone) best_fit = std::max(best_fit, cause.log_fit);
+  if (alone.size() < 2) return;
   std::vector<const StrengthCurve*> curves;
   for (const CauseCurve& curve : expectation.curves()) curves.push_back(&curve);
-  std::vector<double> pair_evidence;
   for (WeighedPair& pair :
-       WeighPairs(curves, expectation.expected(), evidence, best_fit,
+       WeighPairs(curves, alone, expectation.expected(), evidence,
                   [&](const PairStrengths& both) { return expectation.WithBoth(both); })) {
     const PairStrengths& both = pair.likeliest;
     SuspectedCause suspect{pair.AsStrength()};
@@ -118,16 +116,16 @@ void AddPairs(const LogExpectation& expectation, const std::vector<Observation>&
     suspect.also = expectation.curves()[both.second].cause;
     suspect.also_strength = both.second_strength;
     weighed->suspects.push_back(std::move(suspect));
-    pair_evidence.push_back(pair.log_evidence);
   }
-  weighed->probabilities = WeighAll(observations, expectation.expected(), alone, pair_evidence);
+  weighed->probabilities =
+      WeighAll(observations, expectation.expected(), weighed->Strengths(), alone.size());
 }
 
 std::vector<Finding> FindingsOf(const WeighedCauses& weighed,
                                 const std::vector<Observation>& observations,
                                 const std::vector<double>& expected,
                                 const std::vector<DiagnosedRow>& rows) {
-  const std::vector<double> each = weighed.probabilities.OfAll();
+  const std::vector<double> each = weighed.probabilities.of_causes;
   std::vector<Finding> findings;
   for (const std::vector<size_t>& alike : AlikeCauses(weighed.Strengths())) {
     Finding& finding = findings.emplace_back();

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-constexpr size_t kSimulatedPairs = 8;
+constexpr size_t kSimulatedPairs = 24;
 constexpr size_t kSimulationsOfAPair = 3;
 constexpr double kFitsBetter = 20;
 
@@ -127,8 +127,12 @@ class RefinedPair {
 }  // namespace
 
 std::vector<WeighedPair> WeighPairs(const std::vector<const StrengthCurve*>& curves,
+                                    const std::vector<WeighedStrength>& alone,
                                     const std::vector<double>& expected, const Evidence& evidence,
-                                    double log_fit, const PairSimulation& simulate) {
+                                    const PairSimulation& simulate) {
+  double least = -INFINITY;  // that a pair must reach
+  for (const WeighedStrength& cause : alone)
+    least = std::max(least, cause.log_fit + std::log(kFitsBetter));
   std::vector<GuessedPair> guessed;
   for (size_t first = 0; first < curves.size(); ++first)
     for (size_t second = first + 1; second < curves.size(); ++second)
@@ -140,6 +144,7 @@ std::vector<WeighedPair> WeighPairs(const std::vector<const StrengthCurve*>& cur
     return a.log_fit > b.log_fit;
   });
   guessed.resize(std::min(guessed.size(), kSimulatedPairs));
+  while (!guessed.empty() && guessed.back().log_fit < least) guessed.pop_back();
 
   std::vector<std::optional<WeighedPair>> refined(guessed.size());
   InParallel(guessed.size(), 0, [&](size_t i) {
@@ -147,7 +152,8 @@ std::vector<WeighedPair> WeighPairs(const std::vector<const StrengthCurve*>& cur
   });
   std::vector<WeighedPair> pairs;
   for (std::optional<WeighedPair>& pair : refined)
-    if (pair && pair->log_fit > log_fit + std::log(kFitsBetter)) pairs.push_back(std::move(*pair));
+    if (pair && pair->log_fit >= least) pairs.push_back(std::move(*pair));
+  for (WeighedPair& pair : pairs) pair.log_evidence += PairPrior(curves.size());
   std::stable_sort(pairs.begin(), pairs.end(), [](const WeighedPair& a, const WeighedPair& b) {
     return a.log_evidence > b.log_evidence;
   });

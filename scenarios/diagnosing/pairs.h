@@ -3,8 +3,9 @@
 // Simulating all pairs at all strengths would take as long as a thousand diagnoses. Instead what a
 // pair does is guessed from what each does alone: either both lengthen a size, or the stronger one
 // hides the other, and whichever guess agrees better is taken. The few pairs whose guesses agree
-// best with what was measured are simulated, each a few times: a simulation at the likeliest
-// strengths corrects the guesses for the strengths around, which may move the likeliest.
+// best with what was measured, and better than any cause alone, are simulated, each a few times: a
+// simulation at the likeliest strengths corrects the guesses for the strengths around, which may
+// move the likeliest.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,9 @@ using PairSimulation = std::function<std::optional<std::vector<double>>(const Pa
 
 struct WeighedPair {
   PairStrengths likeliest;
-  double log_fit = 0;             // density there
-  double log_evidence = 0;        // averaged over all strengths of both
+  double log_fit = 0;  // density there
+  // Averaged over all strengths of both, and less by PairPrior().
+  double log_evidence = 0;
   std::vector<double> log_times;  // there, simulated
 
   // The first cause's strength, with no range.
@@ -41,10 +43,11 @@ struct WeighedPair {
   }
 };
 
-// The pairs that were simulated and fit better than `log_fit` by more than a factor, the likeliest
-// first.
+// The pairs that were simulated and fit better than each of `alone`, the causes of the curves, by
+// more than a factor. The likeliest are first.
 std::vector<WeighedPair> WeighPairs(const std::vector<const StrengthCurve*>& curves,
+                                    const std::vector<WeighedStrength>& alone,
                                     const std::vector<double>& expected, const Evidence& evidence,
-                                    double log_fit, const PairSimulation& simulate);
+                                    const PairSimulation& simulate);
 
 }  // namespace rehearse

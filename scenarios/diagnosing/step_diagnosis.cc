@@ -238,7 +238,8 @@ WeighedSteps WeighEach(const std::vector<StepCurve>& curves,
     weighed.suspects.push_back({Weigh(curve, evidence)});
     weighed.suspects.back().cause = curve.cause;
   }
-  weighed.probabilities = WeighAll(observations, expected, weighed.Strengths());
+  weighed.probabilities =
+      WeighAll(observations, expected, weighed.Strengths(), weighed.suspects.size());
   return weighed;
 }
 
@@ -248,11 +249,7 @@ void AddPairs(const std::vector<StepCurve>& curves, const std::vector<Observatio
               const std::function<std::vector<double>(const std::vector<Strengthened>&)>& play,
               WeighedSteps* weighed) {
   const std::vector<WeighedStrength> alone = weighed->Strengths();
-  if (alone.size() < 2 || observations.size() < 2 ||
-      !LeavesMuch(weighed->probabilities, evidence, alone))
-    return;
-  double best_fit = -INFINITY;
-  for (const WeighedStrength& cause : alone) best_fit = std::max(best_fit, cause.log_fit);
+  if (alone.size() < 2 || observations.size() < 2) return;
   std::vector<const StrengthCurve*> of_causes;
   for (const StepCurve& curve : curves) of_causes.push_back(&curve);
   const PairSimulation simulate =
@@ -266,21 +263,19 @@ void AddPairs(const std::vector<StepCurve>& curves, const std::vector<Observatio
       return std::nullopt;
     }
   };
-  std::vector<double> pair_evidence;
-  for (WeighedPair& pair : WeighPairs(of_causes, expected, evidence, best_fit, simulate)) {
+  for (WeighedPair& pair : WeighPairs(of_causes, alone, expected, evidence, simulate)) {
     const PairStrengths& both = pair.likeliest;
     SuspectedStepCause suspect{pair.AsStrength()};
     suspect.cause = curves[both.first].cause;
     suspect.also = curves[both.second].cause;
     suspect.also_strength = both.second_strength;
     weighed->suspects.push_back(std::move(suspect));
-    pair_evidence.push_back(pair.log_evidence);
   }
-  weighed->probabilities = WeighAll(observations, expected, alone, pair_evidence);
+  weighed->probabilities = WeighAll(observations, expected, weighed->Strengths(), alone.size());
 }
 
 std::vector<StepFinding> FindingsOf(const WeighedSteps& weighed, const StepDiagnosis& diagnosis) {
-  const std::vector<double> each = weighed.probabilities.OfAll();
+  const std::vector<double> each = weighed.probabilities.of_causes;
   double gap = 0;
   for (size_t i = 0; i < diagnosis.measured.size(); ++i)
     gap += std::abs(diagnosis.log_measured[i] - diagnosis.log_expected[i]);

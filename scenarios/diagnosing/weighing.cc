@@ -11,10 +11,8 @@ namespace {
 
 constexpr size_t kStepsBetween = 6;      // candidates from one simulated strength to the next
 constexpr double kNothingIsWrong = 0.5;  // beforehand
-constexpr double kTwoAtOnce = 0.1;       // beforehand, of the cases in which something is wrong
-constexpr double kUnknownIsLikely = 0.2;
-constexpr double kRare = 0.02;
-constexpr double kLooseness = 8;  // of the model error, for a cause that is in no table
+constexpr double kTwoAtOnce = 0.1;       // beforehand, beside one cause alone
+constexpr double kLooseness = 8;         // of the model error, for a cause that is in no table
 
 }  // namespace
 
@@ -72,35 +70,24 @@ WeighedStrength Weigh(const StrengthCurve& curve, const Evidence& evidence) {
 
 CauseProbabilities WeighAll(const std::vector<Observation>& observations,
                             const std::vector<double>& expected,
-                            const std::vector<WeighedStrength>& causes,
-                            const std::vector<double>& pair_evidence) {
+                            const std::vector<WeighedStrength>& causes, size_t alone) {
   const double nothing = Evidence(observations).LogDensity(expected) + std::log(kNothingIsWrong);
-  const double each = std::log((1 - kNothingIsWrong) / static_cast<double>(causes.size() + 1));
+  const double each = std::log((1 - kNothingIsWrong) / static_cast<double>(alone + 1));
   const double else_wrong = Evidence(observations, kLooseness).LogDensity(expected) + each;
   std::vector<double> all = {nothing, else_wrong};
   for (const WeighedStrength& cause : causes) all.push_back(cause.log_evidence + each);
-  const auto pairs = static_cast<double>(causes.size() * (causes.size() - 1)) / 2;
-  const double each_pair = std::log((1 - kNothingIsWrong) * kTwoAtOnce / std::max(pairs, 1.0));
-  for (const double evidence : pair_evidence) all.push_back(evidence + each_pair);
   const double sum = LogMeanExp(all) + std::log(static_cast<double>(all.size()));
   CauseProbabilities probabilities;
   probabilities.nothing_wrong = std::exp(nothing - sum);
   probabilities.something_else = std::exp(else_wrong - sum);
   for (const WeighedStrength& cause : causes)
     probabilities.of_causes.push_back(std::exp(cause.log_evidence + each - sum));
-  for (const double evidence : pair_evidence)
-    probabilities.of_pairs.push_back(std::exp(evidence + each_pair - sum));
   return probabilities;
 }
 
-bool LeavesMuch(const CauseProbabilities& probabilities, const Evidence& evidence,
-                const std::vector<WeighedStrength>& causes) {
-  if (probabilities.something_else > kUnknownIsLikely) return true;
-  const WeighedStrength& best = *std::max_element(
-      causes.begin(), causes.end(), [](const WeighedStrength& a, const WeighedStrength& b) {
-        return a.log_evidence < b.log_evidence;
-      });
-  return evidence.ChanceOf(best.log_times, evidence.NoiseOf(best.log_times)) < kRare;
+double PairPrior(size_t causes) {
+  const double pairs = static_cast<double>(causes) * static_cast<double>(causes - 1) / 2;
+  return std::log(kTwoAtOnce * static_cast<double>(causes) / pairs);
 }
 
 std::vector<std::vector<size_t>> AlikeCauses(const std::vector<WeighedStrength>& causes) {

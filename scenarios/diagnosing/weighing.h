@@ -45,26 +45,16 @@ struct CauseProbabilities {
   double nothing_wrong = 1;
   double something_else = 0;
   std::vector<double> of_causes;
-  std::vector<double> of_pairs;
-
-  // Of the causes, then of the pairs.
-  std::vector<double> OfAll() const {
-    std::vector<double> all = of_causes;
-    all.insert(all.end(), of_pairs.begin(), of_pairs.end());
-    return all;
-  }
 };
-// `pair_evidence`: of pairs of the causes that were looked for (scenarios/diagnosing/pairs.h), which
-// together are a tenth as likely beforehand as one cause alone.
+// Of `causes`, the first `alone` are causes alone, and the others pairs, whose evidence includes how
+// much less likely they are beforehand (PairPrior).
 CauseProbabilities WeighAll(const std::vector<Observation>& observations,
                             const std::vector<double>& expected,
-                            const std::vector<WeighedStrength>& causes,
-                            const std::vector<double>& pair_evidence = {});
+                            const std::vector<WeighedStrength>& causes, size_t alone);
 
-// Whether the likeliest cause leaves so much that there must be more: something unknown is likely,
-// or a measurement as far from the cause is rare. `causes`: at least one.
-bool LeavesMuch(const CauseProbabilities& probabilities, const Evidence& evidence,
-                const std::vector<WeighedStrength>& causes);
+// The logarithm of how likely one pair of so many causes is beforehand, beside one cause alone: two
+// at once are a tenth as likely as one.
+double PairPrior(size_t causes);
 
 // Positions of the causes: those that cannot be told from the likeliest, then those that cannot be
 // told from the likeliest of the rest, and so on.

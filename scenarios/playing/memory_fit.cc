@@ -93,7 +93,7 @@ void CheckKept(const Role& role, const Cluster& cluster, const Place& place) {
     const bool is_kept = buffer.kind == BufferKind::kParameter ||
                          buffer.kind == BufferKind::kGradient ||
                          buffer.kind == BufferKind::kOptimizer;
-    if (is_kept && !buffer.on_host) kept += buffer.bytes;
+    if (is_kept && !buffer.on_host && !buffer.borrowed) kept += buffer.bytes;
   }
   if (kept <= most) return;
   throw KeepsTooMuch(place, fmt::format("out of memory: a rank keeps {}, devices have up to {}",

@@ -64,7 +64,7 @@ Switches NarrowRecipes(const std::string& source) {
                                 {"megatron", "combined"},
                                 source,
                                 0,
-                                {"fp8", "fp8-current", "fp8-blockwise"}}};
+                                {"fp8", "fp8-current", "fp8-blockwise", "mxfp8"}}};
   return Joined(parameters, {{"training.precise_layers", "1", {}, source, 0, {"fp8-current"}}});
 }
 

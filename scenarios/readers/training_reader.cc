@@ -65,11 +65,9 @@ void Check(const Training& training, const JsonReader& reader) {
     reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
   const bool is_plain = training.products == ProductRecipe::kNone;
   if (!is_plain && has_fp32) reader.At("products").Expected("\"plain\", as \"precision\" is fp32");
-  const bool has_blocks =
-      training.products == ProductRecipe::kMxfp8 || training.products == ProductRecipe::kNvfp4;
-  if (training.narrow_parameters && (is_plain || has_blocks))
+  if (training.narrow_parameters && (is_plain || training.products == ProductRecipe::kNvfp4))
     reader.At("narrow_parameters")
-        .Expected("false, or \"products\" to be fp8, fp8-current or fp8-blockwise");
+        .Expected("false, or \"products\" to be fp8, fp8-current, fp8-blockwise or mxfp8");
   if (training.moments != DType::kFp32 && training.optimizer != OptimizerKernels::kFused)
     reader.At("moments").Fail("bf16 takes an \"optimizer\" that is \"fused\"");
 }
@@ -129,7 +127,9 @@ const Fields<Training>& TrainingFields() {
        {"precise_layers", &Training::precise_layers, AWhole(0, 1000), Usual(),
         "this many layers at either end keep plain products", "1", kOfDecoders},
        {"narrow_parameters", &Training::narrow_parameters, TrueFalse(), Usual(),
-        "the matrices of fp8 products are kept and gathered in fp8 only", "true", kOfDecoders},
+        "the matrices of fp8 products are kept and gathered in fp8 only; those of mxfp8 are "
+        "gathered in bf16, into the gradients' memory",
+        "true", kOfDecoders},
        {"gradients", &Training::gradients, OneOf(kSumNames), Usual(),
         "precision in which gradients are summed"},
        {"tuned_kernels", &Training::tuned_kernels, TrueFalse(), Usual(),

@@ -60,6 +60,7 @@ MemoryChanges ChangesOf(const Role& role, const WrittenOut& all) {
   changes.lost.resize(ops.size());
   for (uint32_t i = 0; i < all.buffer_count(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
+    if (buffer.borrowed) continue;
     if (buffer.on_host) {
       const bool is_kept =
           buffer.kind != BufferKind::kActivation && buffer.kind != BufferKind::kBuffer;
@@ -109,7 +110,7 @@ std::vector<LivingBuffer> LivingBuffers(const Role& role, const WrittenOut& all)
   std::vector<LivingBuffer> for_a_time;
   for (uint32_t i = 0; i < all.buffer_count(); ++i) {
     const Buffer& buffer = all.KeptBuffer(i);
-    if (buffer.on_host || !(buffer.bytes > Bytes(0))) continue;
+    if (buffer.on_host || buffer.borrowed || !(buffer.bytes > Bytes(0))) continue;
     const Life& life = lives[i];
     LivingBuffer one{all.KeptId(i), buffer.bytes, 0, last};
     if (buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kBuffer) {

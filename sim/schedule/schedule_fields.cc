@@ -354,7 +354,10 @@ const Fields<Buffer>& BufferFields() {
        {"view", ObjectOf(ShapeIn<ViewFields>), Optional("memory of its own"),
         "the part of another buffer that it is", R"({"of": "x", "row": 8})"},
        {"host", &Buffer::on_host, TrueFalse(), Usual(),
-        "in the host's memory; only host copies touch it", "true"}});
+        "in the host's memory; only host copies touch it", "true"},
+       {"borrowed", &Buffer::borrowed, TrueFalse(), Usual(),
+        "lies where another array is that is not needed at the same time: it counts as no memory",
+        "true"}});
   return fields;
 }
 

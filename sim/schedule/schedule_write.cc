@@ -294,6 +294,7 @@ class RoleWriter {
     object.AddUnless("region", buffer.region, kNoRegion);
     if (buffer.view) object.Add("view", TextOf(*buffer.view));
     if (buffer.on_host) object.Add("host", "true");
+    if (buffer.borrowed) object.Add("borrowed", "true");
     return object.OnOneLine();
   }
 

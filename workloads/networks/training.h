@@ -100,7 +100,9 @@ struct Training {
   ProductRecipe products = ProductRecipe::kNone;
   uint32_t precise_layers = 0;  // this many first and last layers keep products in `precision`
   // The matrices of these products are kept and gathered only in 8 bits (Megatron-Core's
-  // fp8_param_gather); else also in `precision`.
+  // fp8_param_gather); else also in `precision`. MXFP8 scales rows and columns apart, so that a
+  // copy cannot be turned: there what is gathered is in `precision`, into the memory of the
+  // gradients, and both copies are made of it (reuse_grad_buf_for_mxfp8_param_ag).
   bool narrow_parameters = false;
   // The type in which gradients of matrices are accumulated over micro-batches, summed over ranks
   // and given to Adam: fp32 (Megatron-LM in bf16), or that of `precision` (OneFlow, DeepSpeed,

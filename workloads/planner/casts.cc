@@ -41,6 +41,10 @@ bool IsNarrow(const Training& training, const Network& network, uint32_t matrix)
          shape.layer < network.layers - precise;
 }
 
+bool KeepsOnlyNarrow(const Training& training) {
+  return training.narrow_parameters && training.products != ProductRecipe::kMxfp8;
+}
+
 double BytesOfCopy(ProductRecipe recipe) {
   return SizeOf(TypeOf(recipe)).value() + ScalesOf(recipe);
 }

@@ -44,6 +44,9 @@ bool IsNarrow(const Training& training, const Network& network, uint32_t matrix)
 enum class CastBehind : uint8_t { kOther, kNorm, kActivation };
 
 KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind);
+// Whether a matrix of these products is kept and gathered in the products' own type.
+bool KeepsOnlyNarrow(const Training& training);
+
 // Bytes of one of the two copies of an element, its part of the scales included.
 double BytesOfCopy(ProductRecipe recipe);
 // The cost of making the copy along the columns from that along the rows.

@@ -53,7 +53,7 @@ BufferId ParameterArrays::AddNarrowCopies(uint32_t matrix) const {
   const Training& training = places_.training();
   Buffer copies = MatrixBuffer(matrix, plan_.Label("cast " + places_.ShapeOf(matrix).name),
                                BufferKind::kBuffer, TypeOf(training.products), /*share=*/false);
-  const double count = training.narrow_parameters ? 1 : 2;
+  const double count = KeepsOnlyNarrow(training) ? 1 : 2;
   copies.bytes = Bytes(count * BytesOfCopy(training.products) * places_[matrix].elements);
   return plan_.AddBuffer(std::move(copies));
 }
@@ -74,6 +74,8 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   const bool leaves_share = place.UpdatesShare() && places_.strategy().gathers_beside_forward;
   Buffer parameter = MatrixBuffer(index, name, BufferKind::kParameter, type, place.Shares(3));
   if (leaves_share) parameter.region = kNoRegion;
+  parameter.borrowed = places_.training().narrow_parameters && places_.IsNarrow(index) &&
+                       !KeepsOnlyNarrow(places_.training()) && !place.Shares(2);
   arrays.parameter = plan_.AddBuffer(std::move(parameter));
   arrays.whole = arrays.parameter;
   if (leaves_share) {

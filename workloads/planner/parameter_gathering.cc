@@ -253,17 +253,17 @@ void ParameterGathering::ReleaseAfterForward(uint32_t begin, uint32_t end,
 // The narrow copy of this block, transposed for dX.
 BufferId ParameterGathering::NarrowOf(uint32_t index, BufferId whole, bool turned) {
   Held& held = held_[index];
-  if (training_.narrow_parameters && !turned) return whole;
+  const bool is_kept_narrow = KeepsOnlyNarrow(training_);
+  if (is_kept_narrow && !turned) return whole;
   if (held.narrow_of == whole) return held.narrow;
   const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
   if (places_[index].Shares(3)) held.narrow = arrays_.AddNarrowCopies(index);
   held.narrow_of = whole;
   const double elements = places_[index].elements;
-  const KernelCost cost =
-      training_.narrow_parameters
-          ? CostOfTurn(training_.products, elements)
-          : CostOfCast(training_.products, elements, plan_.element(), CastBehind::kOther);
-  const std::string what = training_.narrow_parameters ? "turn " : "cast ";
+  const KernelCost cost = is_kept_narrow ? CostOfTurn(training_.products, elements)
+                                         : CostOfCast(training_.products, elements, plan_.element(),
+                                                      CastBehind::kOther);
+  const std::string what = is_kept_narrow ? "turn " : "cast ";
   plan_.AddMemoryOp(what + places_.ShapeOf(index).name + " weight", Kernel::kCopy, cost, {whole},
                     {held.narrow});
   return held.narrow;

@@ -227,8 +227,8 @@ DType ParameterPlaces::KeptType(uint32_t matrix) const {
 }
 
 DType ParameterPlaces::GatheredType(uint32_t matrix) const {
-  return training_.narrow_parameters && IsNarrow(matrix) ? TypeOf(training_.products)
-                                                         : training_.precision;
+  return KeepsOnlyNarrow(training_) && IsNarrow(matrix) ? TypeOf(training_.products)
+                                                        : training_.precision;
 }
 
 }  // namespace rehearse

@@ -127,12 +127,8 @@ void SetNarrowProducts(ArgumentList& arguments, ScenarioDraft& draft) {
     constexpr const char* kProducts[] = {"fp8", "fp8-current", "fp8-blockwise", "mxfp8"};
     if (recipe == 4) arguments.Fail(recipe_names, "custom recipes are not supported");
     draft.Set("/training/products", kProducts[recipe], arguments.OriginOf(names));
-    if (is_narrow && recipe != 3) {
+    if (is_narrow)
       draft.Set("/training/narrow_parameters", true, arguments.OriginOf({"fp8-param-gather"}));
-    } else if (is_narrow) {
-      draft.Remark(
-          "not supported: --fp8-param-gather with mxfp8; parameters are gathered in 16 bits");
-    }
   }
   if ((is_fp8 || is_fp4) && keeps_ends) {
     draft.Set("/training/precise_layers", first, arguments.OriginOf({"first-last-layers-bf16"}));
