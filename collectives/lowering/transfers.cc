@@ -347,6 +347,7 @@ class Maker {
   }
 
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks, uint64_t phase) {
+    if (!memory_.KeepsGroups()) router_.ForgetMany();  // of other groups
     if (fidelity_ == Fidelity::kFluid) {
       const auto rings = memory_.RingsOf(ranks, choice.channels, phase);
       for (const Channel& channel : *rings) writer_.AddRing(choice, channel);

@@ -24,7 +24,13 @@ uint32_t TaskSpans::SizeOf(const SpanSpec& spec) const {
   return task.kind == TaskKind::kSeries ? series_[task.payload].size() : 1;
 }
 
-void TaskSpans::Append(const SpanSpec& spec, std::vector<Span>* spans) const {
+size_t TaskSpans::SizeOf(std::span<const SpanSpec> specs) const {
+  size_t count = 0;
+  for (const SpanSpec& spec : specs) count += SizeOf(spec);
+  return count;
+}
+
+Span* TaskSpans::Write(const SpanSpec& spec, Span* to) const {
   const TaskState& state = tasks_[spec.begin.index()];
   const bool ready_at_begin = !spec.ready.IsSet() || spec.ready == spec.begin;
   Span span{.rank = spec.rank,
@@ -39,28 +45,28 @@ void TaskSpans::Append(const SpanSpec& spec, std::vector<Span>* spans) const {
     const bool is_kept = state.kept_ends != Id<TaskTag>::kNone;
     for (uint32_t i = 0; i + 1 < series.size(); ++i) {
       span.end = is_kept ? kept_ends_[state.kept_ends + i] : span.begin + delays_[series.first + i];
-      spans->push_back(span);
+      *to++ = span;
       ++span.op;
       span.ready = span.begin = span.end;
     }
     span.end = end;
   }
-  spans->push_back(span);
+  *to++ = span;
+  return to;
 }
 
 std::span<const Span> TaskSpans::At(size_t i, std::vector<Span>* room) const {
-  room->clear();
   const auto specs = specs_.subspan(begin_[i], begin_[i + 1] - begin_[i]);
-  for (const SpanSpec& spec : specs) Append(spec, room);
+  room->resize(SizeOf(specs));
+  Span* to = room->data();
+  for (const SpanSpec& spec : specs) to = Write(spec, to);
   return *room;
 }
 
 std::vector<Span> TaskSpans::All() const {
-  size_t count = 0;
-  for (const SpanSpec& spec : specs_) count += SizeOf(spec);
-  std::vector<Span> spans;
-  spans.reserve(count);
-  for (const SpanSpec& spec : specs_) Append(spec, &spans);
+  std::vector<Span> spans(SizeOf(specs_));
+  Span* to = spans.data();
+  for (const SpanSpec& spec : specs_) to = Write(spec, to);
   return spans;
 }
 

@@ -38,7 +38,9 @@ class TaskSpans : public SpansByRank {
 
  private:
   uint32_t SizeOf(const SpanSpec& spec) const;
-  void Append(const SpanSpec& spec, std::vector<Span>* spans) const;
+  size_t SizeOf(std::span<const SpanSpec> specs) const;
+  // Returns where the next one's go.
+  Span* Write(const SpanSpec& spec, Span* to) const;
 
   std::span<const SpanSpec> specs_;
   std::span<const Task> program_tasks_;
