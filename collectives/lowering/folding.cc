@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "sim/base/error.h"
+#include "sim/base/growing_array.h"
 #include "topology/fabrics/flow_hash.h"
 
 namespace rehearse {
@@ -200,7 +201,7 @@ class Refinement {
       const Transfer& transfer = table_.transfers[i];
       const Colour own = Join(Mix(3), i);
       for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use)
-        crossed_by[table_.uses[use].link.index()] += own * Crossing(transfer, use);
+        crossed_by[table_.uses[use].link.index()] += own * Crossing(WayOf(transfer, use));
     }
     bundle_of_link_.assign(links_.size(), kNone);
     ColourNumbers numbers;
@@ -223,18 +224,23 @@ class Refinement {
       for (uint32_t use = transfer.use_begin; use < transfer.detour_end; ++use) {
         const uint32_t link = table_.uses[use].link.index();
         const uint32_t bundle = bundle_of_link_[link];
-        if (first[bundle] == link) bundle_crossings_.push_back({bundle, Crossing(transfer, use)});
+        if (first[bundle] == link) bundle_crossings_.Add({bundle, WayOf(transfer, use)});
       }
     }
     crossings_begin_.push_back(static_cast<uint32_t>(bundle_crossings_.size()));
   }
 
-  // How a transfer crosses a link: how often, and whether on its way or on its detour. Returns an
-  // odd number that mixed colours are multiplied by: there are many crossings, but few ways to
-  // cross.
-  Colour Crossing(const Transfer& transfer, uint32_t use) const {
+  // How a transfer crosses a link: how often, and whether on its way or on its detour.
+  uint32_t WayOf(const Transfer& transfer, uint32_t use) const {
     const uint32_t multiplicity = table_.uses[use].multiplicity;
-    const bool is_detour = use >= transfer.use_end;
+    CHECK_LT(multiplicity, kOnDetour);
+    return multiplicity | (use >= transfer.use_end ? kOnDetour : 0);
+  }
+  // An odd number that mixed colours are multiplied by: there are many crossings, but few ways to
+  // cross.
+  Colour Crossing(uint32_t way) const {
+    const uint32_t multiplicity = way & ~kOnDetour;
+    const bool is_detour = way >= kOnDetour;
     if (multiplicity < kUsual) return crossings_[is_detour][multiplicity];
     return CrossingOf(is_detour, multiplicity);
   }
@@ -261,7 +267,7 @@ class Refinement {
       const Transfer& transfer = table_.transfers[i];
       Colour sum = 0;
       for (uint32_t k = crossings_begin_[i]; k < crossings_begin_[i + 1]; ++k)
-        sum += links[bundle_crossings_[k].bundle] * bundle_crossings_[k].way;
+        sum += links[bundle_crossings_[k].bundle] * Crossing(bundle_crossings_[k].way);
       Colour colour = Join(Join(transfers_[i], sites[i]), sum);
       if (transfer.upstream != kNoTransfer) {
         colour = Join(Join(colour, transfers_[transfer.upstream]), transfers_[transfer.downstream]);
@@ -308,7 +314,7 @@ class Refinement {
     for (uint32_t i = 0; i < transfers_.size(); ++i) {
       const Colour colour = Mix(transfers_[i]);
       for (uint32_t k = crossings_begin_[i]; k < crossings_begin_[i + 1]; ++k)
-        sums[bundle_crossings_[k].bundle] += colour * bundle_crossings_[k].way;
+        sums[bundle_crossings_[k].bundle] += colour * Crossing(bundle_crossings_[k].way);
     }
     for (uint32_t i = 0; i < bundles_.size(); ++i) bundles_[i] = Join(bundles_[i], sums[i]);
   }
@@ -351,14 +357,15 @@ class Refinement {
   std::vector<Colour> links_;
   std::vector<Colour> switches_;
   static constexpr uint32_t kNone = 0xffffffffu;
+  static constexpr uint32_t kOnDetour = uint32_t{1} << 31;  // of a way to cross
   struct BundleCrossing {
     uint32_t bundle;
-    Colour way;  // Crossing() of each of its links
+    uint32_t way;  // in which each of its links is crossed
   };
   std::vector<uint32_t> bundle_of_link_;  // kNone if nothing crosses it
   std::vector<Colour> bundles_;
   std::vector<uint32_t> links_of_bundle_;  // how many
-  std::vector<BundleCrossing> bundle_crossings_;
+  GrowingArray<BundleCrossing> bundle_crossings_;
   std::vector<uint32_t> crossings_begin_;  // by transfer, in bundle_crossings_
   static constexpr uint32_t kUsual = 64;
   std::array<std::array<Colour, kUsual>, 2> crossings_ = {};  // CrossingOf(is_detour, multiplicity)

@@ -37,6 +37,8 @@ struct KnownKernel {
 
   Time time = kNotKnown;
   double slowdown = 0;  // by what communicates beside it
+  // A series that begins with it, whichever rank it was made for, once there is one.
+  uint32_t series = 0xffffffffu;
 };
 
 // A rank that is lowered.
@@ -392,18 +394,31 @@ class Lowering {
   // `known`: the same series of the rank, once there is one.
   Ends LowerSeries(const OwnRank& own, uint32_t position, uint32_t place, uint32_t count,
                    uint32_t* known) {
-    if (*known == kUnset || options_.perturbation.compute_jitter > 0) {
-      delays_.clear();
-      owners_.clear();
-      for (uint32_t i = 0; i < count; ++i) {
-        const KnownKernel& kernel = KernelAt(own, place + i);
-        delays_.push_back(ComputeDuration(own, position + i, place + i, kernel));
-        if (!processors_.empty()) owners_.push_back(OwnerOf(own.rank, kernel));
-      }
-      *known = builder_.AddSeries(delays_, owners_);
-    }
+    if (*known == kUnset || options_.perturbation.compute_jitter > 0)
+      *known = SeriesOf(own, position, place, count);
     const TaskId task = builder_.AddTaskOfSeries(*known);
     return {task, task, task, false};
+  }
+
+  // Unless ranks are unequally fast, those of a role on one kind of device share the delays.
+  uint32_t SeriesOf(const OwnRank& own, uint32_t position, uint32_t place, uint32_t count) {
+    const bool are_equal =
+        options_.perturbation.straggling.empty() && options_.perturbation.compute_jitter == 0;
+    uint32_t& like = own.kernels[place].series;
+    if (are_equal && like != kUnset) {
+      if (processors_.empty()) return like;
+      return builder_.AddSeriesLike(like, processors_[folding_.ranks.of[own.rank]]);
+    }
+    delays_.clear();
+    owners_.clear();
+    for (uint32_t i = 0; i < count; ++i) {
+      const KnownKernel& kernel = KernelAt(own, place + i);
+      delays_.push_back(ComputeDuration(own, position + i, place + i, kernel));
+      if (!processors_.empty()) owners_.push_back(OwnerOf(own.rank, kernel));
+    }
+    const uint32_t series = builder_.AddSeries(delays_, owners_);
+    like = series;
+    return series;
   }
 
   // Each kernel of a role is worked out once on each kind of device.

@@ -90,11 +90,14 @@ std::vector<RoundFlow> FlowsOf(const GroupPlan& plan, const Part& part,
   const double unit = plan.IsUneven() ? 0 : UnitOf(messages);
   const bool has_bytes = std::any_of(messages.begin(), messages.end(),
                                      [](const PartMessage& message) { return message.share > 0; });
+  if (messages.empty()) return {};
+  const bool together = unit > 0 || !has_bytes;
   std::map<double, std::vector<const PartMessage*>> by_size;
+  std::vector<const PartMessage*>* all = together ? &by_size[unit] : nullptr;
+  if (all != nullptr) all->reserve(messages.size());
   for (const PartMessage& message : messages) {
-    const bool together = unit > 0 || !has_bytes;
     if (!together && message.share == 0) continue;  // nothing is sent
-    by_size[together ? unit : message.share].push_back(&message);
+    (all != nullptr ? *all : by_size[message.share]).push_back(&message);
   }
   std::vector<RoundFlow> flows;
   for (const auto& [share, members] : by_size) {
@@ -294,10 +297,39 @@ std::optional<RoundFlow> AllPairs(const GroupPlan& plan, const Part& part, Route
 
 }  // namespace
 
-std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router) {
+std::shared_ptr<const std::vector<PartMessage>> MessageMemory::Of(const GroupPlan& plan,
+                                                                  size_t part) {
+  const auto make = [&] {
+    return std::make_shared<const std::vector<PartMessage>>(ByStep(MessagesOfPart(plan, part)));
+  };
+  // Otherwise they depend on more.
+  if (!plan.pair_shares.empty() || plan.choice.algorithm->forwards) return make();
+  const auto& [kind, extents, root, pieces, variant, reversed] = plan.parts[part].input;
+  const Key key = {plan.choice.algorithm,
+                   plan.kind,
+                   kind,
+                   extents,
+                   root,
+                   pieces,
+                   plan.IsPipeline(),
+                   variant,
+                   reversed,
+                   plan.parts[part].share};
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  std::shared_ptr<const std::vector<PartMessage>> messages = make();
+  constexpr size_t kMostKept = size_t{1} << 20;
+  kept_ += messages->size();
+  if (kept_ <= kMostKept) known_.emplace(key, messages);
+  return messages;
+}
+
+std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router,
+                                    MessageMemory* memory) {
   LinkCounter counter(router.cluster().way_count());
   if (auto flow = AllPairs(plan, plan.parts[part], router, counter)) return {std::move(*flow)};
-  const std::vector<PartMessage> messages = ByStep(MessagesOfPart(plan, part));
+  MessageMemory own;
+  const auto kept = (memory == nullptr ? own : *memory).Of(plan, part);
+  const std::vector<PartMessage>& messages = *kept;
   if (plan.IsPipeline()) {
     return FlowsOf(plan, plan.parts[part], messages, 0, router, counter);
   }

@@ -10,9 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "collectives/algorithms/algorithm.h"
@@ -94,6 +97,22 @@ Seconds ClosedForm(const GroupPlan& plan, Bytes bytes);
 // Sorted by sender, then step.
 std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part);
 
+// The same in the order of steps. Which position sends what to which does not depend on the group
+// whose members are there, so that it is worked out once for thousands of groups. Not thread-safe.
+class MessageMemory {
+ public:
+  std::shared_ptr<const std::vector<PartMessage>> Of(const GroupPlan& plan, size_t part);
+
+ private:
+  // All that MessagesOfPart() looks at: algorithm, kinds, extents, root, pieces, whether they are a
+  // pipeline's, variant, direction, share.
+  using Key = std::tuple<const Algorithm*, CollectiveKind, CollectiveKind, std::vector<uint32_t>,
+                         uint32_t, uint32_t, bool, uint32_t, bool, double>;
+
+  std::map<Key, std::shared_ptr<const std::vector<PartMessage>>> known_;
+  size_t kept_ = 0;  // messages
+};
+
 // What the last of a part's steps waits for if each passes on to the next (Algorithm::forwards):
 // every message waits that long. Otherwise nothing.
 std::optional<Seconds> ForwardingLatency(const GroupPlan& plan, size_t part, Router& router);
@@ -107,7 +126,8 @@ uint64_t PhaseOf(uint32_t communicator, std::string_view algorithm, uint32_t ste
 Seconds StepLatency(const Choice& choice, Seconds way);
 
 // In order of the rounds; in a pipeline one flow with all messages.
-std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router);
+std::vector<RoundFlow> RoundsOfPart(const GroupPlan& plan, size_t part, Router& router,
+                                    MessageMemory* memory = nullptr);
 
 // The pace of every round of every part, if the parts run side by side on an idle machine; for
 // pipelines, with all hops at once. CHECKs equal sizes.

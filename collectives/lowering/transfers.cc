@@ -347,6 +347,7 @@ class Maker {
   }
 
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks, uint64_t phase) {
+    if (!memory_.KeepsGroups()) router_.ForgetMany();  // of other groups
     if (fidelity_ == Fidelity::kFluid) {
       const auto rings = memory_.RingsOf(ranks, choice.channels, phase);
       for (const Channel& channel : *rings) writer_.AddRing(choice, channel);
@@ -419,7 +420,7 @@ class Maker {
                                                    !plan->pair_shares.empty()});
     if (!GoesByStep(fidelity_) || plan->IsPipeline()) {
       for (size_t part = 0; part < plan->parts.size(); ++part)
-        layout->rounds.push_back(RoundsOfPart(*plan, part, router_));
+        layout->rounds.push_back(RoundsOfPart(*plan, part, router_, &messages_));
     }
     layout->parts = std::move(plan->parts);
     return layout;
@@ -487,6 +488,7 @@ class Maker {
   std::map<Question, uint32_t> request_index_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> pair_sites_;
   HostWays host_ways_{router_.cluster()};
+  MessageMemory messages_;
   std::map<Way, PlacedWay> first_of_way_;
   std::map<uint32_t, std::vector<uint32_t>> shapes_;  // by communicator and group, once known
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> plan_of_shape_;  // by request and shape

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -218,6 +219,28 @@ std::optional<JobPart> TakeOwnPart(const Scenario& scenario, PlayedScenario* pla
   return TakeOut(played->jobs.front(), std::move(played->simulation.timeline));
 }
 
+// All spans of the scenario's step, or of its own part.
+class SpansOfStep {
+ public:
+  SpansOfStep(const PlayedScenario& played, const std::optional<JobPart>& own)
+      : played_(SpansByRankOf(own ? own->timeline : played.simulation.timeline)) {
+    if (played.copies_left_out > 0)
+      with_copies_.emplace(*played_, CopiedOpsOf(own ? own->schedule : played.schedule()),
+                           *played.simulation.recurrence, played.copies_left_out);
+  }
+
+  const SpansByRank& all() const {
+    return with_copies_ ? static_cast<const SpansByRank&>(*with_copies_) : *played_;
+  }
+
+ private:
+  std::shared_ptr<const SpansByRank> played_;
+  std::optional<SpansWithCopies> with_copies_;
+};
+
+// From so many on, spans are not all made at once if nobody needs them.
+constexpr size_t kManySpans = size_t{1} << 16;
+
 // Plays the schedule with so many copies fewer. Returns whether that tells how all go.
 bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans copied,
                    const std::function<void()>& lower, PlayedScenario* played) {
@@ -227,6 +250,7 @@ bool PlayFewCopies(uint32_t left_out, SimulationOptions options, CopiedSpans cop
     const FewCopies few(&schedule, left_out);
     lower();
     if (played->lowered.program.copies.empty()) return false;
+    options.keep_spans |= played->lowered.program.spans.size() < kManySpans;
     played->simulation = Simulate(played->lowered.program, schedule.ranks(), options);
   } catch (const StepTooLong&) {
     return false;  // which op it is, the whole step will tell
@@ -269,6 +293,8 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   }
   SimulationOptions own = options;
   if (has_packets) own.record_link_loads = false;  // those of packets are not recorded
+  own.keep_spans = copied != CopiedSpans::kLeftOut || !IsOneStep(played.jobs) ||
+                   ValidatesUpdatesLater(played.schedule());
   const auto lower = [&] {
     try {
       LowerOptions lowering = scenario.lowering;
@@ -285,6 +311,7 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   const auto simulate = [&] {
     try {
       if (has_packets) own.packets = &*played.lowered.packets;
+      own.keep_spans |= played.lowered.program.spans.size() < kManySpans;
       played.simulation = Simulate(played.lowered.program, played.schedule().ranks(), own);
     } catch (const StepTooLong& error) {
       FailTooLong(scenario, played.schedule(), error);
@@ -340,13 +367,8 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
                 const SummaryOptions& options) {
   const Simulation& simulation = played.simulation;
   SummaryOptions summary = options;
-  std::optional<SpansWithCopies> spans;
-  if (played.copies_left_out > 0) {
-    spans.emplace(own ? own->timeline : simulation.timeline,
-                  CopiedOpsOf(own ? own->schedule : played.schedule()), *simulation.recurrence,
-                  played.copies_left_out);
-    summary.spans = &*spans;
-  }
+  const SpansOfStep spans(played, own);
+  if (played.copies_left_out > 0) summary.spans = &spans.all();
   Result result =
       Summarize(own ? own->schedule : played.schedule(), own ? own->timeline : simulation.timeline,
                 MeanPeak(scenario), fit.use, summary);
@@ -402,13 +424,18 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
       scenario, std::move(jobs),
       {.record_link_loads = options.record_link_loads, .observer = &observer}, nullptr,
       options.spans || scenario.lists_jobs ? CopiedSpans::kWrittenOut : CopiedSpans::kLeftOut);
-  played.lowered.program = {};
+  if (!played.simulation.timeline.played) played.lowered.program = {};
   if (routes) DescribeRoutes(*scenario.cluster, played, &*routes);
   std::optional<JobPart> own = TakeOwnPart(scenario, &played);
 
   Rehearsal rehearsal;
   rehearsal.result = Describe(scenario, played, own, {.hash = options.hash});
   rehearsal.result.routes = std::move(routes);
+  if (options.look) {
+    CHECK(!scenario.lists_jobs);
+    options.look(own ? own->schedule : played.schedule(),
+                 own ? own->timeline : played.simulation.timeline, SpansOfStep(played, own).all());
+  }
   if (options.allocations && !scenario.lists_jobs) {
     const Job& job = played.jobs.front();
     const MemoryFit fit =
@@ -434,7 +461,10 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   Schedule& whole = played.joint ? *played.joint : played.jobs.front().schedule;
   rehearsal.schedule = std::move(own ? own->schedule : whole);
   rehearsal.timeline = std::move(own ? own->timeline : played.simulation.timeline);
-  if (!options.spans) rehearsal.timeline.spans.clear();
+  if (!options.spans) {
+    rehearsal.timeline.spans.clear();
+    rehearsal.timeline.played.reset();  // of the program, which ends here
+  }
   rehearsal.result.simulator.wall = clock.Past();
   rehearsal.result.simulator.peak_rss = PeakResidentMemory();
   if (rehearsal.jobs) rehearsal.jobs->all = rehearsal.result;

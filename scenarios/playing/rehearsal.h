@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,7 +36,9 @@ struct PlayedScenario {
 
 // Whether the timeline of a step of which few copies were played (scenarios/playing/few_copies.h)
 // has the spans of all, or whether all copies are to be played. Its end, its links and their bytes
-// are always those of the whole step.
+// are always those of the whole step. Where they are left out, the spans of a large step are not
+// kept either, but made when somebody goes over them (Timeline::played), for as long as the program
+// is there.
 enum class CopiedSpans : uint8_t { kWrittenOut, kLeftOut, kAllArePlayed };
 
 // Throws Error if the scenario cannot be planned or its schedule cannot be played. If no seed of
@@ -87,6 +90,9 @@ struct RehearsalOptions {
   bool allocations = false;  // Result::memory_idle
   // Timeline::spans; without them, large pipelines take less time and memory.
   bool spans = true;
+  // Is shown the spans of the whole step rank by rank, whether they are kept or not. Not of
+  // scenarios that list jobs.
+  std::function<void(const Schedule&, const Timeline&, const SpansByRank&)> look = {};
 };
 
 // Throws as PlayScenario() does. Jobs are played once more, each on its own, to tell how much the

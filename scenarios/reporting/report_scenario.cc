@@ -224,8 +224,8 @@ class Reporter {
   void KeepRanks(const std::vector<uint32_t>& asked) {
     const std::vector<uint32_t> ranks =
         RanksToKeep(schedule_, timeline_, asked, {.ranks = limits_.ranks, .spans = limits_.spans});
-    Timeline kept{timeline_.provenance,    timeline_.ranks, timeline_.step, timeline_.spans, {},
-                  timeline_.representative};
+    Timeline kept{timeline_.provenance,     timeline_.ranks, timeline_.step, timeline_.spans, {},
+                  timeline_.representative, nullptr};
     std::vector<uint32_t> left_out = KeepOnly(ranks, schedule_, &kept);
     // The position of each kept span; both lists are sorted by rank, then op.
     kept_.assign(timeline_.spans.size(), kNoSpan);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -11,9 +12,11 @@
 #include <fmt/format.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/reader_cache.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
+#include "sim/schedule/done_ops.h"
 #include "topology/devices/device.h"
 
 namespace rehearse {
@@ -46,47 +49,61 @@ double ShareOfLaunches(const DeviceSpec& device, const Compute& compute, bool ba
 // Seconds of kernels by their kind and of their launches, mean over ranks.
 class KernelSums {
  public:
-  KernelSums(const Schedule& schedule, const Scenario& scenario)
-      : schedule_(schedule), scenario_(scenario) {}
+  explicit KernelSums(const Scenario& scenario) : scenario_(scenario) {}
 
-  Parts Of(const Timeline& timeline) {
+  Parts Of(const Schedule& schedule, const Timeline& timeline, const SpansByRank& all) {
     std::vector<uint32_t> ranks_like(timeline.ranks, 0);
     for (uint32_t rank = 0; rank < timeline.ranks; ++rank)
       ++ranks_like[timeline.RepresentativeOf(rank)];
     Parts sums{};
-    for (const Span& span : timeline.spans) {
-      const uint32_t role_index = schedule_.role_of_rank[span.rank];
-      const Role& role = schedule_.roles[role_index];
-      const Op& op = role.At(span.op);
-      const auto* compute = std::get_if<Compute>(&op.work);
-      if (compute == nullptr || IsWait(*compute)) continue;
-      const double time = ToSeconds(span.end - span.begin).value() *
-                          (static_cast<double>(ranks_like[span.rank]) / timeline.ranks);
-      const double launches =
-          LaunchesOf(span.rank, role_index, role.PlaceAt(span.op), op, *compute);
-      sums[static_cast<size_t>(StepPart::kLaunches)] += time * launches;
-      sums[static_cast<size_t>(PartOf(*compute))] += time * (1 - launches);
+    std::vector<Span> room;
+    for (size_t i = 0; i < all.count(); ++i) {
+      const uint32_t rank = all.RankAt(i);
+      const Role& role = schedule.roles[schedule.role_of_rank[rank]];
+      const DoneOps ops(role);
+      std::vector<std::optional<Share>>& shares = SharesOf(rank, schedule.role_of_rank[rank], role);
+      const double weight = static_cast<double>(ranks_like[rank]) / timeline.ranks;
+      for (const Span& span : all.At(i, &room)) {
+        const uint32_t place = ops.At(span.op).place;
+        std::optional<Share>& share = shares[place];
+        if (!share) share = ShareOf(rank, role.ops[place]);
+        if (!share->counts) continue;
+        const double time = ToSeconds(span.end - span.begin).value() * weight;
+        sums[static_cast<size_t>(StepPart::kLaunches)] += time * share->launches;
+        sums[static_cast<size_t>(share->part)] += time * (1 - share->launches);
+      }
     }
     return sums;
   }
 
  private:
-  double LaunchesOf(uint32_t rank, uint32_t role, uint32_t place, const Op& op,
-                    const Compute& compute) {
-    const uint32_t device = scenario_.jobs.front().placement[rank];
-    const Cluster& cluster = *scenario_.cluster;
-    const std::array<uint32_t, 3> key = {cluster.SpecOf(device), role, place};
-    const auto [found, is_new] = launches_.emplace(key, 0);
-    if (is_new) {
-      found->second =
-          ShareOfLaunches(cluster.DeviceOf(device), compute, op.tag.phase == Phase::kBackward);
-    }
-    return found->second;
+  // Of an op, whichever rank runs it on a kind of device.
+  struct Share {
+    bool counts = false;  // as a kernel
+    StepPart part = StepPart::kMemory;
+    double launches = 0;
+  };
+
+  uint32_t DeviceOf(uint32_t rank) const { return scenario_.jobs.front().placement[rank]; }
+
+  std::vector<std::optional<Share>>& SharesOf(uint32_t rank, uint32_t number, const Role& role) {
+    std::vector<std::optional<Share>>& shares =
+        shares_[{scenario_.cluster->SpecOf(DeviceOf(rank)), number}];
+    shares.resize(role.ops.size());
+    return shares;
   }
 
-  const Schedule& schedule_;
+  Share ShareOf(uint32_t rank, const Op& op) const {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr || IsWait(*compute)) return {};
+    return {true, PartOf(*compute),
+            ShareOfLaunches(scenario_.cluster->DeviceOf(DeviceOf(rank)), *compute,
+                            op.tag.phase == Phase::kBackward)};
+  }
+
   const Scenario& scenario_;
-  std::map<std::array<uint32_t, 3>, double> launches_;  // by device spec, role, position of the op
+  // By device spec and role: of each op.
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<std::optional<Share>>> shares_;
 };
 
 // The typical step if devices differ.
@@ -95,8 +112,7 @@ Seconds StepOf(const Result& result) {
 }
 
 // Kernels that run at the same time count once, each kind for its share; for the slowest device.
-std::vector<Seconds> PartsOf(const Rehearsal& played, const Scenario& scenario) {
-  Parts parts = KernelSums(played.schedule, scenario).Of(played.timeline);
+std::vector<Seconds> PartsOf(const Rehearsal& played, Parts parts) {
   const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
   const Breakdown& breakdown = played.result.breakdown;
   const Seconds kernels = breakdown.compute + (StepOf(played.result) - played.result.step);
@@ -145,7 +161,13 @@ std::string GroupOf(const MeasuredRow& row, const Scenario& scenario) {
 ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
   RehearsalOptions options;
   options.threads = 1;
+  options.hash = false;
   options.allocations = row.memory_reserved.has_value();
+  options.spans = false;
+  Parts parts{};
+  options.look = [&](const Schedule& schedule, const Timeline& timeline, const SpansByRank& spans) {
+    parts = KernelSums(scenario).Of(schedule, timeline, spans);
+  };
   const Rehearsal played = Rehearse(scenario, options);
   const Result& result = played.result;
   ValidatedRow validated;
@@ -154,7 +176,7 @@ ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
   validated.error = validated.predicted / validated.measured - 1;
   validated.predicted_mfu = result.model_flops_utilization * (result.step / validated.predicted);
   validated.measured_mfu = result.model_flops_utilization * (result.step / validated.measured);
-  validated.parts = PartsOf(played, scenario);
+  validated.parts = PartsOf(played, parts);
   validated.factors = FactorsOf(validated);
   validated.memory = result.memory.Total() + result.memory_idle;
   if (row.Memory()) validated.memory_error = validated.memory / *row.Memory() - 1;
@@ -166,6 +188,25 @@ ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
 double MedianOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+// How much there is to plan and to play, roughly and in no unit.
+double SizeOf(const Scenario& scenario) {
+  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
+  if (workload == nullptr) return 0;
+  const Network& network = *workload->network;
+  return static_cast<double>(network.nodes.size()) * network.micro_batches;
+}
+
+// The largest come first, so that no thread is left alone with one at the end.
+std::vector<size_t> LargestFirst(const std::vector<Scenario>& scenarios) {
+  std::vector<double> sizes;
+  for (const Scenario& scenario : scenarios) sizes.push_back(SizeOf(scenario));
+  std::vector<size_t> order(scenarios.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+  return order;
 }
 
 // How many rows are done.
@@ -250,9 +291,10 @@ Validation Validate(ValidationTable* table, unsigned threads, ProgressObserver& 
   observer.Begin("reading", "rows", count);
   std::vector<Scenario> scenarios(count);
   std::vector<std::string> groups(count);
+  ReaderCache cache;  // rows are of few machines and models
   for (size_t i = 0; i < count; ++i) {
     const MeasuredRow& row = measured[i];
-    scenarios[i] = ReadScenario(row.document);
+    scenarios[i] = ReadScenario(row.document, &cache);
     scenarios[i].allow_out_of_memory = true;
     groups[i] = GroupOf(row, scenarios[i]);
     observer.Done(static_cast<double>(i + 1));
@@ -262,12 +304,21 @@ Validation Validate(ValidationTable* table, unsigned threads, ProgressObserver& 
   observer.Begin("validating", "rows", count);
   RowsObserver rows(observer);
   std::vector<uint8_t> is_played(count, 0);  // each written by one thread, so no bits
-  InParallel(count, threads, [&](size_t i) {
+  const std::vector<size_t> order = LargestFirst(scenarios);
+  std::vector<std::exception_ptr> faults(count);
+  InParallel(count, threads, [&](size_t turn) {
     if (is_stopped && is_stopped()) return;
-    validation.rows[i] = PlayRow(measured[i], scenarios[i]);
-    is_played[i] = 1;
+    const size_t i = order[turn];
+    try {
+      validation.rows[i] = PlayRow(measured[i], scenarios[i]);
+      is_played[i] = 1;
+    } catch (...) {
+      faults[i] = std::current_exception();
+    }
     rows.End();
   });
+  for (const std::exception_ptr& fault : faults)
+    if (fault) std::rethrow_exception(fault);
   KeepPlayed(is_played, &validation.rows);
   KeepPlayed(is_played, &measured);
   KeepPlayed(is_played, &groups);

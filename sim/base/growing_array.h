@@ -1,6 +1,6 @@
-// An array of plain values that only grows at its end. It grows by std::realloc, which moves the
-// pages of large blocks instead of copying them, so tables of hundreds of megabytes are never in
-// memory twice.
+// An array of plain values that only grows at its end. Large ones grow by having their pages moved
+// (Linux's mremap), which allocators that keep what is freed do not do: so tables of hundreds of
+// megabytes are never in memory twice, nor copied.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,10 @@
 #include <new>
 #include <type_traits>
 #include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 namespace rehearse {
 
@@ -38,17 +42,58 @@ class GrowingArray {
   }
 
  private:
+#ifdef __linux__
+  static constexpr size_t kLarge = size_t{16} << 20;  // bytes
+#else
+  static constexpr size_t kLarge = ~size_t{0};
+#endif
+
   struct Free {
-    void operator()(T* data) const { std::free(data); }
+    size_t bytes = 0;
+
+    void operator()(T* data) const {
+#ifdef __linux__
+      if (bytes >= kLarge) {
+        munmap(data, bytes);
+        return;
+      }
+#endif
+      std::free(data);
+    }
   };
 
   void Grow(size_t wanted) {
     const size_t capacity = std::max({wanted, 2 * capacity_, size_t{16}});
-    void* const data = std::realloc(static_cast<void*>(data_.get()), capacity * sizeof(T));
-    if (data == nullptr) throw std::bad_alloc();
-    static_cast<void>(data_.release());  // realloc has it
-    data_.reset(static_cast<T*>(data));
+    const size_t bytes = capacity * sizeof(T);
+    void* data = nullptr;
+    if (bytes < kLarge) {
+      data = std::realloc(static_cast<void*>(data_.get()), bytes);
+      if (data == nullptr) throw std::bad_alloc();
+      static_cast<void>(data_.release());  // realloc has it
+    } else {
+      data = MovedPages(bytes);
+    }
     capacity_ = capacity;
+    data_ = std::unique_ptr<T, Free>(static_cast<T*>(data), Free{bytes});
+  }
+
+  // The data in so many bytes of pages of their own.
+  void* MovedPages([[maybe_unused]] size_t bytes) {
+#ifdef __linux__
+    const size_t before = capacity_ * sizeof(T);
+    const bool has_pages = before >= kLarge;
+    void* const data = has_pages ? mremap(data_.get(), before, bytes, MREMAP_MAYMOVE)
+                                 : mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+    if (has_pages)
+      static_cast<void>(data_.release());  // they have moved
+    else if (size_ > 0)
+      std::uninitialized_copy(begin(), end(), static_cast<T*>(data));
+    return data;
+#else
+    throw std::bad_alloc();
+#endif
   }
 
   std::unique_ptr<T, Free> data_;

@@ -34,22 +34,20 @@ std::span<const uint32_t> Interference::PartiesOf(uint32_t flow) const {
           program_.parties.data() + program_.party_set_begin[set + 1]};
 }
 
-void Interference::BeginDelays(uint32_t task, uint32_t first, uint32_t last, Time now) {
-  const uint32_t processor = program_.delay_owners[first].processor;
+void Interference::BeginDelays(uint32_t task, const Series& series, Time now) {
   Running running;
   running.task = task;
-  running.first = first;
-  running.last = last;
+  running.first = series.first;
+  running.last = series.last;
   running.begin = now;
-  Enter(running, first);
+  Enter(running, series.first);
   while (running.left == 0) Enter(running, running.delay + 1);
-  processors_[processor].running.push_back(running);
-  ChangeActive(processor, +1);
-  Touch(processor);
+  processors_[series.processor].running.push_back(running);
+  ChangeActive(series.processor, +1);
+  Touch(series.processor);
 }
 
-bool Interference::EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* kept) {
-  const uint32_t processor = program_.delay_owners[first].processor;
+bool Interference::EndDelay(uint32_t task, uint32_t processor, Time now, uint32_t* kept) {
   std::vector<Running>& all = processors_[processor].running;
   const size_t place = PlaceOf(task, processor);
   Running& running = all[place];
@@ -65,8 +63,7 @@ bool Interference::EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* k
   return true;
 }
 
-uint32_t Interference::LateDelay(uint32_t task, uint32_t first) const {
-  const uint32_t processor = program_.delay_owners[first].processor;
+uint32_t Interference::LateDelay(uint32_t task, uint32_t processor) const {
   const Running& running = processors_[processor].running[PlaceOf(task, processor)];
   uint32_t delay = running.delay;
   Time end = running.end;
@@ -76,11 +73,14 @@ uint32_t Interference::LateDelay(uint32_t task, uint32_t first) const {
   return delay;
 }
 
-Interference::Progress Interference::ProgressOf(uint32_t task, uint32_t first) const {
-  const uint32_t processor = program_.delay_owners[first].processor;
+Interference::Progress Interference::ProgressOf(uint32_t task, uint32_t processor) const {
   const Running& running = processors_[processor].running[PlaceOf(task, processor)];
-  return {running.delay - first, running.undisturbed, running.left,
-          running.speed,         running.since,       running.end};
+  return {running.delay - running.first,
+          running.undisturbed,
+          running.left,
+          running.speed,
+          running.since,
+          running.end};
 }
 
 size_t Interference::PlaceOf(uint32_t task, uint32_t processor) const {

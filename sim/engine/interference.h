@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/base/clock.h"
@@ -36,23 +37,20 @@ class Interference {
 
   explicit Interference(const Program& program);
 
-  // Whether the delay (the first of a series) or flow takes part; otherwise it must not be named
-  // below.
-  bool OwnsDelay(uint32_t delay) const {
-    return !program_.delay_owners.empty() &&
-           program_.delay_owners[delay].processor != Program::kNone;
-  }
+  // Whether the flow takes part; otherwise it must not be named below, nor may delays without a
+  // processor.
   bool HasParties(uint32_t flow) const {
     return !program_.party_sets.empty() && program_.party_sets[flow] != Program::kNone;
   }
 
-  // The task is of delays [first, last]; not all of them are empty.
-  void BeginDelays(uint32_t task, uint32_t first, uint32_t last, Time now);
+  // The task is of this series; not all of its delays are empty.
+  void BeginDelays(uint32_t task, const Series& series, Time now);
   // The end that Settle last gave is now. Returns whether the last delay has ended; if not, the
   // task goes on. `kept` then says where the ends of its delays are to be found, if any but the
   // last has been slowed.
-  bool EndDelay(uint32_t task, uint32_t first, Time now, uint32_t* kept);
-  Time KeptEnd(uint32_t kept, uint32_t i) const { return ends_[kept + i]; }
+  bool EndDelay(uint32_t task, uint32_t processor, Time now, uint32_t* kept);
+  // The ends that are kept, once everything has ended.
+  std::vector<Time> TakeEnds() { return std::move(ends_); }
   // How far the task is: what its future depends on, beside the time and what is under way.
   struct Progress {
     uint32_t delay = 0;
@@ -62,9 +60,9 @@ class Interference {
     Time since;
     Time end;
   };
-  Progress ProgressOf(uint32_t task, uint32_t first) const;
+  Progress ProgressOf(uint32_t task, uint32_t processor) const;
   // Which of the task's delays goes on beyond the clock's range.
-  uint32_t LateDelay(uint32_t task, uint32_t first) const;
+  uint32_t LateDelay(uint32_t task, uint32_t processor) const;
   void BeginFlow(uint32_t flow);  // its task, not its bytes
   void EndFlow(uint32_t flow);
 

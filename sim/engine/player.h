@@ -15,6 +15,7 @@
 #include "sim/engine/recurrence.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/step_periods.h"
+#include "sim/engine/task_spans.h"
 #include "sim/engine/transfer_network.h"
 #include "sim/packets/packet_play.h"
 
@@ -31,15 +32,7 @@ class Player {
 
  private:
   static constexpr uint32_t kNone = FlowRun::kNone;
-  static constexpr Time kNotDone = Time(-1);
-
-  // Kept together, because an event touches all of it.
-  struct TaskState {
-    Time start;
-    Time end = kNotDone;
-    uint32_t waiting_for = 0;    // predecessors that have not ended
-    uint32_t kept_ends = kNone;  // of a series: Interference::KeptEnd
-  };
+  static constexpr Time kNotDone = TaskState::kNotDone;
 
   void PopBatch();
   bool PopPackets();
@@ -83,7 +76,6 @@ class Player {
   std::string Describe(uint32_t task) const;
   std::string SpanOf(uint32_t task) const;
   Timeline MakeTimeline(uint32_t ranks);
-  void AddSpansOfSeries(uint32_t task, Span* whole, std::vector<Span>* spans) const;
   std::vector<double> BytesByLink() const;
   std::vector<TaskTime> TaskTimes() const;
   std::vector<Bottleneck> Bottlenecks() const;

@@ -75,9 +75,9 @@ void Player::AddStateOf(uint32_t task, std::vector<uint64_t>* state) const {
     state->push_back(motion.use_set);
     add_time(motion.since);
   } else if (what.kind != TaskKind::kJoin && !ends) {
-    const uint32_t first = SeriesOf(task).first;
-    if (!interference_ || !interference_->OwnsDelay(first)) return;
-    const Interference::Progress progress = interference_->ProgressOf(task, first);
+    const uint32_t processor = interference_ ? SeriesOf(task).processor : kNone;
+    if (processor == kNone) return;
+    const Interference::Progress progress = interference_->ProgressOf(task, processor);
     state->push_back(progress.delay * 2 + (progress.undisturbed ? 1u : 0u));
     state->push_back(std::bit_cast<uint64_t>(progress.left));
     state->push_back(std::bit_cast<uint64_t>(progress.speed));
@@ -155,14 +155,14 @@ bool Player::IsCopyOfTask(TaskId task, TaskId before, uint32_t copies) const {
 }
 
 bool Player::HaveSameDelays(const Series& a, const Series& b) const {
+  if (a.processor != b.processor) return false;
   if (a.first == b.first) return a.last == b.last;
   if (a.size() != b.size()) return false;
   for (uint32_t i = 0; i < a.size(); ++i) {
     if (program_.delays[a.first + i] != program_.delays[b.first + i]) return false;
     if (program_.delay_owners.empty()) continue;
-    const DelayOwner& own = program_.delay_owners[a.first + i];
-    const DelayOwner& other = program_.delay_owners[b.first + i];
-    if (own.processor != other.processor || own.slowdown != other.slowdown) return false;
+    if (program_.delay_owners[a.first + i].slowdown != program_.delay_owners[b.first + i].slowdown)
+      return false;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 // What a Player reports: checks, errors and results.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,8 @@ void Player::FailBeyondTime() const {
 uint32_t Player::LateDelayOf(uint32_t task) const {
   if (program_.tasks[task].kind != TaskKind::kSeries) return 0;
   const Series series = SeriesOf(task);
-  if (interference_ && interference_->OwnsDelay(series.first))
-    return interference_->LateDelay(task, series.first) - series.first;
+  if (interference_ && series.processor != kNone)
+    return interference_->LateDelay(task, series.processor) - series.first;
   Time end = tasks_[task].start;
   for (uint32_t delay = series.first; delay < series.last; ++delay) {
     end += program_.delays[delay];
@@ -131,46 +132,18 @@ std::string Player::Describe(uint32_t task) const {
                      flows_[run.upstream].task);
 }
 
-// Adds the spans of all its delays but the last, whose span is left.
-void Player::AddSpansOfSeries(uint32_t task, Span* whole, std::vector<Span>* spans) const {
-  const Series series = SeriesOf(task);
-  const uint32_t kept = tasks_[task].kept_ends;
-  Span span = *whole;
-  for (uint32_t delay = series.first; delay < series.last; ++delay) {
-    span.end = kept != kNone ? interference_->KeptEnd(kept, delay - series.first)
-                             : span.begin + program_.delays[delay];
-    spans->push_back(span);
-    ++span.op;
-    span.ready = span.begin = span.end;
-  }
-  span.end = whole->end;
-  *whole = span;
-}
-
+// Nothing needs the tasks' states afterwards.
 Timeline Player::MakeTimeline(uint32_t ranks) {
   Timeline timeline;
   timeline.provenance = Provenance::kSimulated;
   timeline.ranks = ranks;
-  const auto is_series = [&](const SpanSpec& spec) {
-    return program_.tasks[spec.begin.index()].kind == TaskKind::kSeries;
-  };
-  size_t spans = program_.spans.size();
-  for (const SpanSpec& spec : program_.spans) {
-    if (is_series(spec)) spans += SeriesOf(spec.begin.index()).size() - 1;
-  }
-  timeline.spans.reserve(spans);
-  for (const SpanSpec& spec : program_.spans) {
-    const Time begin = tasks_[spec.begin.index()].start;
-    const bool ready_at_begin = !spec.ready.IsSet() || spec.ready == spec.begin;
-    Span span{.rank = spec.rank,
-              .op = spec.op,
-              .ready = ready_at_begin ? begin : tasks_[spec.ready.index()].end,
-              .begin = begin,
-              .end = tasks_[spec.end.index()].end};
-    timeline.step = std::max(timeline.step, span.end);
-    if (is_series(spec)) AddSpansOfSeries(spec.begin.index(), &span, &timeline.spans);
-    timeline.spans.push_back(span);
-  }
+  auto spans = std::make_shared<const TaskSpans>(
+      program_, std::move(tasks_), interference_ ? interference_->TakeEnds() : std::vector<Time>());
+  timeline.step = spans->Step();
+  if (options_.keep_spans)
+    timeline.spans = spans->All();
+  else
+    timeline.played = std::move(spans);
   const std::vector<double> bytes = BytesByLink();
   timeline.links.reserve(program_.links.size());
   for (uint32_t i = 0; i < program_.links.size(); ++i) {

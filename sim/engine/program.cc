@@ -69,9 +69,19 @@ uint32_t ProgramBuilder::AddSeries(const std::vector<Time>& delays,
   for (const DelayOwner& owner : owners) {
     CHECK_EQ(owner.processor, owners.front().processor);
     CheckOwner(owner);
-    program_.delay_owners.push_back(owner);
+    program_.delay_owners.push_back({Program::kNone, owner.slowdown});
   }
+  if (!owners.empty()) series.processor = owners.front().processor;
   program_.series.push_back(series);
+  return static_cast<uint32_t>(program_.series.size() - 1);
+}
+
+uint32_t ProgramBuilder::AddSeriesLike(uint32_t series, uint32_t processor) {
+  CHECK_LT(series, program_.series.size());
+  CHECK(processor == Program::kNone || processor < program_.processors.size());
+  Series like = program_.series[series];
+  like.processor = processor;
+  program_.series.push_back(like);
   return static_cast<uint32_t>(program_.series.size() - 1);
 }
 

@@ -64,11 +64,12 @@ struct Task {
   uint32_t payload = 0;  // position in delays, series or flows
 };
 
-// delays[first .. last], of one processor or none.
+// delays[first .. last], of one processor or none. Several series may have the same delays.
 struct Series {
   uint32_t first = 0;
   uint32_t last = 0;
-  Time duration;  // of all, at full speed
+  Time duration;                            // of all, at full speed
+  uint32_t processor = Id<TaskTag>::kNone;  // position in Program::processors, or none
 
   uint32_t size() const { return last - first + 1; }
 };
@@ -159,7 +160,8 @@ struct Program {
 
   std::vector<double> host_cores;
   std::vector<Processor> processors;
-  std::vector<DelayOwner> delay_owners;   // empty, or one per delay
+  // Empty, or one per delay; who owns those of a series is said there alone.
+  std::vector<DelayOwner> delay_owners;
   std::vector<uint32_t> party_set_begin;  // party set i is parties[party_set_begin[i] .. [i+1])
   std::vector<uint32_t> parties;          // processors
   std::vector<uint32_t> party_sets;       // empty, or one per flow: a party set, or kNone
@@ -186,6 +188,8 @@ class ProgramBuilder {
   // Returns its position. `owners`: one for each delay, all of one processor, or none at all.
   // CHECKs that, and that there are at least two delays.
   uint32_t AddSeries(const std::vector<Time>& delays, const std::vector<DelayOwner>& owners = {});
+  // Of the same delays, but of this processor, or none. Returns its position.
+  uint32_t AddSeriesLike(uint32_t series, uint32_t processor);
   TaskId AddTaskOfSeries(uint32_t series);
   // CHECKs that the use set exists, bytes and latency are not negative and there is at
   // least one step.

@@ -139,28 +139,24 @@ class RankWriter {
 
 }  // namespace
 
-SpansWithCopies::SpansWithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
+SpansWithCopies::SpansWithCopies(const SpansByRank& few, std::vector<CopiedOps> of_rank,
                                  const Recurrence& recurrence, uint32_t left_out)
     : few_(few), of_rank_(std::move(of_rank)), recurrence_(recurrence), left_out_(left_out) {
   CHECK(left_out % recurrence.copies == 0);
-  for (size_t i = 0; i < few.spans.size();) {
-    begin_.push_back(i);
-    const CopiedOps& ops = OpsAt(begin_.size() - 1);
-    const size_t end = i + ops.all() - size_t{left_out} * ops.size;
-    CHECK(end <= few.spans.size() && few.spans[end - 1].rank == few.spans[i].rank &&
-          few.spans[end - 1].op + 1 == end - i);
-    i = end;
-  }
 }
 
 size_t SpansWithCopies::SpanCount() const {
   size_t count = 0;
-  for (size_t i = 0; i < begin_.size(); ++i) count += OpsAt(i).all();
+  for (size_t i = 0; i < few_.count(); ++i) count += OpsAt(i).all();
   return count;
 }
 
 void SpansWithCopies::Append(size_t i, std::vector<Span>* spans) const {
-  RankWriter(&few_.spans[begin_[i]], OpsAt(i), recurrence_, left_out_, spans).Write();
+  const CopiedOps& ops = OpsAt(i);
+  std::vector<Span> room;
+  const std::span<const Span> few = few_.At(i, &room);
+  CHECK(few.size() == ops.all() - size_t{left_out_} * ops.size && few.back().op + 1 == few.size());
+  RankWriter(few.data(), ops, recurrence_, left_out_, spans).Write();
 }
 
 std::span<const Span> SpansWithCopies::At(size_t i, std::vector<Span>* room) const {
@@ -178,7 +174,8 @@ Time StepWithCopies(const Timeline& few, const Recurrence& recurrence, uint32_t 
 
 Timeline WithCopies(const Timeline& few, std::vector<CopiedOps> of_rank,
                     const Recurrence& recurrence, uint32_t left_out) {
-  const SpansWithCopies spans(few, std::move(of_rank), recurrence, left_out);
+  const KeptSpans kept(few);
+  const SpansWithCopies spans(kept, std::move(of_rank), recurrence, left_out);
   Timeline timeline;
   timeline.provenance = few.provenance;
   timeline.ranks = few.ranks;

@@ -90,15 +90,15 @@ struct CopiedOps {
 };
 
 // The spans of the whole step, worked out rank by rank from the timeline of the one with `left_out`
-// copies fewer on each rank. Refers to the timeline.
+// copies fewer on each rank. Refers to its spans.
 class SpansWithCopies : public SpansByRank {
  public:
   // `of_rank`: of all ranks that have spans.
-  SpansWithCopies(const Timeline& few, std::vector<CopiedOps> of_rank, const Recurrence& recurrence,
-                  uint32_t left_out);
+  SpansWithCopies(const SpansByRank& few, std::vector<CopiedOps> of_rank,
+                  const Recurrence& recurrence, uint32_t left_out);
 
-  size_t count() const override { return begin_.size(); }
-  uint32_t RankAt(size_t i) const override { return few_.spans[begin_[i]].rank; }
+  size_t count() const override { return few_.count(); }
+  uint32_t RankAt(size_t i) const override { return few_.RankAt(i); }
   std::span<const Span> At(size_t i, std::vector<Span>* room) const override;
 
   // How many there are of all ranks.
@@ -107,13 +107,12 @@ class SpansWithCopies : public SpansByRank {
   void Append(size_t i, std::vector<Span>* spans) const;
 
  private:
-  const CopiedOps& OpsAt(size_t i) const { return of_rank_[few_.spans[begin_[i]].rank]; }
+  const CopiedOps& OpsAt(size_t i) const { return of_rank_[few_.RankAt(i)]; }
 
-  const Timeline& few_;
+  const SpansByRank& few_;
   const std::vector<CopiedOps> of_rank_;
   const Recurrence recurrence_;
   const uint32_t left_out_;
-  std::vector<size_t> begin_;  // of each rank's spans
 };
 
 // When the whole step ends, from the same.

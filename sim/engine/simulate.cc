@@ -87,9 +87,10 @@ Simulation Player::Play(uint32_t ranks) {
   stats_.jumped = periods_.jumped_transfers();
   if (options_.copies_left_out > 0) stats_.jumped += TransfersLeftOut();
   stats_.transfers += stats_.jumped;
+  std::vector<TaskTime> times = TaskTimes();
   return {.timeline = MakeTimeline(ranks),
           .stats = stats_,
-          .tasks = TaskTimes(),
+          .tasks = std::move(times),
           .bottlenecks = Bottlenecks(),
           .recurrence = recurrence_.found(),
           .packets = packets_ ? std::optional(packets_->Report()) : std::nullopt};
@@ -125,9 +126,9 @@ void Player::HandleEvent(uint32_t task) {
   }
   const uint32_t payload = program_.tasks[task].payload;
   if (program_.tasks[task].kind != TaskKind::kFlow) {
-    const uint32_t first = SeriesOf(task).first;
-    const bool goes_on = interference_ && interference_->OwnsDelay(first) &&
-                         !interference_->EndDelay(task, first, now_, &tasks_[task].kept_ends);
+    const uint32_t processor = interference_ ? SeriesOf(task).processor : kNone;
+    const bool goes_on = processor != kNone &&
+                         !interference_->EndDelay(task, processor, now_, &tasks_[task].kept_ends);
     if (!goes_on) EndTask(task);
   } else if (flows_[payload].phase == FlowPhase::kLatency) {
     MoveBytes(payload);
@@ -190,15 +191,17 @@ void Player::StartTask(uint32_t task) {
 Series Player::SeriesOf(uint32_t task) const {
   const auto [kind, payload] = program_.tasks[task];
   if (kind == TaskKind::kSeries) return program_.series[payload];
-  return {payload, payload, program_.delays[payload]};
+  const uint32_t processor =
+      program_.delay_owners.empty() ? kNone : program_.delay_owners[payload].processor;
+  return {payload, payload, program_.delays[payload], processor};
 }
 
 void Player::StartDelays(uint32_t task) {
   const Series series = SeriesOf(task);
   if (series.duration == Time()) {
     EndTask(task);
-  } else if (interference_ && interference_->OwnsDelay(series.first)) {
-    interference_->BeginDelays(task, series.first, series.last, now_);
+  } else if (interference_ && series.processor != kNone) {
+    interference_->BeginDelays(task, series, now_);
   } else {
     ScheduleDelays(task);
   }
@@ -215,7 +218,7 @@ void Player::ScheduleDelays(uint32_t task) {
     const TaskKind kind = program_.tasks[next].kind;
     if (kind == TaskKind::kJoin || kind == TaskKind::kFlow || tasks_[next].waiting_for != 1) break;
     const Series series = SeriesOf(next);
-    if (interference_ && interference_->OwnsDelay(series.first)) break;
+    if (interference_ && series.processor != kNone) break;
     tasks_[task].end = end;
     ++tasks_done_;
     tasks_[next].start = end;

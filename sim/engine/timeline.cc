@@ -28,6 +28,10 @@ std::span<const Span> KeptSpans::At(size_t i, std::vector<Span>* /*room*/) const
   return std::span(spans_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
 }
 
+std::shared_ptr<const SpansByRank> SpansByRankOf(const Timeline& timeline) {
+  return timeline.played ? timeline.played : std::make_shared<const KeptSpans>(timeline);
+}
+
 namespace {
 
 struct RankHash {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +41,8 @@ struct LinkRecord {
   uint32_t count = 1;  // links that did the same, this one included; above 1 only in folded runs
 };
 
+class SpansByRank;
+
 struct Timeline {
   Provenance provenance = Provenance::kSimulated;
   uint32_t ranks = 0;
@@ -49,6 +52,9 @@ struct Timeline {
   // Folded runs keep the spans of one rank of each class: for each rank, the rank whose spans it
   // shares. Empty: every rank has its own.
   std::vector<uint32_t> representative;
+  // Where nobody needs all spans at once, they may be here instead of in `spans`: made rank by rank
+  // when they are gone over (sim/engine/task_spans.h). Null: `spans` has them.
+  std::shared_ptr<const SpansByRank> played;
 
   uint32_t RepresentativeOf(uint32_t rank) const {
     return representative.empty() ? rank : representative[rank];
@@ -82,6 +88,9 @@ class KeptSpans : public SpansByRank {
   const std::vector<Span>& spans_;
   std::vector<size_t> begin_;  // of each rank's, and the end of the last's
 };
+
+// The timeline's, wherever they are. Refers to it.
+std::shared_ptr<const SpansByRank> SpansByRankOf(const Timeline& timeline);
 
 // The same timeline with spans of every rank. Links stay one per class.
 Timeline Unfolded(const Timeline& timeline);

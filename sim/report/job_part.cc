@@ -1,6 +1,7 @@
 #include "sim/report/job_part.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "sim/base/error.h"
@@ -43,6 +44,30 @@ std::vector<uint32_t> Representatives(const Job& job, const Timeline& joint) {
   return representatives;
 }
 
+// The spans of devices as those of the ranks on them.
+class SpansOfPart : public SpansByRank {
+ public:
+  SpansOfPart(std::shared_ptr<const SpansByRank> joint, const std::vector<uint32_t>& rank_of_device)
+      : joint_(std::move(joint)) {
+    for (size_t i = 0; i < joint_->count(); ++i)
+      ranks_.emplace_back(rank_of_device[joint_->RankAt(i)], i);
+    std::sort(ranks_.begin(), ranks_.end());
+  }
+
+  size_t count() const override { return ranks_.size(); }
+  uint32_t RankAt(size_t i) const override { return ranks_[i].first; }
+  std::span<const Span> At(size_t i, std::vector<Span>* room) const override {
+    const std::span<const Span> spans = joint_->At(ranks_[i].second, room);
+    if (spans.data() != room->data()) room->assign(spans.begin(), spans.end());
+    for (Span& span : *room) span.rank = ranks_[i].first;
+    return *room;
+  }
+
+ private:
+  const std::shared_ptr<const SpansByRank> joint_;
+  std::vector<std::pair<uint32_t, size_t>> ranks_;  // and where their spans are in the joint ones
+};
+
 }  // namespace
 
 JobPart CutOut(const Job& job, const Timeline& joint) {
@@ -83,6 +108,9 @@ JobPart TakeOut(const Job& job, Timeline joint) {
   Timeline& timeline = part.timeline;
   timeline.representative = Representatives(job, timeline);
   timeline.ranks = job.schedule.ranks();
+  if (timeline.played)
+    timeline.played =
+        std::make_shared<const SpansOfPart>(std::move(timeline.played), rank_of_device);
   for (Span& span : timeline.spans) span.rank = rank_of_device[span.rank];
   const auto is_before = [](const Span& a, const Span& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;

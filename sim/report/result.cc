@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -144,8 +145,8 @@ class HashBeside {
         fault_ = std::current_exception();
       }
     };
-    if (timeline.spans.size() < kManySpans || !thread_.TryAdd(hash))
-      hash_ = HashOf(timeline, spans);
+    const bool are_many = timeline.played != nullptr || timeline.spans.size() >= kManySpans;
+    if (!are_many || !thread_.TryAdd(hash)) hash_ = HashOf(timeline, spans);
   }
 
   std::string Take() {
@@ -221,8 +222,8 @@ Result Summarize(const Schedule& schedule, const Timeline& timeline, FlopsPerSec
   CHECK(options.periods.empty() || (!options.hash && last_ops.empty()));
   const int64_t step =
       last_ops.empty() ? timeline.step.picoseconds() : LongestRank(schedule, timeline, last_ops);
-  const KeptSpans kept(timeline);
-  const SpansByRank& spans = options.spans == nullptr ? kept : *options.spans;
+  const std::shared_ptr<const SpansByRank> own = SpansByRankOf(timeline);
+  const SpansByRank& spans = options.spans == nullptr ? *own : *options.spans;
   std::optional<HashBeside> hash;
   if (options.hash) hash.emplace(timeline, spans);
 

@@ -40,6 +40,9 @@ bool IsSchedule(const nlohmann::json& document);
 
 // The schedule must be one that CheckSchedule accepts.
 std::string WriteSchedule(const Schedule& schedule, const ScheduleTitle& title = {});
+// The same; a role's ops are gone once they are written, so that millions never lie there beside
+// the whole text.
+std::string WriteSchedule(Schedule&& schedule, const ScheduleTitle& title = {});
 
 // Reads the whole document. Throws Error with the place of any mistake, including those that
 // CheckSchedule and CheckBuffers find.

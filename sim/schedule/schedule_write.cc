@@ -28,12 +28,14 @@ std::string ListOf(const Items& items, Print print) {
   return "[" + text + "]";
 }
 
-// {"key": value, ...} on one line, or one line per member.
+// {"key": value, ...} on one line.
 class ObjectText {
  public:
-  void Add(std::string key, std::string value) {
-    if (members_.empty()) members_.reserve(kUsual);
-    members_.emplace_back(std::move(key), std::move(value));
+  void Add(std::string_view key, std::string_view value) {
+    text_ += text_.size() == 1 ? "\"" : ", \"";
+    text_ += key;
+    text_ += "\": ";
+    text_ += value;
   }
   void AddText(const char* key, const std::string& text) { Add(key, Quoted(text)); }
   template <typename Number>
@@ -44,51 +46,60 @@ class ObjectText {
   void AddUnless(const char* key, Number number, Number usual) {
     if (number != usual) AddNumber(key, number);
   }
-  bool IsEmpty() const { return members_.empty(); }
+  bool IsEmpty() const { return text_.size() == 1; }
+  void Clear() { text_.resize(1); }
 
-  std::string OnOneLine() const {
-    std::string text = "{";
-    for (const auto& [key, value] : members_) {
-      text += text.size() == 1 ? "\"" : ", \"";
-      text += key;
-      text += "\": ";
-      text += value;
-    }
-    text += '}';
-    return text;
-  }
-  std::string OnLines(const std::string& indent) const {
-    size_t size = indent.size() + 3;
-    for (const auto& [key, value] : members_) size += indent.size() + key.size() + value.size() + 8;
-    std::string text;
-    text.reserve(size);
-    text += "{\n";
-    for (const auto& [key, value] : members_) {
-      if (&key != &members_.front().first) text += ",\n";
-      text.append(indent).append("  \"").append(key).append("\": ").append(value);
-    }
-    return text.append("\n").append(indent).append("}");
-  }
+  std::string OnOneLine() const { return text_ + '}'; }
+  void AppendTo(std::string* text) const { text->append(text_).push_back('}'); }
 
  private:
-  static constexpr size_t kUsual = 8;
-
-  std::vector<std::pair<std::string, std::string>> members_;
+  std::string text_ = "{";
 };
 
-std::string OnLines(const std::vector<std::string>& items, const std::string& indent) {
-  if (items.empty()) return "[]";
-  size_t size = indent.size() + 3;
-  for (const std::string& item : items) size += indent.size() + item.size() + 4;
-  std::string text;  // which may have gigabytes
-  text.reserve(size + 1);
-  text += "[\n";
-  for (const std::string& item : items) {
-    if (&item != items.data()) text += ",\n";
-    text.append(indent).append("  ").append(item);
+// The same with a line for each member, at the end of a text that may have gigabytes: nothing of it
+// lies anywhere else.
+class ObjectLines {
+ public:
+  ObjectLines(std::string indent, std::string* text) : indent_(std::move(indent)), text_(*text) {
+    text_ += "{\n";
   }
-  return text.append("\n").append(indent).append("]");
-}
+
+  // What follows in the text is the value.
+  void Begin(std::string_view key) {
+    if (!is_empty_) text_ += ",\n";
+    is_empty_ = false;
+    text_.append(indent_).append("  \"").append(key).append("\": ");
+  }
+  void Add(std::string_view key, std::string_view value) {
+    Begin(key);
+    text_ += value;
+  }
+  void AddText(std::string_view key, const std::string& text) { Add(key, Quoted(text)); }
+  // `append` appends the text of an item to another.
+  template <typename Items, typename Append>
+  void AddList(std::string_view key, const Items& items, const Append& append) {
+    Begin(key);
+    if (items.empty()) {
+      text_ += "[]";
+      return;
+    }
+    text_ += "[\n";
+    bool is_first = true;
+    for (auto& item : items) {
+      if (!is_first) text_ += ",\n";
+      is_first = false;
+      text_.append(indent_).append("    ");
+      append(item, &text_);
+    }
+    text_.append("\n").append(indent_).append("  ]");
+  }
+  void End() { text_.append("\n").append(indent_).append("}"); }
+
+ private:
+  const std::string indent_;
+  std::string& text_;
+  bool is_empty_ = true;
+};
 
 // How things of one kind are referred to: by name where no other has it, else by place.
 class References {
@@ -207,32 +218,32 @@ class RoleWriter {
         role_(role),
         communicators_(communicators),
         streams_(role.streams, [](const Stream& stream) { return stream.name; }),
-        buffers_(role.buffers, [](const Buffer& buffer) { return buffer.name; }) {}
+        buffers_(role.buffers, [](const Buffer& buffer) { return buffer.name; }) {
+    for (uint32_t i = 0; i < role.streams.size(); ++i)
+      is_named_.push_back(streams_.At(i) == Quoted(role.streams[i].name));
+  }
 
-  std::string Write(const std::string& indent) {
-    const std::string inner = indent + "  ";
-    ObjectText object;
+  void Write(const std::string& indent, std::string* text) {
+    ObjectLines object(indent, text);
     object.AddText("name", role_.name);
-    const auto add = [&](const std::string& key, const auto& items, auto text_of) {
-      if (items.empty() && key != "ops") return;
-      std::vector<std::string> texts;
-      texts.reserve(items.size());
-      for (const auto& item : items) texts.push_back(text_of(item));
-      object.Add(key, OnLines(texts, inner));
+    const auto add = [&](const char* key, const auto& items, auto text_of) {
+      if (items.empty()) return;
+      object.AddList(key, items,
+                     [&](const auto& item, std::string* all) { all->append(text_of(item)); });
     };
     if (!StreamsAreImplied()) {
       add("streams", role_.streams, [](const Stream& stream) {
-        ObjectText text;
-        text.AddText("name", stream.name);
-        text.AddText("kind", NameIn(kStreamKindNames, stream.kind));
-        return text.OnOneLine();
+        ObjectText own;
+        own.AddText("name", stream.name);
+        own.AddText("kind", NameIn(kStreamKindNames, stream.kind));
+        return own.OnOneLine();
       });
     }
     add("regions", role_.regions, [&](const Region& region) { return TextOf(region); });
     add("buffers", role_.buffers, [&](const Buffer& buffer) { return TextOf(buffer); });
-    add("ops", role_.ops, [&](const Op& op) { return TextOf(op); });
+    object.AddList("ops", role_.ops, [&](const Op& op, std::string* all) { Append(op, all); });
     add("repeats", role_.repeats, [](const Repeat& repeat) { return TextOf(repeat); });
-    return object.OnLines(indent);
+    object.End();
   }
 
  private:
@@ -243,7 +254,7 @@ class RoleWriter {
       const uint32_t stream = op.stream.index();
       if (stream < known) continue;
       if (stream > known || role_.streams[stream].kind != UsualStreamKind(op.work)) return false;
-      if (streams_.At(stream) != Quoted(role_.streams[stream].name)) return false;
+      if (!is_named_[stream]) return false;
       ++known;
     }
     return known == role_.streams.size();
@@ -404,13 +415,13 @@ class RoleWriter {
 
   // Whether its stream is referred to as the one that the reader would take.
   bool HasUsualStream(const Op& op) const {
-    const std::string usual = UsualStream(op.work, schedule_.communicators);
-    return role_.streams[op.stream.index()].name == usual &&
-           streams_.At(op.stream.index()) == Quoted(usual);
+    return is_named_[op.stream.index()] &&
+           role_.streams[op.stream.index()].name == UsualStream(op.work, schedule_.communicators);
   }
 
-  std::string TextOf(const Op& op) {
-    ObjectText object;
+  void Append(const Op& op, std::string* text) {
+    ObjectText& object = op_text_;
+    object.Clear();
     object.AddText("name", op.name);
     if (const auto* compute = std::get_if<Compute>(&op.work))
       Add(*compute, &object);
@@ -429,7 +440,7 @@ class RoleWriter {
     object.AddUnless("layer", op.tag.layer, usual.layer);
     object.AddUnless("micro_batch", op.tag.micro_batch, usual.micro_batch);
     latest_[op.name] = OpId(written_++);
-    return object.OnOneLine();
+    object.AppendTo(text);
   }
 
   const Schedule& schedule_;
@@ -437,6 +448,8 @@ class RoleWriter {
   const References& communicators_;
   References streams_;
   References buffers_;
+  std::vector<bool> is_named_;  // by stream: it is referred to by its name
+  ObjectText op_text_;
   // Of each name among those that are written. Names often ascend, which a tree likes.
   std::map<std::string_view, OpId> latest_;
   uint32_t written_ = 0;
@@ -444,28 +457,58 @@ class RoleWriter {
 
 }  // namespace
 
-std::string WriteSchedule(const Schedule& schedule, const ScheduleTitle& title) {
+namespace {
+
+// About as much as the text will have: what is not written to takes no memory.
+size_t RoomFor(const Schedule& schedule) {
+  constexpr size_t kOfOp = 192;
+  constexpr size_t kOfBuffer = 96;
+  size_t room = kOfOp;
+  for (const Role& role : schedule.roles)
+    room += kOfOp * role.ops.size() + kOfBuffer * role.buffers.size();
+  return room;
+}
+
+// `done` is told of each role that has been written.
+template <typename Done>
+std::string Write(const Schedule& schedule, const ScheduleTitle& title, const Done& done) {
   CHECK_GT(schedule.ranks(), 0u);
   const References roles(schedule.roles, [](const Role& role) { return role.name; });
   const References communicators(schedule.communicators,
                                  [](const Communicator& one) { return one.name(); });
-  ObjectText object;
+  std::string text;
+  text.reserve(RoomFor(schedule));
+  ObjectLines object("", &text);
   object.AddText("schema", kScheduleSchema);
   if (!title.name.empty()) object.AddText("name", title.name);
   if (!title.description.empty()) object.AddText("description", title.description);
-  object.AddNumber("ranks", schedule.ranks());
+  object.Add("ranks", fmt::format("{}", schedule.ranks()));
   if (schedule.roles.size() > 1) object.Add("role_of_rank", RunsOf(schedule.role_of_rank, roles));
   const std::string facts = FactsOf(schedule);
   if (!facts.empty()) object.Add("facts", facts);
-  std::vector<std::string> texts;
-  for (const Communicator& communicator : schedule.communicators)
-    texts.push_back(TextOf(communicator));
-  if (!texts.empty()) object.Add("communicators", OnLines(texts, "  "));
-  texts.clear();
-  for (const Role& role : schedule.roles)
-    texts.push_back(RoleWriter(schedule, role, communicators).Write("    "));
-  object.Add("roles", OnLines(texts, "  "));
-  return object.OnLines("") + "\n";
+  if (!schedule.communicators.empty()) {
+    object.AddList("communicators", schedule.communicators,
+                   [](const Communicator& one, std::string* all) { all->append(TextOf(one)); });
+  }
+  uint32_t written = 0;
+  object.AddList("roles", schedule.roles, [&](const Role& role, std::string* all) {
+    RoleWriter(schedule, role, communicators).Write("    ", all);
+    done(written++);
+  });
+  object.End();
+  text += '\n';
+  return text;
+}
+
+}  // namespace
+
+std::string WriteSchedule(const Schedule& schedule, const ScheduleTitle& title) {
+  return Write(schedule, title, [](uint32_t) {});
+}
+
+std::string WriteSchedule(Schedule&& schedule, const ScheduleTitle& title) {
+  return Write(schedule, title,
+               [&](uint32_t role) { std::vector<Op>().swap(schedule.roles[role].ops); });
 }
 
 }  // namespace rehearse

@@ -141,6 +141,11 @@ TEST(SeriesTest, MeansTheSameAsATaskForEachDelay) {
     ASSERT_TRUE(SameSpans(plain.timeline.spans, SimulateNaively(delays).spans)) << "seed " << seed;
     ASSERT_TRUE(SameSpans(simulation.timeline.spans, plain.timeline.spans)) << "seed " << seed;
     ASSERT_EQ(HashOf(simulation.timeline), HashOf(plain.timeline)) << "seed " << seed;
+    // Made when they are gone over, instead of kept.
+    const Timeline later = Simulate(series, 1, {.keep_spans = false}).timeline;
+    ASSERT_TRUE(later.spans.empty());
+    ASSERT_EQ(later.step, plain.timeline.step) << "seed " << seed;
+    ASSERT_EQ(HashOf(later, *later.played), HashOf(plain.timeline)) << "seed " << seed;
     events += plain.stats.events;
     events_in_series += simulation.stats.events;
   }

@@ -408,6 +408,14 @@ BytesPerSecond Router::AloneOn(const Route& route) const {
   return *narrowest;
 }
 
+void Router::ForgetMany() {
+  constexpr size_t kMany = size_t{1} << 16;
+  const bool depends_on_load = rule_ && rule_->choice == RouteChoice::kFlowlet;
+  if (routes_.size() < kMany || depends_on_load || !MachinesAreAlike()) return;
+  routes_.clear();
+  std::fill(pairs_.begin(), pairs_.end(), PairSlot());
+}
+
 const Route& Router::Between(uint32_t from_rank, uint32_t to_rank, uint64_t phase) {
   CHECK_NE(from_rank, to_rank);
   CHECK_LT(from_rank, cluster_.device_count());

@@ -96,6 +96,10 @@ class Router {
   // is sent into parts, balances, or knows of links that will fail.
   bool AppendWay(uint32_t from_rank, uint32_t to_rank, std::vector<uint32_t>* links);
 
+  // Forgets the routes that it remembers if they are many and finding one again finds the same:
+  // references to them are void then. For code that looks at the pairs of many groups once.
+  void ForgetMany();
+
   // Whether a link of the way is going to fail.
   bool MeetsFailure(const Route& route) const;
 

@@ -262,7 +262,8 @@ TEST(RecurrenceTest, FewCopiesTellHowAllGo) {
     const std::vector<CopiedOps> ops = CopiedOpsOf(pipeline, kCount);
     ExpectTheSame(WithCopies(few.timeline, ops, *few.recurrence, kLeftOut), whole.timeline);
     if (HasFatalFailure()) return;
-    const SpansWithCopies spans(few.timeline, ops, *few.recurrence, kLeftOut);
+    const KeptSpans kept(few.timeline);
+    const SpansWithCopies spans(kept, ops, *few.recurrence, kLeftOut);
     EXPECT_EQ(HashOf(whole.timeline, spans), HashOf(whole.timeline));
   }
   EXPECT_GT(found, kSeeds / 4);

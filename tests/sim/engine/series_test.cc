@@ -83,6 +83,26 @@ TEST_F(SeriesTest, IsSlowedFromTheBeginningOfADelayOn) {
   EXPECT_EQ(End(2), 800);
 }
 
+// Two processors run the same delays; the transfer makes those of one take twice as long for 100,
+// of which it does 50.
+TEST_F(SeriesTest, ProcessorsShareDelays) {
+  const uint32_t slow = builder_.AddProcessor({});
+  const uint32_t other = builder_.AddProcessor({});
+  const DelayOwner owner{slow, 1};
+  const uint32_t series = builder_.AddSeries({Time(100), Time(200)}, {owner, owner});
+  Add(builder_.AddTaskOfSeries(series));
+  ++ops_;
+  Add(builder_.AddTaskOfSeries(builder_.AddSeriesLike(series, other)));
+  ++ops_;
+  Communicate(100, slow);
+  Play();
+  EXPECT_EQ(program_.delays.size(), 2u);
+  EXPECT_EQ(End(0), 150);
+  EXPECT_EQ(End(1), 350);
+  EXPECT_EQ(End(2), 100);
+  EXPECT_EQ(End(3), 300);
+}
+
 constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000'000;
 
 // Days 0 to 50, 50 to 80, 80 to 110: the clock ends with day 106.
@@ -118,6 +138,7 @@ TEST_F(SeriesTest, BelongsToOneProcessorAndHasSeveralDelays) {
   EXPECT_THROW(builder_.AddSeries({Time(1), Time(1)}, {{gpu, 0}}), InternalError);
   EXPECT_THROW(builder_.AddSeries({Time(1), Time(1)}, {{gpu, 0}, {other, 0}}), InternalError);
   EXPECT_THROW(builder_.AddTaskOfSeries(7), InternalError);
+  EXPECT_THROW(builder_.AddSeriesLike(7, gpu), InternalError);
 }
 
 }  // namespace series_test

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -40,6 +41,8 @@ void ExpectRoundTrip(const Schedule& schedule) {
   const Schedule again = Read(text);
   ExpectSame(schedule, again);
   EXPECT_EQ(WriteSchedule(again), text);
+  Schedule taken = again;
+  EXPECT_EQ(WriteSchedule(std::move(taken)), text);
 }
 
 // A schedule of two ranks in a row with these ops, as a person would write it.

@@ -488,5 +488,26 @@ TEST(RouterDetourTest, OnAFatTreeTheDetourTakesAnotherSpine) {
   EXPECT_FALSE(sprayed.MeetsFailure(sprayed.Between(0, last)));
 }
 
+// 300 · 299 routes are more than it keeps; afterwards it finds them anew, link by link the same.
+TEST(ForgetfulRouterTest, FindsWhatItHasForgottenAgain) {
+  constexpr uint32_t kRanks = 300;
+  const std::unique_ptr<Cluster> cluster = BuildPreset("dgx-h100", {{"nodes", 40}}, Place());
+  Router router(*cluster);
+  std::vector<std::vector<uint32_t>> links;
+  for (uint32_t from = 0; from < kRanks; ++from)
+    for (uint32_t to = 0; to < kRanks; ++to)
+      if (from != to) links.push_back(router.Between(from, to).links);
+  router.ForgetMany();
+  size_t next = 0;
+  for (uint32_t from = 0; from < kRanks; ++from)
+    for (uint32_t to = 0; to < kRanks; ++to)
+      if (from != to) ASSERT_EQ(router.Between(from, to).links, links[next++]);
+
+  Router small(*cluster);
+  const Route& kept = small.Between(0, 1);
+  small.ForgetMany();  // one route is not many
+  EXPECT_EQ(&small.Between(0, 1), &kept);
+}
+
 }  // namespace router_test
 }  // namespace rehearse

@@ -26,12 +26,12 @@ namespace rehearse {
 namespace {
 
 // It says what was done outside the devices: with files, batches, checkpoints.
-bool IsOutside(const ChakraNode& node) {
+bool IsOutside(const KeptNode& node) {
   return node.type == chakra::kStorage || node.type == chakra::kBatch ||
          node.type == chakra::kCheckpoint || (node.type == chakra::kMetadata && node.has_storage);
 }
 // The host's part of communication, which does not say what is done: a device's node does.
-bool IsHostsPart(const ChakraNode& node) {
+bool IsHostsPart(const KeptNode& node) {
   if (!node.is_cpu_op) return false;
   switch (node.type) {
     case chakra::kCollective:
@@ -45,7 +45,7 @@ bool IsHostsPart(const ChakraNode& node) {
   }
 }
 // Nothing can be played.
-bool IsDescription(const ChakraNode& node) {
+bool IsDescription(const KeptNode& node) {
   if (IsHostsPart(node)) return true;
   return IsOutside(node) ? node.microseconds == 0 : node.type == chakra::kMetadata;
 }
@@ -91,15 +91,15 @@ struct CollectiveRow {
   const char* what = "";
   CollectiveKind kind = CollectiveKind::kBarrier;
   // Where one rank gives to all or takes from all: the attribute that names it.
-  std::optional<double> ChakraNode::*root = nullptr;
+  GivenNumber KeptNode::*root = nullptr;
 };
 constexpr CollectiveRow kCollectiveRows[] = {
     {chakra::kAllReduce, "all-reduce", CollectiveKind::kAllReduce},
-    {chakra::kReduce, "reduce", CollectiveKind::kReduce, &ChakraNode::comm_target},
+    {chakra::kReduce, "reduce", CollectiveKind::kReduce, &KeptNode::comm_target},
     {chakra::kAllGather, "all-gather", CollectiveKind::kAllGather},
-    {chakra::kGather, "gather", CollectiveKind::kAllToAll, &ChakraNode::comm_target},
-    {chakra::kScatter, "scatter", CollectiveKind::kAllToAll, &ChakraNode::comm_source},
-    {chakra::kBroadcast, "broadcast", CollectiveKind::kBroadcast, &ChakraNode::comm_source},
+    {chakra::kGather, "gather", CollectiveKind::kAllToAll, &KeptNode::comm_target},
+    {chakra::kScatter, "scatter", CollectiveKind::kAllToAll, &KeptNode::comm_source},
+    {chakra::kBroadcast, "broadcast", CollectiveKind::kBroadcast, &KeptNode::comm_source},
     {chakra::kAllToAll, "all-to-all", CollectiveKind::kAllToAll},
     {chakra::kReduceScatter, "reduce-scatter", CollectiveKind::kReduceScatter},
     {chakra::kReduceScatterBlock, "reduce-scatter", CollectiveKind::kReduceScatter},
@@ -206,7 +206,7 @@ class ForeignReader {
     std::unordered_map<uint32_t, std::vector<uint32_t>> passed_on;
     std::vector<uint32_t> after;
     for (const uint32_t place : nodes.order) {
-      const ChakraNode& node = trace.nodes[place];
+      const KeptNode& node = trace.nodes[place];
       after.clear();
       for (const uint32_t one : nodes.Before(place)) {
         if (op_of[one] != kNoOp) after.push_back(op_of[one]);
@@ -230,7 +230,7 @@ class ForeignReader {
         after.clear();
       }
       Op op;
-      op.name = node.name;
+      op.name = *node.name;
       AddWork(trace, place, &op);
       for (const uint32_t one : after) {
         if (role.ops[one].stream != op.stream) op.after.emplace_back(one);
@@ -264,7 +264,7 @@ class ForeignReader {
       std::map<std::string, uint32_t> met;
       std::map<Message, uint32_t> passed;
       for (const uint32_t place : orders_[trace].order) {
-        const ChakraNode& node = own.nodes[place];
+        const KeptNode& node = own.nodes[place];
         IssueNode& next = issue.nodes[place];
         if (IsDescription(node)) {
           // Each is its own engine's, in effect: it takes no time.
@@ -273,7 +273,7 @@ class ForeignReader {
         }
         next.microseconds = GuessedTime(node);
         if (node.type == chakra::kCollective) {
-          const std::string group = node.group.empty() ? "" : GroupOf(own, node);
+          const std::string group = node.group->empty() ? "" : GroupOf(own, node);
           next.engine = engine_of("group " + group, true);
           next.kind = IssueKind::kMeeting;
           const auto [known, is_new] = meeting_of.emplace(std::pair(group, met[group]++),
@@ -316,7 +316,7 @@ class ForeignReader {
 
   // In microseconds; of what is not measured, as a device of today would take. It decides only what
   // comes first.
-  static double GuessedTime(const ChakraNode& node) {
+  static double GuessedTime(const KeptNode& node) {
     constexpr double kFlops = 1e8;  // in a microsecond
     constexpr double kMemory = 1e6;
     constexpr double kNetwork = 1e5;
@@ -337,7 +337,7 @@ class ForeignReader {
   }
 
   void AddWork(const ChakraTrace& trace, uint32_t place, Op* op) {
-    const ChakraNode& node = trace.nodes[place];
+    const KeptNode& node = trace.nodes[place];
     switch (node.type) {
       case chakra::kMetadata:  // of storage, with a time
       case chakra::kCompute:
@@ -361,7 +361,7 @@ class ForeignReader {
     }
   }
 
-  static const char* StreamNameOf(const ChakraNode& node) {
+  static const char* StreamNameOf(const KeptNode& node) {
     switch (node.type) {
       case chakra::kCompute:
         return node.is_cpu_op ? "cpu" : "compute";
@@ -373,7 +373,7 @@ class ForeignReader {
     }
   }
 
-  Compute ComputeOf(const ChakraNode& node) {
+  Compute ComputeOf(const KeptNode& node) {
     Compute compute;
     compute.flops = Flops(node.num_ops.value_or(0));
     compute.bytes = Bytes(node.tensor_size.value_or(0));
@@ -403,7 +403,7 @@ class ForeignReader {
     return compute;
   }
 
-  static Bytes SizeOf(const ChakraTrace& trace, const ChakraNode& node) {
+  static Bytes SizeOf(const ChakraTrace& trace, const KeptNode& node) {
     if (!node.comm_size) FailAtNode(trace, node, "expected its size, \"comm_size\"");
     return Bytes(*node.comm_size);
   }
@@ -420,10 +420,10 @@ class ForeignReader {
   }
 
   void AddMessage(const ChakraTrace& trace, uint32_t place, Op* op) {
-    const ChakraNode& node = trace.nodes[place];
+    const KeptNode& node = trace.nodes[place];
     const bool is_send = node.type == chakra::kSend;
     const char* key = is_send ? chakra::kCommTarget : chakra::kCommSource;
-    const std::optional<double>& peer = is_send ? node.comm_target : node.comm_source;
+    const GivenNumber& peer = is_send ? node.comm_target : node.comm_source;
     if (!peer) FailAtNode(trace, node, fmt::format("expected the other rank, \"{}\"", key));
     if (*peer >= ranks() || *peer != std::floor(*peer)) {
       FailAtNode(trace, node,
@@ -450,10 +450,10 @@ class ForeignReader {
     ++counts_.transfers;
   }
 
-  static const CollectiveRow& RowOf(const ChakraTrace& trace, const ChakraNode& node) {
+  static const CollectiveRow& RowOf(const ChakraTrace& trace, const KeptNode& node) {
     std::string known;
     // A kernel's name says it as well.
-    const std::optional<std::string> named = CommunicationOfKernel(node.name);
+    const std::optional<std::string> named = CommunicationOfKernel(*node.name);
     for (const CollectiveRow& row : kCollectiveRows) {
       if (node.comm_type ? *node.comm_type == row.type : named == row.what) return row;
       known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.what, row.type);
@@ -464,22 +464,22 @@ class ForeignReader {
   }
 
   // The name of the node's group in groups_, where what its trace notes is taken up.
-  std::string GroupOf(const ChakraTrace& trace, const ChakraNode& node) {
-    if (groups_.contains(node.group) && !noted_.contains(node.group)) return node.group;
+  std::string GroupOf(const ChakraTrace& trace, const KeptNode& node) {
+    if (groups_.contains(*node.group) && !noted_.contains(*node.group)) return *node.group;
     const auto place = static_cast<uint32_t>(&trace - traces_.traces.data());
-    const auto [known, is_new] = group_of_.emplace(std::make_pair(place, node.group), "");
+    const auto [known, is_new] = group_of_.emplace(std::make_pair(place, *node.group), "");
     if (is_new) known->second = TakeUpNoted(trace, node);
     return known->second;
   }
 
-  std::string TakeUpNoted(const ChakraTrace& trace, const ChakraNode& node) {
-    const std::string shown = VisibleText(node.group);
+  std::string TakeUpNoted(const ChakraTrace& trace, const KeptNode& node) {
+    const std::string shown = VisibleText(*node.group);
     for (const ChakraNote& note : trace.contents.groups) {
       const std::string place = ChakraPlace(trace.file, trace.rank, note.node, note.offset);
       std::vector<uint32_t> members;
       try {
         const NotedGroups groups = ReadNotedGroups(note, place);
-        const auto found = groups.find(node.group);
+        const auto found = groups.find(*node.group);
         if (found == groups.end()) continue;
         members = MembersOfNoted(found->second, ranks());
       } catch (const Error& error) {
@@ -490,7 +490,7 @@ class ForeignReader {
                         shown, error.what()));
       }
       // Ranks may give one name to different groups.
-      std::string name = node.group;
+      std::string name = *node.group;
       if (const auto other = groups_.find(name); other != groups_.end() && other->second != members)
         name += fmt::format(" from rank {}", members.front());
       if (const auto other = groups_.find(name);
@@ -506,14 +506,14 @@ class ForeignReader {
       return name;
     }
     // Converters that count in floating point write "0.0"; "0" is PyTorch's name for all ranks.
-    if (const std::string whole = WithoutFraction(node.group); whole != node.group) {
-      ChakraNode other;
+    if (const std::string whole = WithoutFraction(*node.group); whole != *node.group) {
+      KeptNode other;
       other.id = node.id;
       other.offset = node.offset;
-      other.group = whole;
+      other.group = &whole;
       return groups_.contains(whole) && !noted_.contains(whole) ? whole : TakeUpNoted(trace, other);
     }
-    if (traces_.groups.empty() && trace.contents.groups.empty() && node.group == "0") {
+    if (traces_.groups.empty() && trace.contents.groups.empty() && *node.group == "0") {
       std::vector<uint32_t>& members = groups_["0"];
       members.clear();
       for (uint32_t rank = 0; rank < ranks(); ++rank) members.push_back(rank);
@@ -538,10 +538,10 @@ class ForeignReader {
   }
 
   // Which member of the group gives or takes.
-  uint32_t RootOf(const ChakraTrace& trace, const ChakraNode& node, const CollectiveRow& row,
+  uint32_t RootOf(const ChakraTrace& trace, const KeptNode& node, const CollectiveRow& row,
                   const std::vector<uint32_t>* members) {
     if (row.root == nullptr) return 0;
-    const std::optional<double>& rank = node.*row.root;
+    const GivenNumber& rank = node.*row.root;
     if (!rank) {
       ++counts_.rootless;
       return 0;
@@ -555,8 +555,8 @@ class ForeignReader {
   }
 
   // A gather or a scatter, as messages between the root and each other member, posted together.
-  void SpreadFromRoot(const ChakraTrace& trace, const ChakraNode& node, bool is_gather,
-                      uint32_t size, Collective* collective) {
+  void SpreadFromRoot(const ChakraTrace& trace, const KeptNode& node, bool is_gather, uint32_t size,
+                      Collective* collective) {
     constexpr uint64_t kMostPairs = 4'000'000;  // as many values as a schedule's file may have
     const uint64_t pairs = uint64_t{size} * size;
     pairs_ += pairs;
@@ -582,11 +582,11 @@ class ForeignReader {
   }
 
   void AddCollective(const ChakraTrace& trace, uint32_t place, Op* op) {
-    const ChakraNode& node = trace.nodes[place];
+    const KeptNode& node = trace.nodes[place];
     const std::vector<uint32_t>* members = nullptr;
     std::string group;
     std::string name = "world";
-    if (!node.group.empty()) {
+    if (!node.group->empty()) {
       group = GroupOf(trace, node);
       members = &groups_.at(group);
       name = "group " + VisibleText(group);
@@ -671,7 +671,7 @@ class ForeignReader {
     }
   }
 
-  const ChakraNode& NodeOf(uint32_t rank, const PostedNode& posted) const {
+  const KeptNode& NodeOf(uint32_t rank, const PostedNode& posted) const {
     return traces_.traces[traces_.trace_of_rank[rank]].nodes[posted.node];
   }
 
@@ -747,6 +747,27 @@ class ForeignReader {
 };
 
 }  // namespace
+
+void ChakraTrace::Keep(const ChakraNode& node) {
+  KeptNode& kept = nodes.emplace_back();
+  kept.id = node.id;
+  kept.offset = node.offset;
+  kept.name = &*texts.insert(node.name).first;
+  kept.group = &*texts.insert(node.group).first;
+  kept.microseconds = node.microseconds;
+  kept.type = node.type;
+  kept.is_cpu_op = node.is_cpu_op;
+  kept.has_storage = node.has_storage;
+  kept.num_ops = GivenNumber(node.num_ops);
+  kept.tensor_size = GivenNumber(node.tensor_size);
+  kept.comm_type = GivenNumber(node.comm_type);
+  kept.comm_size = GivenNumber(node.comm_size);
+  kept.comm_source = GivenNumber(node.comm_source);
+  kept.comm_target = GivenNumber(node.comm_target);
+  kept.comm_tag = GivenNumber(node.comm_tag);
+  before.Add(node.before);
+  before_end.push_back(before.size());
+}
 
 Schedule ScheduleOfForeign(const ChakraTraces& traces, std::vector<std::string>* remarks) {
   ForeignReader reader(traces);

@@ -13,20 +13,69 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "sim/base/growing_array.h"
 #include "sim/schedule/schedule.h"
 #include "tools/foreign/traces/chakra/chakra_file.h"
 
 namespace rehearse {
 
+// A number of a node that may not be given, and is not negative where it is.
+class GivenNumber {
+ public:
+  GivenNumber() = default;
+  explicit GivenNumber(const std::optional<double>& number) : number_(number.value_or(kNone)) {}
+
+  explicit operator bool() const { return number_ >= 0; }
+  double operator*() const { return number_; }
+  double value_or(double other) const { return number_ >= 0 ? number_ : other; }
+
+ private:
+  static constexpr double kNone = -1;
+  double number_ = kNone;
+};
+
+// What is kept of a node, of which there may be ten millions. Texts are its trace's.
+struct KeptNode {
+  uint64_t id = 0;
+  uint64_t offset = 0;
+  const std::string* name = nullptr;
+  const std::string* group = nullptr;
+  uint64_t microseconds = 0;
+  uint32_t type = 0;
+  bool is_cpu_op = false;
+  bool has_storage = false;
+  GivenNumber num_ops;
+  GivenNumber tensor_size;
+  GivenNumber comm_type;
+  GivenNumber comm_size;
+  GivenNumber comm_source;
+  GivenNumber comm_target;
+  GivenNumber comm_tag;
+};
+
 struct ChakraTrace {
   std::string file;
   uint32_t rank = 0;  // the first that has it
   ChakraContents contents;
-  std::deque<ChakraNode> nodes;  // of traces that others wrote; there may be millions
+  // Of traces that others wrote. The numbers of the nodes that one comes after lie one after the
+  // other for all.
+  std::deque<KeptNode> nodes;
+  std::unordered_set<std::string> texts;
+  GrowingArray<uint64_t> before;
+  std::vector<size_t> before_end;
   std::string ops;  // of those that Rehearse wrote: once per role, from its first trace
+
+  void Keep(const ChakraNode& node);
+  std::span<const uint64_t> Before(uint32_t node) const {
+    const size_t begin = node == 0 ? 0 : before_end[node - 1];
+    return {before.data() + begin, before_end[node] - begin};
+  }
 };
 
 struct ChakraTraces {

@@ -13,7 +13,7 @@
 
 namespace rehearse {
 
-void FailAtNode(const ChakraTrace& trace, const ChakraNode& node, const std::string& what,
+void FailAtNode(const ChakraTrace& trace, const KeptNode& node, const std::string& what,
                 std::optional<uint32_t> rank) {
   throw Error(fmt::format(
       "{}: {}", ChakraPlace(trace.file, rank.value_or(trace.rank), node.id, node.offset), what));
@@ -56,12 +56,12 @@ class NodePlaces {
       const auto place = places_.find(id);
       return place == places_.end() ? std::nullopt : std::optional(place->second);
     }
-    const std::deque<ChakraNode>& nodes = trace_.nodes;
+    const std::deque<KeptNode>& nodes = trace_.nodes;
     const uint64_t guess = id - nodes.front().id;
     if (guess < nodes.size() && nodes[guess].id == id) return static_cast<uint32_t>(guess);
     const auto place =
         std::lower_bound(nodes.begin(), nodes.end(), id,
-                         [](const ChakraNode& node, uint64_t wanted) { return node.id < wanted; });
+                         [](const KeptNode& node, uint64_t wanted) { return node.id < wanted; });
     if (place == nodes.end() || place->id != id) return std::nullopt;
     return static_cast<uint32_t>(place - nodes.begin());
   }
@@ -108,7 +108,7 @@ NodeOrder OrderOf(const ChakraTrace& trace) {
   std::vector<uint32_t> before;
   for (uint32_t i = 0; i < count; ++i) {
     before.clear();
-    for (const uint64_t id : trace.nodes[i].before) {
+    for (const uint64_t id : trace.Before(i)) {
       const std::optional<uint32_t> place = places.Find(id);
       if (!place || *place == i) {
         ++result.missing;

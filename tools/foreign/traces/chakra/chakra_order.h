@@ -12,7 +12,7 @@
 namespace rehearse {
 
 // Throws Error with the rank (the trace's first, if none is given), the node and its offset.
-[[noreturn]] void FailAtNode(const ChakraTrace& trace, const ChakraNode& node,
+[[noreturn]] void FailAtNode(const ChakraTrace& trace, const KeptNode& node,
                              const std::string& what, std::optional<uint32_t> rank = {});
 
 // Positions of nodes. There may be millions, so the dependencies of all lie one after the other.

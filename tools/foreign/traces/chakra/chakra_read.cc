@@ -129,7 +129,7 @@ class TraceSet {
     trace.contents = read(path, rank, [&](const ChakraHeader& header, ChakraNode&& node) {
       ++count;
       if (!header.schedule) {
-        trace.nodes.push_back(std::move(node));
+        trace.Keep(node);
       } else if (node.op) {
         if (!trace.ops.empty()) trace.ops += ",\n";
         trace.ops += *node.op;
@@ -206,13 +206,14 @@ ImportedChakra ReadOwn(const TraceSet& set) {
   }
   const std::string text = WithKey(*common.schedule, "roles", list, first.file);
   const JsonDocument document = JsonDocument::FromText(text, "the schedule in " + first.file);
-  const Schedule schedule = ReadSchedule(document.Root());
+  Schedule schedule = ReadSchedule(document.Root());
   for (uint32_t rank = 0; rank < traces.trace_of_rank.size(); ++rank) {
     const ChakraTrace& trace = traces.traces[traces.trace_of_rank[rank]];
     if (rank >= schedule.ranks() || schedule.role_of_rank[rank] != trace.contents.header.place)
       throw Error(fmt::format("{}: rank {} has the trace of another role", trace.file, rank));
   }
-  return {WriteSchedule(schedule, ReadScheduleTitle(document.Root())), schedule.ranks(), {}};
+  const uint32_t ranks = schedule.ranks();
+  return {WriteSchedule(std::move(schedule), ReadScheduleTitle(document.Root())), ranks, {}};
 }
 
 }  // namespace
@@ -228,11 +229,11 @@ ImportedChakra ImportChakra(const std::vector<std::string>& paths) {
   std::optional<TraceSet> set(Named(files));
   if (set->is_own()) return ReadOwn(*set);
   ImportedChakra imported;
-  const Schedule schedule = ScheduleOfForeign(set->traces(), &imported.remarks);
+  Schedule schedule = ScheduleOfForeign(set->traces(), &imported.remarks);
   const ScheduleTitle title = {set->traces().name, ""};
   set.reset();  // its memory is large enough for the text
   imported.ranks = schedule.ranks();
-  imported.text = WriteSchedule(schedule, title);
+  imported.text = WriteSchedule(std::move(schedule), title);
   return imported;
 }
 
