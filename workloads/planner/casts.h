@@ -43,7 +43,9 @@ bool IsNarrow(const Training& training, const Network& network, uint32_t matrix)
 // What made the array.
 enum class CastBehind : uint8_t { kOther, kNorm, kActivation };
 
-KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind);
+// `copies`: 1 if the copy along the columns is made later, when what was cast is computed again.
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind,
+                      uint32_t copies = 2);
 // Bytes of one of the two copies of an element, its part of the scales included.
 double BytesOfCopy(ProductRecipe recipe);
 // The cost of making the copy along the columns from that along the rows.

@@ -70,6 +70,17 @@ TEST(NarrowProductsTest, RefuseWhatDoesNotBelongTogether) {
               HasSubstr("fp8-blockwise"));
 }
 
+TEST(NarrowProductsTest, WhatIsKeptNarrowIsRecomputedAndCast) {
+  EXPECT_THAT(ErrorOf({"training.products=fp8-blockwise", "training.recomputation=none",
+                       "training.casts=again"}),
+              AllOf(HasSubstr("/training/casts"), HasSubstr("selective recomputation")));
+  EXPECT_THAT(ErrorOf({"training.recomputation=selective", "training.narrow_kept=[\"attention\"]"}),
+              AllOf(HasSubstr("/training/narrow_kept"), HasSubstr("8 bits")));
+  EXPECT_THAT(ErrorOf({"training.products=fp8-blockwise", "training.recomputation=selective",
+                       "training.narrow_kept=[\"activations\"]"}),
+              AllOf(HasSubstr("/training/narrow_kept"), HasSubstr("recomputed_ops")));
+}
+
 TEST(NarrowProductsTest, AreSetAsNemosRecipesDo) {
   const Result plain = Play({"software=nemo"});
   EXPECT_EQ(SwitchOf(plain, "training.narrow_parameters"), "not set");
