@@ -521,8 +521,10 @@ void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor dw = plan.MakeGradient(shape.inputs[1], weights.layout);
   std::vector<BufferId> reads = {dy.buffer, weights.buffer};
   if (!plan.training.weighs_early) reads.insert(reads.begin() + 1, x.buffer);
-  experts.AddMemory(shape.backward_op, Kernel::kCombineBackward,
-                    experts.CostsOf(dy, x).combine_backward, reads, {dx.buffer, dw.buffer});
+  // No kernel makes the weights' gradients from what is not kept: backends refuse it.
+  const Kernel kernel = plan.training.weighs_early ? Kernel::kNone : Kernel::kCombineBackward;
+  experts.AddMemory(shape.backward_op, kernel, experts.CostsOf(dy, x).combine_backward, reads,
+                    {dx.buffer, dw.buffer});
   plan.PassBack(node, dw, 1);
   plan.Gradient(shape.inputs.front()) = experts.Send(dx, /*back=*/false);
 }

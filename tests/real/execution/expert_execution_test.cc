@@ -299,6 +299,27 @@ TEST(ExpertExecution, PairsInTheOrderOfATable) {
   }
 }
 
+// Products in 8 bits take what arrives as it was sent, and what waits for the way back is narrow or
+// cast again: the numbers are those of the training's precision.
+TEST(ExpertExecution, NarrowOnTheWayAndWhileItIsKept) {
+  const GptModel model = Experts();
+  Training training = TrainingOf();
+  training.products = ProductRecipe::kFp8Blockwise;
+  training.recomputation = Recomputation::kSelective;
+  training.recomputed_ops.activations = true;
+  training.recomputed_ops.norms = true;
+  training.keeps_narrow_activations = true;
+  training.keeps_narrow_attention = true;
+  for (const bool keeps_casts : {true, false}) {
+    training.keeps_casts = keeps_casts;
+    const Network network = MakeDecoder(model, training);
+    CombinedOptions options = Spread(4, 4);
+    options.narrow_dispatch = true;
+    ExpectSerialNumbers(model, training,
+                        PlanStep(network, training, MakeCombined(options, network)));
+  }
+}
+
 TEST(ExpertExecution, KindsThatSplitTheBatchOnly) {
   const GptModel model = Experts();
   const Training training = TrainingOf();
