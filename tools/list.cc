@@ -110,6 +110,17 @@ std::vector<ListedEntry> Pipelines() {
   return entries;
 }
 
+std::vector<ListedEntry> OrdersOfPairs() {
+  std::vector<ListedEntry> entries;
+  for (const PairOrderFacts& facts : PairOrders()) {
+    std::string parts;
+    for (const PassPart part : facts.order)
+      parts += fmt::format("{}{}", parts.empty() ? "" : " ", Name(part));
+    entries.push_back({facts.name, fmt::format("{}: {}", facts.summary, parts), facts.source});
+  }
+  return entries;
+}
+
 // What each sets, by the documents that say so.
 std::vector<ListedEntry> Software() {
   std::vector<ListedEntry> entries;
@@ -147,13 +158,11 @@ struct ListedKind {
   std::vector<ListedEntry> (*entries)();
 };
 
-constexpr ListedKind kListedKinds[] = {{"clusters", Clusters},
-                                       {"devices", Devices},
-                                       {"models", Models},
-                                       {"strategies", Strategies},
-                                       {"pipelines", Pipelines},
-                                       {"software", Software},
-                                       {"algorithms", CollectiveAlgorithms}};
+constexpr ListedKind kListedKinds[] = {
+    {"clusters", Clusters},   {"devices", Devices},
+    {"models", Models},       {"strategies", Strategies},
+    {"pipelines", Pipelines}, {"pair-orders", OrdersOfPairs},
+    {"software", Software},   {"algorithms", CollectiveAlgorithms}};
 
 // Without what its preset's name may be followed by.
 std::string PlainName(const ListedEntry& entry) {

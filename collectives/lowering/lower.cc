@@ -430,6 +430,10 @@ class Lowering {
       known.time =
           kernel_times_.Of(own.device, own.spec, compute, op.tag.phase == Phase::kBackward);
       known.slowdown = ::rehearse::SlowdownOf(SlowdownOf(own.device), compute);
+      if (options_.is_always_slowed && known.time < kBeyondTime) {
+        known.time = ToTime((1 + known.slowdown) * ToSeconds(known.time));
+        known.slowdown = 0;
+      }
     }
     return known;
   }

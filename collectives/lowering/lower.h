@@ -55,6 +55,9 @@ struct LowerOptions {
   // tasks says no.
   bool series = true;
   std::optional<Slowdown> slowdown = std::nullopt;  // instead of the devices' own
+  // Kernels are slowed down all the time, not only beside communication: the multiprocessors that
+  // it keeps to itself are never theirs.
+  bool is_always_slowed = false;
   Perturbation perturbation = {};  // of links: not with the closed forms of formula (CHECKed)
   // At fidelity packet: what is said about its network, and what follows from it, which lowering
   // needs.

@@ -50,6 +50,52 @@ const Fields<StageTimes>& StageTimesFields() {
   return fields;
 }
 
+std::vector<std::string> PairOrderNames() {
+  std::vector<std::string> names;
+  for (const PairOrderFacts& facts : PairOrders()) names.emplace_back(facts.name);
+  return names;
+}
+
+PairOrder ReadPairOrder(const JsonReader& reader) {
+  if (!reader.IsArray()) return PairOrders()[reader.Choice(PairOrderNames())].order;
+  std::vector<std::string> names;
+  for (size_t part = 0; part < kPassParts; ++part)
+    names.emplace_back(Name(static_cast<PassPart>(part)));
+  PairOrder order;
+  for (const JsonReader& part : reader.Elements())
+    order.push_back(static_cast<PassPart>(part.Choice(names)));
+  CheckPairOrder(order, reader.place());
+  return order;
+}
+
+// Whether a rank has a forward pass with the backward pass of another micro-batch behind it.
+bool HasPairs(const PipelineOrder& order) {
+  const auto is_pair = [](const Action& forward, const Action& backward) {
+    return forward.kind == ActionKind::kForward && GoesBack(backward.kind) &&
+           forward.micro_batch != backward.micro_batch;
+  };
+  for (uint32_t rank = 0; rank < order.places.ranks; ++rank) {
+    const std::vector<Action> own = OfRank(order.actions, order.places, rank);
+    if (std::adjacent_find(own.begin(), own.end(), is_pair) != own.end()) return true;
+  }
+  return false;
+}
+
+void ReadPairs(const JsonReader& reader, const PipelineOrder& order, StagePipeline* pipeline) {
+  if (reader.Has("pair_order")) {
+    if (!pipeline->pairs_passes)
+      reader.At("pair_order").Fail("is the order of pairs; expected \"pair_passes\": true");
+    pipeline->pair_order = ReadPairOrder(reader.At("pair_order"));
+  }
+  if (pipeline->pairs_passes && !HasPairs(order)) {
+    reader.At("pair_passes")
+        .Fail(
+            "no rank has a forward pass with another micro-batch's backward pass behind it; "
+            "expected an order that has (1f1b, interleaved, zb-v, dualpipe, dualpipev) and "
+            "enough micro-batches");
+  }
+}
+
 std::vector<std::vector<std::string>> RowsOf(const std::string& text) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream lines(text);
@@ -193,6 +239,12 @@ const Fields<StagePipeline>& PipelineFields() {
         "a forward pass and the backward pass of another micro-batch after it take turns, so that "
         "tokens of one travel beside kernels of the other",
         "true"},
+       {"pair_order", Either({OneOf(PairOrderNames()), ListOf(AText("a part"))}),
+        Optional("turns, wherever one has sent tokens"),
+        "with pair_passes, in which order the parts of a layer's two passes are issued: "
+        "F.attention, F.dispatch, F.experts, F.combine; I.combine, I.experts, I.dispatch, "
+        "I.attention; if weights come apart W.experts, W.attention (rehearse list pair-orders)",
+        "\"dualpipe\""},
        {"validation", &StagePipeline::validation, OneOf(kValidationNames), Usual(),
         "ranks wait for the norm of all gradients; or each updates with that of the ranks before "
         "it, "
@@ -236,6 +288,7 @@ StagePipeline ReadPipeline(const JsonReader& object, const Network& network,
     order = OrderOf(facts.schedule, ranks, a_rank, network.micro_batches, times, reader.place(),
                     pipeline.pairs_passes);
   }
+  ReadPairs(reader, order, &pipeline);
   pipeline.places = std::move(order.places);
   pipeline.actions = std::move(order.actions);
   pipeline.units_of_stage = ReadStageSizes(reader, network, pipeline.places.stages_of_copy());

@@ -71,6 +71,14 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
     const JsonReader simulator = root.At("simulator").As(SimulatorShape());
     SimulatorOptions options = ReadSimulator(simulator, *scenario.cluster);
     scenario.lowering = std::move(options.lowering);
+    if (simulator.Has("communication_multiprocessors")) {
+      const JsonReader taken = simulator.At("communication_multiprocessors");
+      if (scenario.lowering.slowdown)
+        taken.Fail("\"slowdown\" says what communication costs kernels; expected one of them");
+      scenario.lowering.slowdown = SlowdownBeside(
+          scenario.cluster->DeviceOf(0), options.communication_multiprocessors, taken.place());
+      scenario.lowering.is_always_slowed = true;
+    }
     scenario.routing = options.routing;
     if (simulator.Has("network") && scenario.lowering.fidelity != Fidelity::kPacket)
       simulator.At("network").Fail(fmt::format("is for fidelity packet; {} has no packets",

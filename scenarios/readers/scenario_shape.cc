@@ -57,6 +57,7 @@ const ObjectShape& ScenarioShape() {
 }
 
 const Fields<SimulatorOptions>& SimulatorFields() {
+  constexpr int64_t kMostMultiprocessors = 1 << 16;
   using Options = SimulatorOptions;
   const auto of_lowering = [](const Field<LowerOptions>& row) {
     return row.Within(&Options::lowering);
@@ -96,6 +97,11 @@ const Fields<SimulatorOptions>& SimulatorFields() {
             "how much kernels slow down while their device communicates, and transfers while it "
             "computes",
             R"({"gemm": 0.1})"}),
+       {"communication_multiprocessors", &Options::communication_multiprocessors,
+        AWhole(1, kMostMultiprocessors), Optional("as the devices' family, or \"slowdown\""),
+        "multiprocessors that kernels of communication always keep to themselves (DeepSeek-V3: 20 "
+        "of the H800's 132); products and attention cores are cut for the others",
+        "20"},
        of_routing({"routing", &FabricRouting::choice, OneUpTo<RouteChoice::kDimensionOrder>(),
                    Optional("the fabric's own"), "how one of the fabric's equal paths is chosen",
                    "\"ecmp\""}),

@@ -15,6 +15,7 @@ const ObjectShape& ScenarioShape();
 struct SimulatorOptions {
   LowerOptions lowering;
   FabricRouting routing;
+  uint32_t communication_multiprocessors = 0;  // 0: as many as the devices' family is known to take
 };
 const Fields<SimulatorOptions>& SimulatorFields();
 const ObjectShape& SimulatorShape();

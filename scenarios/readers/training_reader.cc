@@ -1,5 +1,6 @@
 #include "scenarios/readers/training_reader.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/schedule/schedule_format.h"
@@ -41,6 +42,11 @@ constexpr ValueName<OptimizerKernels> kOptimizerNames[] = {{"fused", OptimizerKe
                                                            {"foreach", OptimizerKernels::kForeach},
                                                            {"loop", OptimizerKernels::kLoop}};
 constexpr ValueName<bool> kFusionNames[] = {{"unfused", false}, {"fused", true}};
+constexpr ValueName<bool> kWeighingNames[] = {{"combination", false}, {"activation", true}};
+constexpr ValueName<bool> kCastsNames[] = {{"kept", true}, {"again", false}};
+constexpr FlagName<Training> kNarrowKeptNames[] = {
+    {"activations", &Training::keeps_narrow_activations},
+    {"attention", &Training::keeps_narrow_attention}};
 constexpr ValueName<bool> kAccumulationNames[] = {{"separate", false}, {"fused", true}};
 constexpr FlagName<Training> kExpertKernelNames[] = {{"separate", nullptr},
                                                      {"fused", &Training::fused_experts},
@@ -68,6 +74,17 @@ void Check(const Training& training, const JsonReader& reader) {
   if (training.narrow_parameters && (is_plain || training.products == ProductRecipe::kNvfp4))
     reader.At("narrow_parameters")
         .Expected("false, or \"products\" to be fp8, fp8-current, fp8-blockwise or mxfp8");
+  const auto needs = [&](const char* key, bool is_met, const char* expected) {
+    if (reader.Has(key) && !is_met) reader.At(key).Fail(fmt::format("expected {}", expected));
+  };
+  const bool keeps_narrow = training.keeps_narrow_activations || training.keeps_narrow_attention;
+  const bool is_selective = training.recomputation == Recomputation::kSelective;
+  needs("casts", training.keeps_casts || (is_selective && !is_plain),
+        "\"kept\", or selective recomputation and products in 8 bits");
+  needs("narrow_kept", !keeps_narrow || (is_selective && !is_plain),
+        "none, or selective recomputation and products in 8 bits");
+  needs("narrow_kept", !training.keeps_narrow_activations || training.recomputed_ops.activations,
+        "\"recomputed_ops\" with \"activations\", as their results are made of what is kept");
   if (training.moments != DType::kFp32 && training.optimizer != OptimizerKernels::kFused)
     reader.At("moments").Fail("bf16 takes an \"optimizer\" that is \"fused\"");
 }
@@ -147,6 +164,17 @@ const Fields<Training>& TrainingFields() {
         "fused: the products of experts do SwiGLU, its biases and its casts themselves; "
         "sequential: experts run one by one, and their results are joined",
         "\"fused\"", kOfDecoders},
+       {"router_weights", &Training::weighs_early, OneOf(kWeighingNames), Usual(),
+        "where routers' weights are multiplied in: as results are combined, or behind SwiGLU, so "
+        "that results are not kept (played, not executed)",
+        "\"activation\"", kOfDecoders},
+       {"casts", &Training::keeps_casts, OneOf(kCastsNames), Usual(),
+        "again: casts to 8 bits of what is recomputed are made again, too, rather than kept",
+        "\"again\"", kOfDecoders},
+       {"narrow_kept", kItself, FlagsOf(kNarrowKeptNames), Usual(),
+        "what is kept for the way back in fewer bits: what SwiGLU takes in 8, what attention gives "
+        "to its projection in 12",
+        R"(["activations", "attention"])", kOfDecoders},
        {"permutation", &Training::fused_permutation, OneOf(kFusionNames), Usual(),
         "fused: one kernel puts tokens in the order of experts, and one back; unfused: PyTorch's",
         "\"fused\"", kOfDecoders},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 
@@ -32,13 +34,18 @@ constexpr Family kFamilies[] = {
      "NVIDIA/nccl src/transport/nvls.cc, issue 2421 (GB300: 32 blocks); busbw as the B200's"},
 };
 
+const Family* FamilyOf(const DeviceSpec& device) {
+  const auto* const family = std::find_if(
+      std::begin(kFamilies), std::end(kFamilies),
+      [&](const Family& known) { return known.capability == device.compute_capability; });
+  return family == std::end(kFamilies) ? nullptr : family;
+}
+
 }  // namespace
 
 std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosses_machines) {
-  const auto family = std::find_if(
-      std::begin(kFamilies), std::end(kFamilies),
-      [&](const Family& known) { return known.capability == device.compute_capability; });
-  if (family == std::end(kFamilies)) return std::nullopt;
+  const Family* const family = FamilyOf(device);
+  if (family == nullptr) return std::nullopt;
   const uint32_t taken = crosses_machines ? family->blocks_across : family->blocks_inside;
   OverlapCosts costs;
   costs.source = family->source;
@@ -55,6 +62,27 @@ std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosse
     costs.slowdown.memory = moved / (1 - std::min(moved, 0.5));
   }
   return costs;
+}
+
+Slowdown SlowdownBeside(const DeviceSpec& device, uint32_t multiprocessors, const Place& place) {
+  const Family* const family = FamilyOf(device);
+  if (family == nullptr) {
+    throw Error(place, fmt::format("how many multiprocessors \"{}\" has is not known; expected "
+                                   "\"slowdown\" to say what they cost",
+                                   device.name));
+  }
+  if (multiprocessors >= family->multiprocessors) {
+    throw Error(place, fmt::format("found {}, expected fewer than the {} that \"{}\" has",
+                                   multiprocessors, family->multiprocessors, device.name));
+  }
+  Slowdown slowdown;
+  Waves waves;
+  waves.multiprocessors = family->multiprocessors;
+  waves.taken = multiprocessors;
+  slowdown.waves = waves;
+  slowdown.attention = static_cast<double>(multiprocessors) /
+                       static_cast<double>(family->multiprocessors - multiprocessors);
+  return slowdown;
 }
 
 }  // namespace rehearse

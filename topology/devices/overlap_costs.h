@@ -15,8 +15,10 @@
 // and MI210 that arXiv 2507.03114 measured (18.9 % in the mean, 40 % at most) lie in this range.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "sim/base/error.h"
 #include "topology/devices/device.h"
 
 namespace rehearse {
@@ -28,5 +30,11 @@ struct OverlapCosts {
 
 // Returns nothing if the family is not known. `crosses_machines`: whether there are several.
 std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosses_machines);
+
+// The same for kernels of communication that always keep so many multiprocessors to themselves, as
+// the software says (LowerOptions::is_always_slowed): products are cut for the others beforehand,
+// so that they take whole waves on these, and attention cores the share. Throws Error at `place` if the device has no more, or if how
+// many it has is not known.
+Slowdown SlowdownBeside(const DeviceSpec& device, uint32_t multiprocessors, const Place& place);
 
 }  // namespace rehearse

@@ -133,6 +133,18 @@ struct Training {
   bool fused_accumulation = false;
   // How often the loss is computed once more from the logits, for people to watch.
   uint32_t metrics = 0;
+  // Routers' weights multiply what SwiGLU makes, so that no gradient needs what experts give back
+  // (DeepSeek-V3; Megatron-LM since 2025). Backends multiply the results, as the network says: such
+  // a step can be played but not executed.
+  bool weighs_early = false;
+  // With products in 8 bits and selective recomputation: casts of what is computed again are made
+  // again too, rather than kept.
+  bool keeps_casts = true;
+  // With products in 8 bits and selective recomputation, what SwiGLU takes is kept in 8 bits, and
+  // what attention gives to its projection in 12 (DeepSeek-V3, section 3.3.3: E5M6); casts of it
+  // are then made again.
+  bool keeps_narrow_activations = false;
+  bool keeps_narrow_attention = false;
   bool dropout = true;  // of GPT; without it there are neither masks nor their kernels
   // Parts of a layer that the host replays as a CUDA graph each (Megatron-LM, --cuda-graph-scope):
   // it launches their kernels at once, and one by one those of the others.

@@ -210,10 +210,6 @@ class ActionCheck {
     }
   }
 
-  static bool GoesBack(Kind kind) {
-    return kind == Kind::kBackward || kind == Kind::kInputGradient;
-  }
-
   // The action of another stage that an action waits for, whatever kind of backward it is.
   std::optional<Action> Neighbour(uint32_t index) const {
     const Action& action = actions_[index];

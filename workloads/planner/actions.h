@@ -33,6 +33,10 @@ enum class ActionKind : uint8_t {
 };
 inline constexpr size_t kActionKinds = 7;
 const char* Name(ActionKind kind);  // "forward", "input gradient", ...
+// Whether it makes the gradient that the previous stage waits for.
+inline bool GoesBack(ActionKind kind) {
+  return kind == ActionKind::kBackward || kind == ActionKind::kInputGradient;
+}
 
 struct Action {
   uint32_t stage = 0;

@@ -49,11 +49,12 @@ double BytesOfCopy(ProductRecipe recipe) {
   return SizeOf(TypeOf(recipe)).value() + ScalesOf(recipe);
 }
 
-KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind) {
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind,
+                      uint32_t copies) {
   if (recipe == ProductRecipe::kFp8 && behind == CastBehind::kNorm) return {0, 0};
   const bool is_known = recipe == ProductRecipe::kFp8Current && behind != CastBehind::kOther;
   const uint32_t reads = LooksForLargest(recipe) && !is_known ? 2 : 1;
-  return {elements * (reads * element + 2 * BytesOfCopy(recipe)), reads};
+  return {elements * (reads * element + copies * BytesOfCopy(recipe)), reads};
 }
 
 KernelCost CostOfTurn(ProductRecipe recipe, double elements) {

@@ -43,7 +43,9 @@ bool IsNarrow(const Training& training, const Network& network, uint32_t matrix)
 // What made the array.
 enum class CastBehind : uint8_t { kOther, kNorm, kActivation };
 
-KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind);
+// `copies`: 1 if the copy along the columns is made later, when what was cast is computed again.
+KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind,
+                      uint32_t copies = 2);
 // Whether a matrix of these products is kept and gathered in the products' own type.
 bool KeepsOnlyNarrow(const Training& training);
 

@@ -170,6 +170,16 @@ class ExpertNode {
     return {all};
   }
 
+  // Whether products take what arrives in 8 bits as it is: their blocks of 128 are its own, if no
+  // other rank has to get it first.
+  bool TakesNarrow() const {
+    uint32_t product = LastOfKind(plan_, node_, NodeKind::kRoute);
+    while (plan_.Node(product).kind != NodeKind::kGroupedProduct) ++product;
+    return IsNarrow(plan_.training, plan_.network, *plan_.Node(product).matrix) &&
+           policy() != nullptr && policy()->narrow_dispatch && rows().ranks() > 1 &&
+           rows().sharers() == 1 && plan_.training.products == ProductRecipe::kFp8Blockwise;
+  }
+
   // To the ranks that have the experts, or back from them.
   Tensor Send(const Tensor& tensor, bool back) const {
     if (rows().ranks() == 1) return tensor;
@@ -182,7 +192,7 @@ class ExpertNode {
 
   // What has arrived on all ranks that share the experts, expert by expert.
   Tensor Collect(Tensor tensor) const {
-    if (IsNarrow(tensor.dtype)) {
+    if (IsNarrow(tensor.dtype) && !TakesNarrow()) {
       const Tensor wide = MakeRows(tensor.name, rows().received(), tensor.columns, spread_);
       AddCast("widen ", tensor, wide);
       tensor = wide;
@@ -281,12 +291,15 @@ class ExpertNode {
   // There is nothing to do if rows come from one source, or are for one expert.
   Tensor Order(Tensor tensor, bool back) const {
     if (rows().sources() == 1 || rows().experts() == 1) return tensor;
-    Tensor ordered = builder_.MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout);
+    const bool is_narrow = IsNarrow(tensor.dtype);
+    const double element = is_narrow ? kNarrowElement : plan_.element();
+    Tensor ordered = builder_.MakeTensor(tensor.name, tensor.rows, tensor.columns, tensor.layout,
+                                         tensor.dtype, Bytes(element));
     std::vector<double> attributes = {static_cast<double>(rows().sources()), back ? 1.0 : 0.0};
     for (const double of_source : rows().RowsOfExperts(1)) attributes.push_back(of_source);
     builder_.AddMemoryOp(
         "order " + tensor.name, Kernel::kOrderChunks,
-        CostOfOrder(plan_.training, builder_.LocalElements(tensor), plan_.element(), is_padded_),
+        CostOfOrder(plan_.training, builder_.LocalElements(tensor), element, is_padded_),
         {tensor.buffer}, {ordered.buffer}, std::move(attributes));
     return ordered;
   }
@@ -339,6 +352,19 @@ void MultiplyGrouped(Plan& plan, uint32_t node, GemmMode mode, BufferId a, Buffe
   // The host launches a product for each expert, and for each what casts its rows.
   if (!plan.training.fused_experts)
     builder.CountLaunches((IsNarrow(operands) && !makes_weights ? 2 : 1) * (count - 1));
+}
+
+// What arrived in 8 bits lies along its rows; products of dW need it along its columns. Scales are
+// powers of two, so that it can be turned (DeepSeek-V3, section 3.3.3).
+Tensor Turned(Plan& plan, const Tensor& tensor) {
+  PlanBuilder& builder = plan.builder;
+  const ProductRecipe recipe = plan.training.products;
+  Tensor turned = builder.MakeTensor("turned " + tensor.name, tensor.rows, tensor.columns,
+                                     tensor.layout, tensor.dtype, Bytes(BytesOfCopy(recipe)));
+  builder.AddMemoryOp("turn " + tensor.name, Kernel::kCopy,
+                      CostOfTurn(recipe, builder.LocalElements(tensor)), {tensor.buffer},
+                      {turned.buffer});
+  return turned;
 }
 
 // To each expert's results, or its gradient from theirs.
@@ -493,8 +519,11 @@ void BackwardCombine(Plan& plan, uint32_t node, const Tensor& dy) {
   const Tensor& weights = plan.Input(node, 1);
   const Tensor dx = experts.MakeSent("d " + plan.Node(shape.inputs[0]).name);
   const Tensor dw = plan.MakeGradient(shape.inputs[1], weights.layout);
-  experts.AddMemory(shape.backward_op, Kernel::kCombineBackward,
-                    experts.CostsOf(dy, x).combine_backward, {dy.buffer, x.buffer, weights.buffer},
+  std::vector<BufferId> reads = {dy.buffer, weights.buffer};
+  if (!plan.training.weighs_early) reads.insert(reads.begin() + 1, x.buffer);
+  // No kernel makes the weights' gradients from what is not kept: backends refuse it.
+  const Kernel kernel = plan.training.weighs_early ? Kernel::kNone : Kernel::kCombineBackward;
+  experts.AddMemory(shape.backward_op, kernel, experts.CostsOf(dy, x).combine_backward, reads,
                     {dx.buffer, dw.buffer});
   plan.PassBack(node, dw, 1);
   plan.Gradient(shape.inputs.front()) = experts.Send(dx, /*back=*/false);
@@ -504,7 +533,11 @@ void WeightGradientOfGroupedProduct(Plan& plan, uint32_t node, const WeightOpera
   const uint32_t matrix = *plan.Node(node).matrix;
   bool adds = false;
   const BufferId block = plan.parameters.gradients.Begin(matrix, &adds);
-  MultiplyGrouped(plan, node, GemmMode::kTN, operands.dy.buffer, operands.x.buffer, block, adds);
+  const bool arrived = ExpertNode(&plan, node).TakesNarrow();
+  const bool is_first = plan.network.matrices[matrix].role == MatrixRole::kExpertFirst;
+  const Tensor x = arrived && is_first ? Turned(plan, operands.x) : operands.x;
+  const Tensor dy = arrived && !is_first ? Turned(plan, operands.dy) : operands.dy;
+  MultiplyGrouped(plan, node, GemmMode::kTN, dy.buffer, x.buffer, block, adds);
   plan.parameters.gradients.End(matrix, plan.action);
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "workloads/planner/casts.h"
+#include "workloads/planner/kept_narrow.h"
 
 namespace rehearse {
 namespace {
@@ -85,7 +86,8 @@ Gemm GemmOf(const Plan& plan, BufferId c, uint64_t k, GemmMode mode) {
 }
 
 // `is_free`: the kernel before it does it.
-Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free) {
+Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free,
+            uint32_t copies = 2) {
   const ProductRecipe recipe = plan.training.products;
   PlanBuilder& builder = plan.builder;
   Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
@@ -93,7 +95,7 @@ Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free) {
   builder.AddMemoryOp(
       "cast " + tensor.name, Kernel::kCopy,
       is_free ? KernelCost{0, 0}
-              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), behind),
+              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), behind, copies),
       {tensor.buffer}, {narrow.buffer});
   return narrow;
 }
@@ -122,10 +124,15 @@ bool IsNarrowNode(const Plan& plan, uint32_t node) {
 
 Tensor CastInput(Plan& plan, uint32_t node) {
   const Tensor& x = plan.Input(node);
-  if (!IsNarrowNode(plan, node) || !PartialAxes(x.layout).empty()) return x;
-  const NetworkNode& from = plan.Node(plan.Node(node).inputs.front());
+  if (!IsNarrowNode(plan, node) || !PartialAxes(x.layout).empty() || IsNarrow(x.dtype)) return x;
+  const uint32_t input = plan.Node(node).inputs.front();
+  const NetworkNode& from = plan.Node(input);
+  const bool is_again =
+      IsKeptNarrow(plan.network, input, plan.training) ||
+      (!plan.training.keeps_casts && IsRecomputedOp(plan.network, from, plan.training));
   return Cast(plan, x, BehindOf(from.kind),
-              plan.training.fused_experts && from.kind == NodeKind::kSwiGlu && from.of_choices);
+              plan.training.fused_experts && from.kind == NodeKind::kSwiGlu && from.of_choices,
+              is_again ? 1 : 2);
 }
 
 Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {

@@ -12,6 +12,7 @@
 #include "sim/schedule/kernel.h"
 #include "workloads/networks/network.h"
 #include "workloads/planner/actions.h"
+#include "workloads/planner/pair_order.h"
 #include "workloads/planner/pipeline_orders.h"
 
 namespace rehearse {
@@ -34,6 +35,7 @@ struct StagePipeline {
   // one has sent tokens to experts or got them back, the other goes on, so that what travels does
   // so beside the other's kernels (DualPipe; Megatron-LM's --overlap-moe-expert-parallel-comm).
   bool pairs_passes = false;
+  PairOrder pair_order = {};  // instead of turns: the order of the pairs' parts
   // Ranks update with the gradient norm of the ranks up to theirs, and put the update right if the
   // whole norm says so, which they get while they begin their next step (Qi et al. 2023, section 4,
   // arXiv 2401.10241). Otherwise all of them wait for the whole norm.

@@ -55,12 +55,13 @@ std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches) {
 
 namespace {
 
-std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches,
+// A stage is `a_rank` forward passes ahead of the next one, the last stage `more_ahead`.
+std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches, uint32_t a_rank,
                                           uint32_t more_ahead) {
   ActionList list;
   for (uint32_t stage = 0; stage < stages; ++stage) {
     list.BeginStage(stage);
-    const uint32_t ahead = std::min(stages - stage - 1 + more_ahead, micro_batches);
+    const uint32_t ahead = std::min((stages - stage - 1) * a_rank + more_ahead, micro_batches);
     for (uint32_t index = 0; index < ahead; ++index) list.Add(Kind::kForward, index);
     for (uint32_t index = 0; index < micro_batches; ++index) {
       if (index + ahead < micro_batches) list.Add(Kind::kForward, index + ahead);
@@ -74,11 +75,11 @@ std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batche
 }  // namespace
 
 std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches) {
-  return OneForwardOneBackward(stages, micro_batches, 0);
+  return OneForwardOneBackward(stages, micro_batches, 1, 0);
 }
 
 std::vector<Action> OneForwardOneBackwardInPairs(uint32_t stages, uint32_t micro_batches) {
-  return OneForwardOneBackward(stages, micro_batches, 1);
+  return OneForwardOneBackward(stages, micro_batches, 2, 1);
 }
 
 std::vector<Action> ZeroBubbleH1(uint32_t stages, uint32_t micro_batches) {

@@ -24,8 +24,10 @@ std::vector<Action> GPipe(uint32_t stages, uint32_t micro_batches);
 // Stage s keeps at most p-s micro-batches: it takes one back before it takes the next (Narayanan et
 // al. 2021, PipeDream-Flush). Takes as long as GPipe.
 std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batches);
-// With one more forward pass at first: then the two passes of each pair are of different
-// micro-batches, on the last rank too.
+// For passes that go in pairs: the last stage takes one more forward pass at first, so that the two
+// of each pair are of different micro-batches there, too, and every other stage two more than the
+// next one, which takes what a pair has made in its own next pair. With one more, as above, each
+// stage would wait a whole pair for its neighbour in every pair. Keeps 2(p-s) micro-batches.
 std::vector<Action> OneForwardOneBackwardInPairs(uint32_t stages, uint32_t micro_batches);
 
 // The same with separate weight gradients, those of stage s put off by s micro-batches, so that

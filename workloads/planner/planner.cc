@@ -266,6 +266,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
                  pipeline.overlaps_messages,
                  pipeline.batches_messages,
                  pipeline.pairs_passes,
+                 pipeline.pair_order,
                  pipeline.validation,
                  places.IsLooped()};
   // Of micro-batches that are kept once, some are still planned.

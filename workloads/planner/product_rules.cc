@@ -98,6 +98,10 @@ void ForwardProduct(Plan& plan, uint32_t node) {
 }
 
 void TakeOperandAgain(Plan& plan, uint32_t node) {
+  if (plan.Node(node).kind == NodeKind::kGroupedProduct) {
+    plan.State(node).operand = CastInput(plan, node);
+    return;
+  }
   const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
   if (layouts.summa) return;
   const Tensor input = CastInput(plan, node);

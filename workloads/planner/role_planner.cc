@@ -80,15 +80,12 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
     if (i + 1 < actions.size() && !begins_block && ArePaired(actions[i], actions[i + 1])) {
       const Action& backward = actions[i + 1];
       PlannerOf(backward).Await(backward);
-      if (step_.overlaps_messages && i + 2 < actions.size())
-        PlannerOf(actions[i + 2]).Await(actions[i + 2]);
+      if (step_.overlaps_messages) AwaitFrom(actions, i + 2);
       DoTogether(actions[i], backward, last_gradients[backward.stage] == i + 1);
       BeginSums(++i, &traffic);
       continue;
     }
-    if (step_.overlaps_messages && i + 1 < actions.size()) {
-      PlannerOf(actions[i + 1]).Await(actions[i + 1]);
-    }
+    if (step_.overlaps_messages) AwaitFrom(actions, i + 1);
     Do(actions[i], last_gradients[actions[i].stage] == i);
     BeginSums(i, &traffic);
   }
@@ -171,9 +168,7 @@ void RolePlanner::Do(const Action& action, bool makes_last_gradients) {
 }
 
 bool RolePlanner::ArePaired(const Action& forward, const Action& backward) const {
-  const bool goes_back =
-      backward.kind == ActionKind::kBackward || backward.kind == ActionKind::kInputGradient;
-  return step_.pairs_passes && forward.kind == ActionKind::kForward && goes_back &&
+  return step_.pairs_passes && forward.kind == ActionKind::kForward && GoesBack(backward.kind) &&
          forward.micro_batch != backward.micro_batch;
 }
 
@@ -186,32 +181,92 @@ bool SendsTokens(const Op& op) {
 
 }  // namespace
 
-// Either goes on until it has sent tokens, and then it is the other's turn.
+// Awaits what comes next: an action, or both of a pair.
+void RolePlanner::AwaitFrom(const std::vector<Action>& actions, size_t next) {
+  if (next >= actions.size()) return;
+  PlannerOf(actions[next]).Await(actions[next]);
+  if (next + 1 < actions.size() && ArePaired(actions[next], actions[next + 1]))
+    PlannerOf(actions[next + 1]).Await(actions[next + 1]);
+}
+
+struct RolePlanner::Side {
+  Action action;
+  bool makes_last_gradients = false;
+  bool puts_off_weights = false;
+  std::vector<StagePlanner::Part> parts;
+  size_t next = 0;
+
+  bool IsDone() const { return next == parts.size(); }
+};
+
+void RolePlanner::DoNext(Side* side) {
+  PlannerOf(side->action).Enter(side->action, side->makes_last_gradients, side->puts_off_weights);
+  side->parts[side->next++].work();
+}
+
 void RolePlanner::DoTogether(const Action& forward, const Action& backward,
                              bool makes_last_gradients) {
-  struct Side {
-    const Action& action;
-    bool makes_last_gradients;
-    std::vector<StagePlanner::Part> parts;
-    size_t next = 0;
-  };
-  Side sides[] = {{forward, false, PlannerOf(forward).PartsOf(forward, true)},
-                  {backward, makes_last_gradients, PlannerOf(backward).PartsOf(backward, true)}};
+  const bool is_apart =
+      backward.kind == ActionKind::kBackward && PutsWeightsApart(step_.pair_order);
+  Side sides[] = {
+      {forward, false, false, PlannerOf(forward).PartsOf(forward, true)},
+      {backward, makes_last_gradients, is_apart, PlannerOf(backward).PartsOf(backward, true)}};
+  // Kernels behind what is sent would wait until a neighbour takes it, and that may be in a pair,
+  // too: then both are sent once everything is computed, as Megatron-LM's combined 1F1B does.
+  const bool sends_at_end = !step_.overlaps_messages || step_.batches_messages;
+  std::vector<StagePlanner::Part> ends;
+  for (Side& side : sides) {
+    if (!sends_at_end) break;
+    ends.push_back(std::move(side.parts.back()));
+    side.parts.pop_back();
+  }
   builder_.set_runs_chunks(true, false);
-  const std::vector<Op>& ops = builder_.role().ops;
-  for (size_t turn = 0;
-       sides[0].next < sides[0].parts.size() || sides[1].next < sides[1].parts.size();
-       turn = 1 - turn) {
-    Side& side = sides[turn];
-    for (bool has_sent = false; !has_sent && side.next < side.parts.size(); ++side.next) {
-      const size_t first_op = ops.size();
-      PlannerOf(side.action).Enter(side.action, side.makes_last_gradients);
-      side.parts[side.next]();
-      has_sent =
-          std::any_of(ops.begin() + static_cast<ptrdiff_t>(first_op), ops.end(), SendsTokens);
-    }
+  if (step_.pair_order.empty()) {
+    TakeTurns(sides);
+  } else {
+    FollowOrder(sides);
+  }
+  if (is_apart && sends_at_end) {
+    PlannerOf(backward).Enter(backward, makes_last_gradients);
+    PlannerOf(backward).MakePutOff();
+  }
+  for (size_t side = 0; side < ends.size(); ++side) {
+    sides[side].parts.push_back(std::move(ends[side]));
+    DoNext(&sides[side]);
+  }
+  if (is_apart) {
+    PlannerOf(backward).Enter(backward, makes_last_gradients);
+    PlannerOf(backward).EndApart(backward);
   }
   builder_.set_runs_chunks(false, false);
+}
+
+// Either goes on until it has sent tokens, and then it is the other's turn.
+void RolePlanner::TakeTurns(Side* sides) {
+  const std::vector<Op>& ops = builder_.role().ops;
+  for (size_t turn = 0; !sides[0].IsDone() || !sides[1].IsDone(); turn = 1 - turn) {
+    Side& side = sides[turn];
+    for (bool has_sent = false; !has_sent && !side.IsDone();) {
+      const auto first_op = static_cast<ptrdiff_t>(ops.size());
+      DoNext(&side);
+      has_sent = std::any_of(ops.begin() + first_op, ops.end(), SendsTokens);
+    }
+  }
+}
+
+void RolePlanner::FollowOrder(Side* sides) {
+  while (!sides[0].IsDone() || !sides[1].IsDone()) {
+    for (const PassPart part : step_.pair_order) {
+      if (IsOfWeights(part)) {
+        if (!sides[1].puts_off_weights) continue;
+        PlannerOf(sides[1].action).Enter(sides[1].action, sides[1].makes_last_gradients);
+        PlannerOf(sides[1].action).MakePutOff();
+        continue;
+      }
+      Side& side = sides[IsForward(part) ? 0 : 1];
+      while (!side.IsDone() && side.parts[side.next].kind == part) DoNext(&side);
+    }
+  }
 }
 
 // ---- blocks that repeat -------------------------------------------------------------------------

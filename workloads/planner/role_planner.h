@@ -55,7 +55,13 @@ class RolePlanner {
   void Do(const Action& action, bool makes_last_gradients);
   // Whether the two take turns.
   bool ArePaired(const Action& forward, const Action& backward) const;
+  void AwaitFrom(const std::vector<Action>& actions, size_t next);
+  // One of the two passes that go side by side, in parts.
+  struct Side;
+  void DoNext(Side* side);
   void DoTogether(const Action& forward, const Action& backward, bool makes_last_gradients);
+  void TakeTurns(Side* sides);
+  void FollowOrder(Side* sides);
   Mark MarkHere() const;
   std::optional<Repeat> BodyBetween(const std::vector<Mark>& marks,
                                     const PeriodicActions& period) const;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/planner/casts.h"
+#include "workloads/planner/kept_narrow.h"
 #include "workloads/planner/layer_graphs.h"
 #include "workloads/planner/node_rules.h"
 
@@ -96,7 +98,7 @@ void StagePlanner::SkipMicroBatches(uint32_t count) {
 
 // ---- what the actions do ------------------------------------------------------------------------
 
-void StagePlanner::Enter(const Action& action, bool makes_last_gradients) {
+void StagePlanner::Enter(const Action& action, bool makes_last_gradients, bool puts_off_weights) {
   const bool goes_backward =
       action.kind == ActionKind::kBackward || action.kind == ActionKind::kInputGradient;
   Phase phase = Phase::kBackward;
@@ -107,7 +109,7 @@ void StagePlanner::Enter(const Action& action, bool makes_last_gradients) {
                   .micro_batch = action.micro_batch,
                   .prefetch_end = stage_.matrix_end(),
                   .goes_backward = goes_backward,
-                  .puts_off_weights = action.kind == ActionKind::kInputGradient,
+                  .puts_off_weights = puts_off_weights || action.kind == ActionKind::kInputGradient,
                   .makes_last_gradients = makes_last_gradients};
 }
 
@@ -116,10 +118,9 @@ void StagePlanner::Do(const Action& action, bool makes_last_gradients) {
   if (action.kind == ActionKind::kRecompute) {
     RecomputeAll();
   } else if (action.kind == ActionKind::kWeightGradient) {
-    MakeWeightGradients();
-    micro_batches_.erase(action.micro_batch);
+    EndApart(action);
   } else {
-    for (const Part& part : PartsOf(action, /*by_node=*/false)) part();
+    for (const Part& part : PartsOf(action, /*by_node=*/false)) part.work();
   }
 }
 
@@ -160,15 +161,26 @@ std::vector<Visits> Divide(Visits visits, bool by_node) {
   return parts;
 }
 
+// What comes before the first part goes with it, and what comes after the last one with that.
+void TakeEnds(std::vector<StagePlanner::Part>* parts) {
+  if (parts->size() < 3) return;
+  parts->front().kind = (*parts)[1].kind;
+  parts->back().kind = (*parts)[parts->size() - 2].kind;
+}
+
 }  // namespace
 
 // ---- forward ------------------------------------------------------------------------------------
 
 std::vector<StagePlanner::Part> StagePlanner::PartsOfForward(bool by_node) {
-  std::vector<Part> parts = {[this] { BeginForward(); }};
-  for (const std::vector<Visit>& visits : Divide(AllVisits(), by_node))
-    parts.emplace_back([this, visits] { Forward(Phase::kForward, visits); });
-  parts.emplace_back([this] { EndForward(); });
+  std::vector<Part> parts = {{PassPart::kForwardAttention, [this] { BeginForward(); }}};
+  for (const std::vector<Visit>& visits : Divide(AllVisits(), by_node)) {
+    const Visit& first = visits.front();
+    parts.push_back({LayerParts(step_.network, step_.training, *first.unit).Forward(first.node),
+                     [this, visits] { Forward(Phase::kForward, visits); }});
+  }
+  parts.push_back({PassPart::kForwardAttention, [this] { EndForward(); }});
+  TakeEnds(&parts);
   return parts;
 }
 
@@ -233,11 +245,30 @@ void StagePlanner::FreeCached(const Visit& visit) {
 }
 
 // Recomputes what selective recomputation dropped, before the way back through the layer.
-void StagePlanner::RecomputeOps(const Unit& unit) {
-  for (const Visit& visit : VisitsOf(unit)) {
+void StagePlanner::RecomputeOps(const Unit& unit, const std::vector<Visit>& visits) {
+  for (const Visit& visit : visits) {
     FreeCached(visit);
-    if (!IsRecomputedOp(step_.network, step_.network.nodes[visit.node], step_.training)) continue;
-    ForwardAgain(unit, {visit});
+    const bool is_narrow = IsKeptNarrow(step_.network, visit.node, step_.training);
+    if (is_narrow) {
+      SetPhase(Phase::kRecompute, unit.layer);
+      ForEachChunk([&] { WidenKept(plan_, visit.node); });
+    }
+    const bool is_again =
+        IsRecomputedOp(step_.network, step_.network.nodes[visit.node], step_.training);
+    if (is_again) ForwardAgain(unit, {visit});
+    if (is_narrow || (is_again && !step_.training.keeps_casts)) CastAgain(unit, visit.node);
+  }
+}
+
+// Products take a cast of the new value.
+void StagePlanner::CastAgain(const Unit& unit, uint32_t value) {
+  SetPhase(Phase::kRecompute, unit.layer);
+  for (uint32_t node = value + 1; node < unit.end; ++node) {
+    const NetworkNode& shape = step_.network.nodes[node];
+    if (shape.inputs.empty() || shape.inputs.front() != value) continue;
+    ForEachChunk([&] {
+      if (IsNarrow(plan_.State(node).operand.dtype)) TakeOperandAgain(plan_, node);
+    });
   }
 }
 
@@ -279,38 +310,59 @@ std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& acti
   const Training& training = step_.training;
   const bool recomputes_layers =
       Recomputes() && !micro_batches_.at(action.micro_batch).is_recomputed;
-  const bool recomputes_ops =
-      training.recomputation == Recomputation::kSelective && training.recomputed_ops.Any();
-  std::vector<Part> parts = {[this] { BeginBackward(); }};
-  const auto add_way_back = [&](std::vector<Visit> visits) {
+  const bool recomputes_ops = training.recomputation == Recomputation::kSelective &&
+                              (training.recomputed_ops.Any() || training.keeps_narrow_attention);
+  std::vector<Part> parts = {{PassPart::kBackwardCombine, [this] { BeginBackward(); }}};
+  if (!recomputes_layers && !recomputes_ops && !by_node) {
+    std::vector<Visit> visits = AllVisits();
     std::reverse(visits.begin(), visits.end());
-    for (const std::vector<Visit>& some : Divide(std::move(visits), by_node))
-      parts.emplace_back([this, some] { Backward(some); });
-  };
-  if (!recomputes_layers && !recomputes_ops) {
-    add_way_back(AllVisits());
+    parts.push_back({PassPart::kBackwardAttention, [this, visits] { Backward(visits); }});
   } else {
-    for (size_t i = stage_.units.size(); i-- > 0;) {
-      const Unit& unit = stage_.units[i];
-      parts.emplace_back([this, &unit, recomputes_ops] {
-        ReturnOfAllChunks(unit);
-        plan_.action.prefetch_end = unit.matrix_end;
-        if (recomputes_ops) RecomputeOps(unit);
-      });
-      if (recomputes_layers && ComputesAgain(unit)) {
-        for (const std::vector<Visit>& visits : Divide(VisitsAgain(unit), by_node)) {
-          parts.emplace_back([this, &unit, visits] {
-            plan_.action.prefetch_end = unit.matrix_end;
-            ForwardAgain(unit, visits);
-          });
-        }
-        parts.emplace_back([this, &unit] { TakeOperandOfLast(unit); });
-      }
-      add_way_back(VisitsOf(unit));
-    }
+    for (size_t i = stage_.units.size(); i-- > 0;)
+      AddWayBack(stage_.units[i], recomputes_layers, recomputes_ops, by_node, &parts);
   }
-  parts.emplace_back([this] { EndBackward(); });
+  parts.push_back({PassPart::kBackwardAttention, [this] { EndBackward(); }});
+  TakeEnds(&parts);
   return parts;
+}
+
+// Back through one unit. In parts, ops are recomputed in front of the part that needs them.
+void StagePlanner::AddWayBack(const Unit& unit, bool recomputes_layers, bool recomputes_ops,
+                              bool by_node, std::vector<Part>* parts) {
+  const LayerParts kinds(step_.network, step_.training, unit);
+  const auto prepare = [this, &unit](std::vector<Visit> again) {
+    return [this, &unit, again = std::move(again)] {
+      ReturnOfAllChunks(unit);
+      plan_.action.prefetch_end = unit.matrix_end;
+      RecomputeOps(unit, again);
+    };
+  };
+  const PassPart first = kinds.Backward(unit.end - 1);
+  const std::vector<Visit> visits = VisitsOf(unit);
+  if (recomputes_layers || (recomputes_ops && !by_node))
+    parts->push_back({first, prepare(recomputes_ops ? visits : std::vector<Visit>())});
+  if (recomputes_layers && ComputesAgain(unit)) {
+    for (const std::vector<Visit>& again : Divide(VisitsAgain(unit), by_node)) {
+      parts->push_back({first, [this, &unit, again] {
+                          plan_.action.prefetch_end = unit.matrix_end;
+                          ForwardAgain(unit, again);
+                        }});
+    }
+    parts->push_back({first, [this, &unit] { TakeOperandOfLast(unit); }});
+  }
+  std::optional<PassPart> prepared;
+  for (const std::vector<Visit>& some :
+       Divide(std::vector<Visit>(visits.rbegin(), visits.rend()), by_node)) {
+    const PassPart kind = kinds.Backward(some.front().node);
+    if (by_node && recomputes_ops && prepared != kind) {
+      std::vector<Visit> again;
+      std::copy_if(visits.begin(), visits.end(), std::back_inserter(again),
+                   [&](const Visit& visit) { return kinds.Again(visit.node) == kind; });
+      parts->push_back({kind, prepare(std::move(again))});
+      prepared = kind;
+    }
+    parts->push_back({kind, [this, some] { Backward(some); }});
+  }
 }
 
 void StagePlanner::BeginBackward() {
@@ -347,7 +399,7 @@ void StagePlanner::EndBackward() {
   if (!puts_off_weights) micro_batches_.erase(micro_batch);
 }
 
-void StagePlanner::MakeWeightGradients() {
+void StagePlanner::MakePutOff() {
   for (size_t i = 0; i < current_->chunks.front().put_off.size(); ++i) {
     const uint32_t node = current_->chunks.front().put_off[i].first;
     SetPhase(Phase::kBackward, step_.network.nodes[node].layer);
@@ -359,7 +411,13 @@ void StagePlanner::MakeWeightGradients() {
       builder_.set_graph(0);
     });
   }
+  for (ChunkState& chunk : current_->chunks) chunk.put_off.clear();
+}
+
+void StagePlanner::EndApart(const Action& action) {
+  MakePutOff();
   gradients_.Finish(plan_.action);
+  micro_batches_.erase(action.micro_batch);
 }
 
 // ---- nodes --------------------------------------------------------------------------------------
@@ -403,6 +461,9 @@ void StagePlanner::Forward(Phase phase, const std::vector<Visit>& visits) {
   TakeTurns(phase, visits, [&](const Visit& visit) {
     EnterGraphOf(visit.node);
     RuleOf(step_.network.nodes[visit.node].kind).forward(plan_, visit.node);
+    const bool has_taken = phase == Phase::kForward && visit.node > visit.unit->begin;
+    if (has_taken && IsKeptNarrow(step_.network, visit.node - 1, step_.training))
+      KeepNarrow(plan_, visit.node - 1);
     builder_.set_graph(0);
     if (phase == Phase::kForward && visit.node + 1 == visit.unit->end) {
       gathering_.ReleaseAfterForward(visit.unit->first_matrix, visit.unit->matrix_end,

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "workloads/planner/actions.h"
+#include "workloads/planner/layer_parts.h"
 #include "workloads/planner/offload.h"
 #include "workloads/planner/plan.h"
 #include "workloads/planner/stages.h"
@@ -38,6 +39,7 @@ struct StepSetup {
   bool overlaps_messages = true;
   bool batches_messages = false;
   bool pairs_passes = false;
+  PairOrder pair_order = {};  // empty: passes take turns wherever one has sent tokens
   AdamAgain validation = kAdamOnce;
   // Ranks begin to gather and to sum the parameters and gradients of whole stages, all at the same
   // time.
@@ -72,13 +74,20 @@ class StagePlanner {
   // Posts the receives of what the action needs from other ranks, unless they are already posted.
   void Await(const Action& action);
   // What is planned from now on belongs to the action.
-  void Enter(const Action& action, bool makes_last_gradients);
+  void Enter(const Action& action, bool makes_last_gradients, bool puts_off_weights = false);
   // All actions except those that end the step.
   void Do(const Action& action, bool makes_last_gradients);
   // The parts of a forward or backward pass, each to be done after Enter: parts of another action
   // may come in between. If `by_node`, for strategies without chunks, each node is a part.
-  using Part = std::function<void()>;
+  struct Part {
+    PassPart kind = PassPart::kForwardAttention;
+    std::function<void()> work;
+  };
   std::vector<Part> PartsOf(const Action& action, bool by_node);
+  // For a backward pass in parts that puts its weights' gradients off: makes those that it has put
+  // off so far, and, once all parts are done, ends the pass.
+  void MakePutOff();
+  void EndApart(const Action& action);
 
   // What the slots of a micro-batch under way name, of its first chunk.
   std::vector<std::pair<StateSlot, BufferId>> NotedSlots(uint32_t micro_batch);
@@ -114,7 +123,8 @@ class StagePlanner {
   // Whether the unit is a layer that is fully recomputed.
   bool ComputesAgain(const Unit& unit) const;
   void FreeCached(const Visit& visit);
-  void RecomputeOps(const Unit& unit);
+  void RecomputeOps(const Unit& unit, const std::vector<Visit>& visits);
+  void CastAgain(const Unit& unit, uint32_t value);
   void TakeOperandOfLast(const Unit& unit);
   void ForwardAgain(const Unit& unit, const std::vector<Visit>& visits);
   MicroBatch& Begin(uint32_t micro_batch);
@@ -124,8 +134,9 @@ class StagePlanner {
   void EndBackward();
   std::vector<Part> PartsOfForward(bool by_node);
   std::vector<Part> PartsOfBackward(const Action& action, bool by_node);
+  void AddWayBack(const Unit& unit, bool recomputes_layers, bool recomputes_ops, bool by_node,
+                  std::vector<Part>* parts);
   void RecomputeAll();
-  void MakeWeightGradients();
   void MakeInputs();
   static std::vector<Visit> VisitsOf(const Unit& unit);
   // Those that full recomputation of a layer comes to.

@@ -267,6 +267,59 @@ TEST(ExpertExecution, PairsOfPasses) {
   }
 }
 
+// Parts of a layer's passes in the order of a table, with layers without experts among them.
+TEST(ExpertExecution, PairsInTheOrderOfATable) {
+  for (const PairOrderFacts& facts : PairOrders()) {
+    for (const bool recomputes : {false, true}) {
+      GptModel model = Experts();
+      model.layers = 4;
+      model.experts->first_dense = 1;
+      Training training = TrainingOf(8, 64);
+      if (recomputes) training.recomputation = Recomputation::kSelective;
+      training.recomputed_ops.activations = recomputes;
+      training.recomputed_ops.norms = recomputes;
+      const Network network = MakeDecoder(model, training);
+      CombinedOptions options = Spread(2, 1);
+      options.zero.stage = 1;
+      options.zero.shard = 2;
+      options.overlap_shared_expert = recomputes;
+      const Strategy strategy = MakeCombined(options, network);
+      StagePipeline pipelines[] = {
+          {OneStageARank(2), EvenStages(network, 2), OneForwardOneBackwardInPairs(2, 8)},
+          {Looped(2, 2), EvenStages(network, 4), InterleavedInPairs(2, 2, 8)},
+          {VShaped(2), EvenStages(network, 4), ZeroBubbleV(2, 8)},
+          {VShaped(2), EvenStages(network, 4), DualPipeV(2, 8)},
+          {BothWays(2), EvenStages(network, 2), DualPipe(2, 8)}};
+      for (StagePipeline& pipeline : pipelines) {
+        pipeline.pairs_passes = true;
+        pipeline.pair_order = facts.order;
+        ExpectSerialNumbers(model, training, PlanPipeline(network, training, strategy, pipeline));
+      }
+    }
+  }
+}
+
+// Products in 8 bits take what arrives as it was sent, and what waits for the way back is narrow or
+// cast again: the numbers are those of the training's precision.
+TEST(ExpertExecution, NarrowOnTheWayAndWhileItIsKept) {
+  const GptModel model = Experts();
+  Training training = TrainingOf();
+  training.products = ProductRecipe::kFp8Blockwise;
+  training.recomputation = Recomputation::kSelective;
+  training.recomputed_ops.activations = true;
+  training.recomputed_ops.norms = true;
+  training.keeps_narrow_activations = true;
+  training.keeps_narrow_attention = true;
+  for (const bool keeps_casts : {true, false}) {
+    training.keeps_casts = keeps_casts;
+    const Network network = MakeDecoder(model, training);
+    CombinedOptions options = Spread(4, 4);
+    options.narrow_dispatch = true;
+    ExpectSerialNumbers(model, training,
+                        PlanStep(network, training, MakeCombined(options, network)));
+  }
+}
+
 TEST(ExpertExecution, KindsThatSplitTheBatchOnly) {
   const GptModel model = Experts();
   const Training training = TrainingOf();

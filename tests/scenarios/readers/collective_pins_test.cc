@@ -10,6 +10,7 @@
 namespace rehearse {
 namespace collective_pins_test {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The shipped scenario on four Perlmutter nodes, with these keys in its "simulator".
@@ -83,6 +84,11 @@ TEST(CollectivePinsTest, MistakesSayWhere) {
   EXPECT_THAT(MistakeOf(R"({"algorithm": "rin"})"), HasSubstr("/simulator/algorithm"));
   EXPECT_THAT(MistakeOf(R"({"protocol": "ll12"})"), HasSubstr("/simulator/protocol"));
   EXPECT_THAT(MistakeOf(R"({"collectives": [{}]})"), HasSubstr("/simulator/collectives/0"));
+  EXPECT_THAT(MistakeOf(R"({"communication_multiprocessors": 4000})"),
+              AllOf(HasSubstr("/simulator/communication_multiprocessors"), HasSubstr("4000"),
+                    HasSubstr("expected fewer than")));
+  EXPECT_THAT(MistakeOf(R"({"communication_multiprocessors": 8, "slowdown": {"gemm": 0.1}})"),
+              HasSubstr("expected one of them"));
   EXPECT_THAT(MistakeOf(R"({"collectives": [{"algorithm": "ring"}]})"),
               HasSubstr("selects nothing"));
   EXPECT_THAT(MistakeOf(R"({"collectives": [{"axis": "rwo", "algorithm": "ring"}]})"),

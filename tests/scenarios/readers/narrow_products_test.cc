@@ -84,6 +84,17 @@ TEST(NarrowProductsTest, OfMxfp8LieInTheGradientsMemory) {
   EXPECT_LT(one.memory.parameters, 0.5 * both.memory.parameters);
 }
 
+TEST(NarrowProductsTest, WhatIsKeptNarrowIsRecomputedAndCast) {
+  EXPECT_THAT(ErrorOf({"training.products=fp8-blockwise", "training.recomputation=none",
+                       "training.casts=again"}),
+              AllOf(HasSubstr("/training/casts"), HasSubstr("selective recomputation")));
+  EXPECT_THAT(ErrorOf({"training.recomputation=selective", "training.narrow_kept=[\"attention\"]"}),
+              AllOf(HasSubstr("/training/narrow_kept"), HasSubstr("8 bits")));
+  EXPECT_THAT(ErrorOf({"training.products=fp8-blockwise", "training.recomputation=selective",
+                       "training.narrow_kept=[\"activations\"]"}),
+              AllOf(HasSubstr("/training/narrow_kept"), HasSubstr("recomputed_ops")));
+}
+
 TEST(NarrowProductsTest, AreSetAsNemosRecipesDo) {
   const Result plain = Play({"software=nemo"});
   EXPECT_EQ(SwitchOf(plain, "training.narrow_parameters"), "not set");

@@ -186,6 +186,45 @@ TEST(PipelineReaderTest, PassesInPairsAndUpdatesValidatedLater) {
   EXPECT_TRUE(other.batches_messages);
 }
 
+TEST(PipelineReaderTest, PairsInAnOrderOfTheirOwn) {
+  const StagePipeline named = PipelineOf(
+      R"({"stages": 4, "schedule": "1f1b", "pair_passes": true, "pair_order": "dualpipe"})");
+  EXPECT_EQ(named.pair_order, PairOrders().front().order);
+  const StagePipeline own = PipelineOf(
+      R"({"stages": 4, "schedule": "1f1b", "pair_passes": true, "pair_order":
+          ["F.attention", "I.combine", "F.dispatch", "I.experts", "I.dispatch", "F.experts",
+           "F.combine", "I.attention"]})");
+  EXPECT_EQ(own.pair_order.size(), 8u);
+  EXPECT_FALSE(PutsWeightsApart(own.pair_order));
+}
+
+TEST(BadPipelineTest, OrdersOfPairsThatAChunkCannotHave) {
+  const auto mistake = [](const std::string& order) {
+    return MistakeOf(R"({"stages": 4, "schedule": "1f1b", "pair_passes": true, "pair_order": )" +
+                     order + "}");
+  };
+  const std::string backward = R"("I.combine", "I.experts", "I.dispatch", "I.attention"])";
+  EXPECT_THAT(
+      mistake(R"(["F.attention", "F.experts", "F.dispatch", "F.combine", )" + backward),
+      AllOf(HasSubstr("/pipeline/pair_order"), HasSubstr("found F.experts next after F.attention"),
+            HasSubstr("expected F.dispatch")));
+  EXPECT_THAT(mistake(R"(["F.attention", "F.attention", )" + backward),
+              HasSubstr("found F.attention twice"));
+  EXPECT_THAT(mistake(R"(["F.attention", "F.dispatch", "F.combine", )" + backward),
+              HasSubstr("found no F.experts"));
+  EXPECT_THAT(mistake(R"(["W.experts", "F.attention", "F.dispatch", "F.experts", "F.combine", )" +
+                      backward),
+              HasSubstr("both or neither"));
+  EXPECT_THAT(mistake(R"("dualpipes")"), HasSubstr("\"dualpipe\""));
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "1f1b", "pair_order": "dualpipe"})"),
+              AllOf(HasSubstr("/pipeline/pair_order"), HasSubstr("\"pair_passes\": true")));
+}
+
+TEST(BadPipelineTest, PairsThatAPipelineCannotCarry) {
+  EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "gpipe", "pair_passes": true})"),
+              AllOf(HasSubstr("/pipeline/pair_passes"), HasSubstr("expected an order that has")));
+}
+
 TEST(BadPipelineTest, LayersThatDoNotSplit) {
   EXPECT_THAT(MistakeOf(R"({"stages": 4, "schedule": "interleaved", "virtual": 3})"),
               AllOf(HasSubstr("/pipeline"), HasSubstr("8 layers"), HasSubstr("12 stages")));
