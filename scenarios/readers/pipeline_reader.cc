@@ -68,15 +68,19 @@ PairOrder ReadPairOrder(const JsonReader& reader) {
   return order;
 }
 
-// Whether a rank has a forward pass with the backward pass of another micro-batch behind it.
+// Whether a rank has forward passes with the backward passes of other micro-batches behind them.
+// One alone, where all forward passes come first, would wait for a neighbour's that waits for it.
 bool HasPairs(const PipelineOrder& order) {
   const auto is_pair = [](const Action& forward, const Action& backward) {
     return forward.kind == ActionKind::kForward && GoesBack(backward.kind) &&
            forward.micro_batch != backward.micro_batch;
   };
+  const size_t needed = order.places.ranks > 1 ? 2 : 1;
   for (uint32_t rank = 0; rank < order.places.ranks; ++rank) {
     const std::vector<Action> own = OfRank(order.actions, order.places, rank);
-    if (std::adjacent_find(own.begin(), own.end(), is_pair) != own.end()) return true;
+    size_t pairs = 0;
+    for (size_t i = 1; i < own.size(); ++i) pairs += is_pair(own[i - 1], own[i]) ? 1 : 0;
+    if (pairs >= needed) return true;
   }
   return false;
 }
@@ -90,7 +94,7 @@ void ReadPairs(const JsonReader& reader, const PipelineOrder& order, StagePipeli
   if (pipeline->pairs_passes && !HasPairs(order)) {
     reader.At("pair_passes")
         .Fail(
-            "no rank has a forward pass with another micro-batch's backward pass behind it; "
+            "no rank has forward passes with other micro-batches' backward passes behind them; "
             "expected an order that has (1f1b, interleaved, zb-v, dualpipe, dualpipev) and "
             "enough micro-batches");
   }

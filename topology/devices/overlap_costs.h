@@ -33,8 +33,8 @@ std::optional<OverlapCosts> OverlapCostsOf(const DeviceSpec& device, bool crosse
 
 // The same for kernels of communication that always keep so many multiprocessors to themselves, as
 // the software says (LowerOptions::is_always_slowed): products are cut for the others beforehand,
-// so that they take whole waves on these, and attention cores the share. Throws Error at `place` if the device has no more, or if how
-// many it has is not known.
+// so that they take whole waves on these, and attention cores the share. Throws Error at `place` if
+// the device has no more, or if how many it has is not known.
 Slowdown SlowdownBeside(const DeviceSpec& device, uint32_t multiprocessors, const Place& place);
 
 }  // namespace rehearse
