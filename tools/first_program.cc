@@ -1,6 +1,6 @@
-// What makes the program that a first build ends with (rehearse_first in CMakeLists.txt): `run`, and
-// nothing that `run` rarely needs. Where it needs more, tools/rehearse builds the whole program and
-// starts that instead (NeedsWholeProgram).
+// What makes the program that a first build ends with (rehearse_first in CMakeLists.txt): `run`,
+// and nothing that `run` rarely needs. Where it needs more, tools/rehearse builds the whole program
+// and starts that instead (NeedsWholeProgram).
 #include "scenarios/playing/calibrated.h"
 #include "tools/command.h"
 #include "tools/foreign/traces/kineto/kineto_write.h"

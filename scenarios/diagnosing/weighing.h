@@ -46,8 +46,8 @@ struct CauseProbabilities {
   double something_else = 0;
   std::vector<double> of_causes;
 };
-// Of `causes`, the first `alone` are causes alone, and the others pairs, whose evidence includes how
-// much less likely they are beforehand (PairPrior).
+// Of `causes`, the first `alone` are causes alone, and the others pairs, whose evidence includes
+// how much less likely they are beforehand (PairPrior).
 CauseProbabilities WeighAll(const std::vector<Observation>& observations,
                             const std::vector<double>& expected,
                             const std::vector<WeighedStrength>& causes, size_t alone);

@@ -22,7 +22,8 @@ constexpr uint32_t kMostGraphChannels = 16;
 constexpr Bytes kOfTwo(544 * kMebi / 24);
 constexpr Bytes kOfMore(688 * kMebi / 24);
 // Of one channel to one peer in the machine: 7 peers, 32 channels.
-constexpr Bytes kOfAPeer(3.28e9 / (7 * 32));
+constexpr uint32_t kMostPeers = 7;
+constexpr Bytes kOfAPeer(3.28e9 / (kMostPeers * 32));
 
 // What a role asks of a communicator.
 struct Uses {
@@ -133,6 +134,7 @@ Bytes LibraryMemory::Of(const Schedule& schedule, const Role& role,
   const DeviceSpec& spec = cluster_.DeviceOf(device);
   if (!IsGpu(spec)) return Bytes(0);
   Bytes taken = kDriver + Bytes((spec.compute_capability >= 90 ? 32 : 8) * kMebi);
+  Bytes to_peers;
   for (const auto& [id, uses] : UsesOf(role)) {
     const Communicator& communicator = schedule.communicators[id];
     if (communicator.size() < 2) continue;
@@ -142,9 +144,11 @@ Bytes LibraryMemory::Of(const Schedule& schedule, const Role& role,
     const uint32_t channels = ChannelsOf(device, spread);
     if (uses.collectives || uses.to_next)
       taken += channels * (communicator.size() == 2 ? kOfTwo : kOfMore);
-    if (uses.to_all) taken += std::bit_ceil(channels) * (spread.inside - 1) * kOfAPeer;
+    if (uses.to_all)
+      to_peers = std::max(
+          to_peers, std::bit_ceil(channels) * std::min(spread.inside - 1, kMostPeers) * kOfAPeer);
   }
-  return taken;
+  return taken + to_peers;
 }
 
 }  // namespace rehearse

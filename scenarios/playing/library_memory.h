@@ -8,7 +8,9 @@
 //           (NVIDIA/nccl issue 964), which is 22.7 and 28.7 MiB a channel.
 //           All-to-all and sends connect to each peer of the machine on all channels besides:
 //           eight H100 with 32 channels take 3.28 GB (NVIDIA/nccl issue 1685), which is 14.6 MB a
-//           peer and channel. Peers in other machines share buffers, which we leave out.
+//           peer and channel. We count the largest of a role's communicators for that, and at most
+//           7 peers: what more take nobody has published. Peers in other machines share buffers,
+//           which we leave out.
 //   cuBLAS  workspaces: 32 MiB from compute capability 9.0 on, 8 MiB before
 //           (pytorch.org/docs, CUBLAS_WORKSPACE_CONFIG)
 //

@@ -244,8 +244,8 @@ struct Buffer {
   uint32_t region = kNoRegion;
   std::optional<View> view = std::nullopt;
   bool on_host = false;  // in the host's memory; only host copies touch it
-  // On a GPU it lies where another array is that is not needed at the same time, and so counts as no
-  // memory. Backends give it its own.
+  // On a GPU it lies where another array is that is not needed at the same time, and so counts as
+  // no memory. Backends give it its own.
   bool borrowed = false;
 };
 

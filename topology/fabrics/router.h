@@ -22,8 +22,8 @@
 // way that would be taken if all links that ever fail were gone.
 // Between rails that do not meet (topology/fabrics/fabric_clos.h) the way begins over NVLink with
 // the device of the sender's machine that is on the receiver's rail, as NCCL's PXN does by default:
-// the one exception to the first sentence; without NVLink, or where the routing has no PXN, it leads
-// through the host to that rail's NIC.
+// the one exception to the first sentence; without NVLink, or where the routing has no PXN, it
+// leads through the host to that rail's NIC.
 // Links of kind "memory" are part of a path like any other. Routes are found by arithmetic, or by a
 // bidirectional search that touches only the neighbourhood of both ends, and remembered: there is
 // no all-pairs table. A Router is not thread-safe (it remembers); its Cluster must outlive it.
@@ -87,8 +87,8 @@ class Router {
 
   // The same, but on the receiver's rail: if machines are cabled rail by rail and the sender
   // reaches the device at the receiver's place in its own machine over NVLink alone, the route goes
-  // by way of that device, whose NIC is on the same leaf as the receiver's. NCCL calls this PXN
-  // (which a routing may not have), and its rings, which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Otherwise as Between().
+  // by way of that device, whose NIC is on the receiver's leaf. NCCL calls this PXN, and its rings,
+  // which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Otherwise, or without, as Between().
   const Route& AlongRail(uint32_t from_rank, uint32_t to_rank, uint64_t phase = 0);
 
   // Appends the links of Between() without remembering them, for code that looks at very many pairs

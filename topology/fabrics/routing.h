@@ -45,8 +45,8 @@ struct FabricRouting {
   // For ecmp and valiant; if not given, commands look at kRoutingSeeds seeds, from 0 on, and a
   // Router takes 0.
   std::optional<uint64_t> seed;
-  // Whether messages between rails begin over NVLink (topology/fabrics/router.h); NCCL_PXN_DISABLE=1
-  // says that they do not.
+  // Whether messages between rails begin over NVLink (topology/fabrics/router.h);
+  // NCCL_PXN_DISABLE=1 says that they do not.
   bool pxn = true;
 
   RoutingRule Over(const RoutingRule& own) const {

@@ -47,8 +47,8 @@ static_assert(MembersOf<Three>() == 3);
 size_t RowsOf(const ObjectShape& shape) { return shape.keys.size(); }
 
 TEST(EveryFieldTest, OfATrainingHasARow) {
-  // "expert_kernels" sets two members, "cuda_graphs" three.
-  EXPECT_EQ(MembersOf<Training>(), RowsOf(TrainingShape()) + 1 + 2);
+  // "expert_kernels" and "narrow_kept" set two members, "cuda_graphs" three.
+  EXPECT_EQ(MembersOf<Training>(), RowsOf(TrainingShape()) + 1 + 1 + 2);
 }
 
 TEST(EveryFieldTest, OfAModelHasARow) {
