@@ -1,9 +1,12 @@
 // rehearse diagnose: why is it slow? What was measured is compared with what is expected, and all
 // that may be wrong is simulated.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +20,7 @@
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
+#include "sim/base/gzip.h"
 #include "sim/base/input_file.h"
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
@@ -28,6 +32,8 @@
 #include "tools/command.h"
 #include "tools/comparers.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/foreign_kind.h"
+#include "tools/import_kinds.h"
 #include "tools/log_trials.h"
 #include "tools/number_options.h"
 #include "tools/output_format.h"
@@ -42,8 +48,7 @@ namespace po = boost::program_options;
 
 CommandSyntax DiagnoseSyntax() {
   CommandSyntax syntax;
-  syntax.usage =
-      "rehearse diagnose LOG --cluster CLUSTER|SCENARIO --measured VALUE|TIMELINE [options]";
+  syntax.usage = "rehearse diagnose LOG --cluster CLUSTER|RUN --measured VALUE|TIMELINE [options]";
   syntax.explanation =
       "Says what is wrong where a log of nccl-tests or rccl-tests is slower than its cluster "
       "should\n"
@@ -53,17 +58,21 @@ CommandSyntax DiagnoseSyntax() {
       "simulated and its strength is fitted; shown are how much of the gap it explains, what it\n"
       "predicts elsewhere, and what would confirm or refute it. Causes that cannot be told apart\n"
       "are one finding, with the measurement that would. LOG is the output of one or more of\n"
-      "all_reduce_perf and its siblings, or a CSV table of sizes and times. Where no cause alone "
-      "does,\n"
-      "two at once are looked for. A TIMELINE on its own, which execute or import wrote, shows "
-      "where\n"
-      "its time goes and what stands out. Examples:\n"
+      "all_reduce_perf and its siblings, or a CSV table of sizes and times. RUN is a scenario, or "
+      "a\n"
+      "training's script, log or settings, as import reads them. Where no cause alone does, two "
+      "at\n"
+      "once are looked for. A TIMELINE on its own, of execute or import or a profile of PyTorch "
+      "or\n"
+      "Nsight Systems, shows where its time goes and what stands out. Examples:\n"
       "  rehearse diagnose nccl.log --cluster dgx-h100:nodes=4\n"
       "  rehearse diagnose nccl.log --cluster my.json --using mine.json --format json\n"
       "  rehearse diagnose table.csv --cluster dgx-a100:nodes=2 --kind all-reduce\n"
       "  rehearse diagnose scenarios/strategy-fsdp.json --measured \"2.3 s\"\n"
       "  rehearse diagnose scenarios/cpu-4d.json --timeline measured/timeline.json\n"
       "  rehearse diagnose measured/timeline.json\n"
+      "  rehearse diagnose train.sh --cluster dgx-h100:nodes=4 --measured \"840 tokens/s/gpu\"\n"
+      "  rehearse diagnose traces/\n"
       "  rehearse diagnose my.json --measured \"840 tokens/s/gpu\" --measured \"45 % MFU with "
       "cluster.nodes=1\"\n";
   syntax.positional = {"subject"};
@@ -86,7 +95,8 @@ CommandSyntax DiagnoseSyntax() {
       "cluster.nodes=8\", and parts of a profile: \"compute 0.8 s\", \"exposed 1.6 s\", \"idle 0 "
       "s\"")(
       "timeline", text("FILE"),
-      "of a scenario: a measured timeline of it, which execute writes, or import kineto and nsys")(
+      "of a scenario: a measured timeline of it, which execute or import writes, or a profile of "
+      "PyTorch or Nsight Systems, or a folder of them")(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "of a scenario: change it before it is read, as the run differed from it")(
       "findings", Whole("N", "3", 1u, 1000u), "show at most N findings (text only)");
@@ -129,11 +139,31 @@ std::string DiagnoseLogFile(const std::string& path, const std::string& log,
 struct MeasuredRun {
   std::vector<MeasuredStep> steps;
   std::string parts;
+  std::optional<bool> ranks_differ = std::nullopt;
 };
 
-// A timeline of `execute`, or what `import kineto` or `import nsys` made of a profile.
+// What `rehearse import` makes of the file; what that leaves open is said.
+std::string ImportedText(const std::string& kind, const std::string& path,
+                         const std::string& cluster = "") {
+  ImportRequest request;
+  request.files = {path};
+  request.cluster = cluster;
+  request.output = "-";
+  Imported imported = FindImportKind(kind)->read(request);
+  for (const std::string& remark : imported.remarks) Say(VisibleText(remark));
+  return std::move(imported.text);
+}
+
+// A timeline of `execute` or `import`, or a profile that is imported here.
+Subject TimelineSubject(const std::string& path) {
+  const std::optional<std::string> kind = ForeignKind(path);
+  if (!kind || !IsForeignProfile(*kind)) return RecogniseSubject(path);
+  return {SubjectKind::kTimeline, InputName(path), ImportedText(*kind, path), std::nullopt};
+}
+
+// A measured timeline beside what the scenario expects.
 void AddTimeline(const std::string& path, const JsonDocument& document, MeasuredRun* run) {
-  const Subject subject = RecogniseSubject(path);
+  const Subject subject = TimelineSubject(path);
   if (subject.kind != SubjectKind::kTimeline)
     throw Error({subject.path, 0, ""}, "expected a timeline, as execute and import write them");
   const JsonDocument timeline = JsonDocument::FromText(subject.text, subject.path);
@@ -154,7 +184,9 @@ void AddTimeline(const std::string& path, const JsonDocument& document, Measured
   if (comparison.ops.empty())
     throw Error({subject.path, 0, ""}, "the timeline has no op in common with the scenario's step");
   for (MeasuredStep& part : PartsMeasured(comparison)) run->steps.push_back(std::move(part));
-  run->parts = PartsText(comparison, measured);
+  const std::optional<LateRank> late = LateRankOf(measured, expected);
+  run->parts = PartsText(comparison, late);
+  if (measured.ranks() > 1) run->ranks_differ = late.has_value();
 }
 
 // A measured timeline without its scenario.
@@ -167,7 +199,7 @@ std::string LookAtTimeline(const std::string& path, const po::variables_map& val
           "--{} does not suit a timeline on its own; \"diagnose SCENARIO --timeline {}\" compares "
           "it with what is expected",
           option, VisibleText(path)));
-  const Subject subject = RecogniseSubject(path);
+  const Subject subject = TimelineSubject(path);
   const JsonDocument timeline = JsonDocument::FromText(subject.text, subject.path);
   const TimelineView view = LookAt(ReadTimelineRecord(timeline.Root(), subject.spans));
   constexpr size_t kMostOps = 12;
@@ -180,12 +212,14 @@ bool IsTimeline(const JsonDocument& document) {
          document.Root().At("schema").String() == kTimelineSchema;
 }
 
-std::string DiagnoseScenario(JsonDocument document, const po::variables_map& values,
+// `is_run` says that the scenario was made of another program's file, for which --cluster says what
+// it ran on.
+std::string DiagnoseScenario(JsonDocument document, const po::variables_map& values, bool is_run,
                              OutputFormat format) {
   const std::set<std::string> suits = {"subject", "measured", "timeline",
                                        "set",     "findings", "format"};
   for (const auto& [option, value] : values)
-    if (!value.defaulted() && suits.count(option) == 0)
+    if (!value.defaulted() && suits.count(option) == 0 && !(is_run && option == "cluster"))
       throw Error(fmt::format("--{} is for logs; a scenario is changed by --set", option));
   if (values.count("measured") == 0 && values.count("timeline") == 0)
     throw Error({document.name(), 0, ""},
@@ -200,10 +234,50 @@ std::string DiagnoseScenario(JsonDocument document, const po::variables_map& val
   if (values.count("measured") > 0)
     for (const std::string& text : values["measured"].as<std::vector<std::string>>())
       run.steps.push_back(ParseMeasuredStep(text));
-  const StepDiagnosis diagnosis = DiagnoseStep(document, run.steps);
+  const StepDiagnosis diagnosis = DiagnoseStep(document, run.steps, run.ranks_differ);
   return format == OutputFormat::kJson
              ? ToJson(diagnosis).dump(2) + "\n"
              : run.parts + ToText(diagnosis, values["findings"].as<uint32_t>());
+}
+
+// A script, a log or a file of settings of a training, or a profile of one.
+std::string DiagnoseForeign(const std::string& kind, const std::string& path,
+                            const po::variables_map& values, OutputFormat format) {
+  if (IsForeignProfile(kind)) return LookAtTimeline(path, values, format);
+  if (!IsForeignRun(kind))
+    throw Error({InputName(path), 0, ""},
+                fmt::format("found {}, expected a log of nccl-tests, a scenario, a training's "
+                            "script or a profile",
+                            FindImportKind(kind)->what));
+  const std::string cluster =
+      values.count("cluster") > 0 ? values["cluster"].as<std::string>() : "";
+  return DiagnoseScenario(JsonDocument::FromText(ImportedText(kind, path, cluster), path), values,
+                          true, format);
+}
+
+std::string Diagnose(const std::string& given, const po::variables_map& values,
+                     const std::string& usage, OutputFormat format) {
+  const std::optional<std::string> kind = ForeignKind(given);
+  if (kind && *kind != "nccl-tests") return DiagnoseForeign(*kind, given, values, format);
+  std::error_code ignored;  // what cannot be examined cannot be read either
+  if (std::filesystem::is_directory(given, ignored)) return LookAtTimeline(given, values, format);
+  const std::string path = InputName(given);
+  const std::string text = ReadInputFile(given);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_packed = IsGzip(text);
+  if (is_packed || (first != std::string::npos && (text[first] == '{' || text[first] == '/'))) {
+    JsonDocument document = given == kStandardInput ? JsonDocument::FromText(text, path)
+                                                    : JsonDocument::FromFile(given);
+    return IsTimeline(document) ? LookAtTimeline(given, values, format)
+                                : DiagnoseScenario(std::move(document), values, false, format);
+  }
+  if (!LooksLikeNcclLog(text))
+    throw Error({path, 0, ""},
+                "expected a log of nccl-tests, with a line that names its columns, a scenario, a "
+                "training's script or a profile");
+  if (values.count("measured") > 0)
+    throw Error("--measured is for scenarios; what a log measured is in it");
+  return DiagnoseLogFile(path, text, values, usage, format);
 }
 
 }  // namespace
@@ -214,24 +288,9 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("subject") == 0) throw Error("nothing to diagnose; usage: " + syntax.usage);
   const OutputFormat format = ReadFormat(values, kTextAndJson);
-  const auto given = values["subject"].as<std::string>();
-  const std::string path = InputName(given);
-  const std::string text = ReadInputFile(given);
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && (text[first] == '{' || text[first] == '/')) {
-    const JsonDocument document = given == kStandardInput ? JsonDocument::FromText(text, path)
-                                                          : JsonDocument::FromFile(given);
-    const std::string found = IsTimeline(document) ? LookAtTimeline(given, values, format)
-                                                   : DiagnoseScenario(document, values, format);
-    std::fputs(found.c_str(), stdout);
-    return 0;
-  }
-  if (!LooksLikeNcclLog(text))
-    throw Error({path, 0, ""},
-                "expected a log of nccl-tests, with a line that names its columns, or a scenario");
-  if (values.count("measured") > 0)
-    throw Error("--measured is for scenarios; what a log measured is in it");
-  std::fputs(DiagnoseLogFile(path, text, values, syntax.usage, format).c_str(), stdout);
+  const std::string found =
+      Diagnose(values["subject"].as<std::string>(), values, syntax.usage, format);
+  std::fputs(found.c_str(), stdout);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "sim/base/output_file.h"
 #include "sim/base/visible_text.h"
 #include "tools/command.h"
+#include "tools/foreign_kind.h"
 #include "tools/import_kinds.h"
 #include "tools/import_machine.h"
 #include "tools/number_options.h"
@@ -25,12 +26,22 @@ std::string KindsWith(ImportKind::Options option) {
   return names;
 }
 
-const ImportKind& KindOf(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ImportKind& kind : ImportKinds()) {
-    if (name == kind.name) return kind;
-    names.emplace_back(kind.name);
+// What the first argument names; a file there, in front of the others, is of the kind that it shows.
+const ImportKind& TakeKind(const std::string& first, std::vector<std::string>* files) {
+  std::string name = first;
+  if (FindImportKind(name) == nullptr) {
+    if (const std::optional<std::string> found = ForeignKind(first)) {
+      name = *found;
+      files->insert(files->begin(), first);
+    } else if (InputExists(first)) {
+      throw Error(
+          {first, 0, ""},
+          "what this file is cannot be told; say it: rehearse import KIND " + VisibleText(first));
+    }
   }
+  if (const ImportKind* const kind = FindImportKind(name)) return *kind;
+  std::vector<std::string> names;
+  for (const ImportKind& kind : ImportKinds()) names.emplace_back(kind.name);
   throw Error(fmt::format("unknown kind of import \"{}\"{}", name, KnownNames(name, names)));
 }
 
@@ -66,17 +77,19 @@ std::string ResultText(const std::string& output, const ImportRequest& request,
 
 CommandSyntax ImportSyntax() {
   CommandSyntax syntax;
-  syntax.usage = "rehearse import KIND FILE... [options]";
+  syntax.usage = "rehearse import [KIND] FILE... [options]";
   syntax.explanation =
       "Reads what other tools write, and writes it as a file that the other commands read. What "
       "was\n"
-      "not understood is listed, not guessed. KIND says what FILE is:\n";
+      "not understood is listed, not guessed. KIND says what FILE is, where that cannot be told "
+      "from\n"
+      "what it holds:\n";
   for (const ImportKind& kind : ImportKinds())
     syntax.explanation +=
         fmt::format("  {:13} {}; becomes {}\n", kind.name, kind.what, kind.result);
   syntax.explanation +=
       "Examples:\n"
-      "  rehearse import nccl topo.xml -o cluster.json\n"
+      "  rehearse import topo.xml -o cluster.json\n"
       "  rehearse collective all-reduce --cluster cluster.json\n"
       "  nvidia-smi topo -m | rehearse import smi - --device h100 -o cluster.json\n"
       "  lstopo --of xml | rehearse import lstopo - -o cluster.json\n"
@@ -99,6 +112,7 @@ CommandSyntax ImportSyntax() {
   syntax.last_repeats = true;
   syntax.takes["kind"] = TakenName({});
   for (const ImportKind& kind : ImportKinds()) syntax.takes["kind"].names.emplace_back(kind.name);
+  syntax.takes["kind"].only_names = false;  // a file that shows what it is needs no kind
   syntax.takes["file"] = TakenFile({});
   syntax.takes["device"] = TakenDevice();
   syntax.takes["node"] = TakenName({});
@@ -141,11 +155,11 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   if (values.count("kind") == 0) throw Error("no kind given; usage: " + syntax.usage);
-  const ImportKind& kind = KindOf(values["kind"].as<std::string>());
-  if (values.count("file") == 0)
-    throw Error(fmt::format("no file given, expected {}; usage: {}", kind.what, syntax.usage));
   ImportRequest request;
-  request.files = values["file"].as<std::vector<std::string>>();
+  if (values.count("file") > 0) request.files = values["file"].as<std::vector<std::string>>();
+  const ImportKind& kind = TakeKind(values["kind"].as<std::string>(), &request.files);
+  if (request.files.empty())
+    throw Error(fmt::format("no file given, expected {}; usage: {}", kind.what, syntax.usage));
   if (request.files.size() > 1 && !kind.Has(ImportKind::kFiles)) {
     throw Error(fmt::format("found {} files, expected {} in one; usage: {}", request.files.size(),
                             kind.what, syntax.usage));

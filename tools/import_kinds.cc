@@ -241,4 +241,10 @@ constexpr ImportKind kKinds[] = {
 
 std::span<const ImportKind> ImportKinds() { return kKinds; }
 
+const ImportKind* FindImportKind(const std::string& name) {
+  for (const ImportKind& kind : kKinds)
+    if (name == kind.name) return &kind;
+  return nullptr;
+}
+
 }  // namespace rehearse

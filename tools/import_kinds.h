@@ -54,5 +54,7 @@ struct ImportKind {
 };
 
 std::span<const ImportKind> ImportKinds();
+// Null if none is called so.
+const ImportKind* FindImportKind(const std::string& name);
 
 }  // namespace rehearse

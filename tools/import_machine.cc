@@ -1,19 +1,26 @@
 #include "tools/import_machine.h"
 
+#include <optional>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/json_parse.h"
+#include "sim/base/say.h"
 #include "sim/base/units.h"
+#include "sim/base/visible_text.h"
 #include "tools/foreign/machines/hwloc/import_lstopo.h"
 #include "tools/foreign/machines/ibnetdiscover/import_ibnet.h"
 #include "tools/foreign/machines/infragraph/import_infragraph.h"
 #include "tools/foreign/machines/nccl/import_nccl.h"
 #include "tools/foreign/machines/slurm/import_slurm.h"
 #include "tools/foreign/machines/smi/import_smi.h"
+#include "tools/foreign_kind.h"
 #include "topology/devices/device.h"
 #include "topology/files/cluster_export.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 
@@ -36,6 +43,16 @@ ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
   const HostFilter filter(hosts);
   return kind == "slurm" ? ImportSlurm(text, name, node, filter)
                          : ImportIbnetdiscover(text, name, node, filter);
+}
+
+std::unique_ptr<Cluster> ReadClusterOrDump(const std::string& text, const ReadOptions& options) {
+  const std::optional<std::string> kind = ForeignKind(text);
+  if (!kind || !IsForeignMachine(*kind)) return ReadClusterArgument(text, options);
+  const bool is_fabric = *kind == "slurm" || *kind == "ibnetdiscover";
+  ImportedCluster imported =
+      is_fabric ? ImportFabric(*kind, text, "") : ImportMachine(*kind, text, "");
+  for (const std::string& remark : imported.remarks) Say(VisibleText(remark));
+  return std::move(imported.cluster);
 }
 
 Taken TakenDevice() {

@@ -2,9 +2,11 @@
 // --import-*` read them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/base/read_options.h"
 #include "tools/command.h"
 #include "tools/foreign/machines/imported_cluster.h"
 
@@ -20,6 +22,10 @@ ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
 // have GPUs.
 ImportedCluster ImportFabric(const std::string& kind, const std::string& file,
                              const std::string& node, const std::string& hosts = "");
+
+// What --cluster names (topology/files/cluster_file.h), or the file of a machine or fabric that
+// another program wrote, told by its content; what that leaves open is said on standard error.
+std::unique_ptr<Cluster> ReadClusterOrDump(const std::string& text, const ReadOptions& options);
 
 // What --device takes: devices that are known by name; an import knows more.
 Taken TakenDevice();

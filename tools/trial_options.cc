@@ -12,11 +12,11 @@
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
 #include "tools/command.h"
+#include "tools/import_machine.h"
 #include "tools/number_options.h"
 #include "tools/ranks.h"
 #include "tools/routing_options.h"
 #include "topology/files/calibration.h"
-#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {
@@ -98,8 +98,9 @@ void AddTrialOptions(CommandSyntax* syntax) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
   syntax->options.add_options()("cluster", po::value<std::string>()->value_name("CLUSTER"),
-                                "a preset, a preset with changes (dgx-a100:nodes=4), or a cluster "
-                                "file, with or without changes (my.json:nodes=4)")(
+                                "a preset, a preset with changes (dgx-a100:nodes=4), a cluster "
+                                "file, with or without changes (my.json:nodes=4), or what NCCL, "
+                                "nvidia-smi, lstopo, Slurm or ibnetdiscover wrote of a machine")(
       "ranks", po::value<std::string>()->value_name("A,B-C"),
       "ranks that take part; all if not given")(
       "groups", Whole("K", "1", 1u, kMostOfGroup),
@@ -161,7 +162,7 @@ std::unique_ptr<Cluster> ReadTrialCluster(const po::variables_map& values,
                                           const std::optional<std::string>& calibration,
                                           const std::string& usage, const ReadOptions& options) {
   if (values.count("cluster") == 0) throw Error("--cluster is needed; usage: " + usage);
-  std::unique_ptr<Cluster> cluster = ReadClusterArgument(TextOf(values, "cluster"), options);
+  std::unique_ptr<Cluster> cluster = ReadClusterOrDump(TextOf(values, "cluster"), options);
   if (calibration) cluster = ApplyCalibration(*cluster, ReadCalibrationFile(*calibration));
   return cluster;
 }

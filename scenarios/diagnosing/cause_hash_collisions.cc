@@ -12,7 +12,7 @@ namespace rehearse {
 CollectiveCause HashCollisionsRow() {
   return {
       "hash-collisions",
-      "switches hash several flows onto one cable while others are idle",
+      "switches hash several flows onto one cable while others are idle (too few queue pairs)",
       "NCCL_IB_QPS_PER_CONNECTION=4 (and NCCL_IB_SPLIT_DATA_ON_QPS=1): faster if so; counters of "
       "the leaf switches' uplinks; adaptive routing",
       {0, 1, 2, 3},

@@ -20,6 +20,7 @@ CollectiveCause SlowPcieRow();
 CollectiveCause SlowNvLinkRow();
 CollectiveCause NoPeerToPeerRow();
 CollectiveCause NoGpuDirectRow();
+CollectiveCause WrongNicRow();
 CollectiveCause SocketsRow();
 CollectiveCause HashCollisionsRow();
 CollectiveCause SpineRow();

@@ -16,11 +16,12 @@ namespace rehearse {
 
 const std::vector<CollectiveCause>& CollectiveCauses() {
   static const std::vector<CollectiveCause> causes = {
-      SlowCableRow(),   SlowNetworkRow(),     FewerNicsRow(),      NicDownRow(),
-      SlowPcieRow(),    SlowNvLinkRow(),      NoPeerToPeerRow(),   NoGpuDirectRow(),
-      SocketsRow(),     HashCollisionsRow(),  SpineRow(),          BoxOrderRow(),
-      PxnOffRow(),      AlgorithmPinnedRow(), ProtocolPinnedRow(), NvlsOffRow(),
-      FewChannelsRow(), OldLibraryRow(),      SlowLaunchRow(),     NetworkLatencyRow()};
+      SlowCableRow(),     SlowNetworkRow(), FewerNicsRow(),       NicDownRow(),
+      SlowPcieRow(),      SlowNvLinkRow(),  NoPeerToPeerRow(),    NoGpuDirectRow(),
+      WrongNicRow(),      SocketsRow(),     HashCollisionsRow(),  SpineRow(),
+      BoxOrderRow(),      PxnOffRow(),      AlgorithmPinnedRow(), ProtocolPinnedRow(),
+      NvlsOffRow(),       FewChannelsRow(), OldLibraryRow(),      SlowLaunchRow(),
+      NetworkLatencyRow()};
   return causes;
 }
 

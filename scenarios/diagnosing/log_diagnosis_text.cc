@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kElsewhereShows = 0.1;
 constexpr double kWorthALook = 0.01;  // probability
+constexpr double kJitters = 0.1;      // of a row, as a share: more than a quiet machine's
 
 // "1.85 times as long"
 std::string FactorWords(double factor) {
@@ -166,6 +167,11 @@ std::string ToText(const LogDiagnosis& diagnosis, size_t most_findings) {
       "Where nothing is wrong, {} logs are as far off: predictions err by about {:.0f} % at the "
       "largest size, more at small ones, and these rows scatter by about {:.1f} %.\n",
       ChanceWords(diagnosis.chance), 100 * diagnosis.model_error, 100 * diagnosis.noise);
+  if (diagnosis.noise >= kJitters)
+    text +=
+        "Rows of a quiet machine scatter by 1 to 3 %: something comes and goes (other jobs on the "
+        "fabric or the hosts, a link that flaps). Measure again, several times, with -n 100 and "
+        "-N 5: are the same sizes slow?\n";
   if (!diagnosis.is_something_wrong && diagnosis.is_faster) {
     text += "It is faster than expected, so nothing is looked for.\n";
     return text;

@@ -12,6 +12,10 @@ const std::vector<StepCause>& StepCauses() {
                                                 SlowMemoryRow(),
                                                 SlowStepNetworkRow(),
                                                 StepNetworkLatencyRow(),
+                                                StepNicDownRow(),
+                                                StepHashCollisionsRow(),
+                                                StepAlgorithmPinnedRow(),
+                                                StepFewChannelsRow(),
                                                 SlowStepNvLinkRow(),
                                                 RecomputationRow(),
                                                 UnfusedAttentionRow(),
@@ -25,6 +29,7 @@ const std::vector<StepCause>& StepCauses() {
                                                 SmallMicroBatchesRow(),
                                                 PipelineBubbleRow(),
                                                 ExpertImbalanceRow(),
+                                                JitterRow(),
                                                 StallRow()};
   return causes;
 }

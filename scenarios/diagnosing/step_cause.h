@@ -6,6 +6,7 @@
 // has no such switch or its machine no such part, is no cause there.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct StepCause {
   std::vector<std::string> (*changes)(const StepSubject& subject, double strength) = nullptr;
   const char* of = "";     // behind the words
   bool only_adds = false;  // instead of changes: the step takes longer by this share of itself
+  // Some ranks compute longer than others; nothing: they may or may not.
+  std::optional<bool> ranks_differ = false;
 };
 
 // In the order of the table.

@@ -15,7 +15,9 @@ StepCause ExpertImbalanceRow() {
           [](const StepSubject&, double strength) -> std::vector<std::string> {
             return {fmt::format("model.experts.imbalance={}", strength)};
           },
-          "for the busiest"};
+          "for the busiest",
+          false,
+          std::nullopt};
 }
 
 }  // namespace rehearse

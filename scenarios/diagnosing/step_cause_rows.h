@@ -31,6 +31,11 @@ StepCause SmallMicroBatchesRow();
 StepCause PipelineBubbleRow();
 StepCause ExpertImbalanceRow();
 StepCause StallRow();
+StepCause StepNicDownRow();
+StepCause StepHashCollisionsRow();
+StepCause StepAlgorithmPinnedRow();
+StepCause StepFewChannelsRow();
+StepCause JitterRow();
 
 // ---- What rows share ----------------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ StepCause StragglerRow() {
             return {WithEdit(subject, {{"devices", subject.cluster.DeviceName(0)},
                                        {"compute", FactorText(strength)}})};
           },
-          "of the arithmetic"};
+          "of the arithmetic",
+          false,
+          true};
 }
 
 }  // namespace rehearse

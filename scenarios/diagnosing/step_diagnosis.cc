@@ -22,6 +22,8 @@ constexpr double kErrorOfOthers = 0.12;  // of predictions, where no published s
 constexpr double kLeastError = 0.04;
 constexpr double kErrorOfParts = 0.25;  // of communication and idle time
 constexpr double kFloor = 0.05;         // of parts, of the step
+// A cause under which ranks would differ where they do not, or would not where they do.
+constexpr double kContradicted = 1.0 / 30;
 // Two runs are like two sizes of a log that are an octave apart.
 constexpr double kOctave = 28;
 
@@ -230,13 +232,31 @@ struct WeighedSteps {
   std::vector<WeighedStrength> Strengths() const { return {suspects.begin(), suspects.end()}; }
 };
 
+// Whether one of its causes makes ranks compute longer than others; nothing: it may.
+std::optional<bool> MakesRanksDiffer(const SuspectedStepCause& suspect) {
+  const std::optional<bool> first = suspect.cause->ranks_differ;
+  if (suspect.also == nullptr) return first;
+  const std::optional<bool> second = suspect.also->ranks_differ;
+  if (first == true || second == true) return true;
+  return first == false && second == false ? std::optional(false) : std::nullopt;
+}
+
+void CountRanks(std::optional<bool> ranks_differ, SuspectedStepCause* suspect) {
+  const std::optional<bool> would = MakesRanksDiffer(*suspect);
+  if (!ranks_differ || !would || *ranks_differ == *would) return;
+  suspect->log_fit += std::log(kContradicted);
+  suspect->log_evidence += std::log(kContradicted);
+}
+
 WeighedSteps WeighEach(const std::vector<StepCurve>& curves,
                        const std::vector<Observation>& observations,
-                       const std::vector<double>& expected, const Evidence& evidence) {
+                       const std::vector<double>& expected, const Evidence& evidence,
+                       std::optional<bool> ranks_differ) {
   WeighedSteps weighed;
   for (const StepCurve& curve : curves) {
     weighed.suspects.push_back({Weigh(curve, evidence)});
     weighed.suspects.back().cause = curve.cause;
+    CountRanks(ranks_differ, &weighed.suspects.back());
   }
   weighed.probabilities =
       WeighAll(observations, expected, weighed.Strengths(), weighed.suspects.size());
@@ -246,6 +266,7 @@ WeighedSteps WeighEach(const std::vector<StepCurve>& curves,
 // Two at once, where no cause alone does.
 void AddPairs(const std::vector<StepCurve>& curves, const std::vector<Observation>& observations,
               const std::vector<double>& expected, const Evidence& evidence,
+              std::optional<bool> ranks_differ,
               const std::function<std::vector<double>(const std::vector<Strengthened>&)>& play,
               WeighedSteps* weighed) {
   const std::vector<WeighedStrength> alone = weighed->Strengths();
@@ -269,6 +290,7 @@ void AddPairs(const std::vector<StepCurve>& curves, const std::vector<Observatio
     suspect.cause = curves[both.first].cause;
     suspect.also = curves[both.second].cause;
     suspect.also_strength = both.second_strength;
+    CountRanks(ranks_differ, &suspect);
     weighed->suspects.push_back(std::move(suspect));
   }
   weighed->probabilities = WeighAll(observations, expected, weighed->Strengths(), alone.size());
@@ -298,8 +320,8 @@ std::vector<StepFinding> FindingsOf(const WeighedSteps& weighed, const StepDiagn
 
 }  // namespace
 
-StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
-                           const std::vector<MeasuredStep>& measured) {
+StepDiagnosis DiagnoseStep(const JsonDocument& scenario, const std::vector<MeasuredStep>& measured,
+                           std::optional<bool> ranks_differ) {
   CHECK(!measured.empty());
   StepPlayer player(scenario);
   StepDiagnosis diagnosis;
@@ -316,7 +338,7 @@ StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
   const nlohmann::json& given = scenario.value();
   const StepSubject subject{given, *read.cluster};
   const std::vector<StepCurve> curves = CurvesOf(subject, measured, expectation, player);
-  WeighedSteps weighed = WeighEach(curves, observations, expected, evidence);
+  WeighedSteps weighed = WeighEach(curves, observations, expected, evidence, ranks_differ);
   diagnosis.nothing_wrong = weighed.probabilities.nothing_wrong;
   diagnosis.something_else = weighed.probabilities.something_else;
   double slower = 0;
@@ -328,7 +350,7 @@ StepDiagnosis DiagnoseStep(const JsonDocument& scenario,
   diagnosis.chance = evidence.ChanceOf(expected, Evidence::LeastNoise());
   if (!diagnosis.is_something_wrong) return diagnosis;
   AddPairs(
-      curves, observations, expected, evidence,
+      curves, observations, expected, evidence, ranks_differ,
       [&](const std::vector<Strengthened>& causes) {
         return LogTimesWith(causes, subject, measured, expectation, player);
       },

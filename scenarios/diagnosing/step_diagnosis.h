@@ -65,8 +65,10 @@ struct StepDiagnosis {
   std::vector<StepFinding> findings;
 };
 
-// Throws Error if the scenario cannot be played as it is.
-StepDiagnosis DiagnoseStep(const JsonDocument& scenario, const std::vector<MeasuredStep>& measured);
+// `ranks_differ` says whether one rank was seen to compute longer than the others beside what is
+// expected of each, if a timeline tells. Throws Error if the scenario cannot be played as it is.
+StepDiagnosis DiagnoseStep(const JsonDocument& scenario, const std::vector<MeasuredStep>& measured,
+                           std::optional<bool> ranks_differ = std::nullopt);
 
 std::string ToText(const StepDiagnosis& diagnosis, size_t most_findings);
 nlohmann::ordered_json ToJson(const StepDiagnosis& diagnosis);

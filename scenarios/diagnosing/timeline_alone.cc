@@ -20,6 +20,8 @@ constexpr double kIsStall = 0.05;      // of the step, in one piece
 constexpr double kStepsDiffer = 1.15;  // the slowest of the steps, to the median
 const Seconds kShortGap(1e-3);         // that the host takes to launch what comes next
 constexpr double kManyGaps = 10;       // of a rank
+constexpr double kInterrupted = 3;     // times as long as the same op usually takes
+constexpr size_t kFewestAlike = 5;     // ops that tell how long is usual
 
 // A rank does nothing, not even wait for others.
 struct Gap {
@@ -95,6 +97,59 @@ void LookAtRanks(const TimelineRecord& record, const Timeline& timeline, Timelin
        "ranks wait for each other though they compute as long as each other: now one is late, now "
        "another, or their work is uneven within the step",
        waiting, "what else runs on the hosts; the same profile of several ranks, side by side"});
+}
+
+// What a rank's ops take more than the same ops usually do, where that is several times as long: the
+// rank was stopped within them. Per step, over all steps that count.
+struct Interruptions {
+  uint32_t rank = 0;
+  double count = 0;
+  Seconds lost;
+};
+
+std::optional<Interruptions> MostInterrupted(const TimelineRecord& record) {
+  std::map<std::tuple<uint32_t, std::string, std::string>, std::vector<Seconds>> times;
+  double steps = 0;
+  for (const RecordedStep& step : record.steps) {
+    if (step.is_warm_up && record.steps.size() > 1) continue;
+    ++steps;
+    for (const Span& span : step.timeline.spans) {
+      const RecordedOp& op = record.OpOf(span);
+      if (op.axis.empty())
+        times[{span.rank, op.name, op.kind}].push_back(ToSeconds(span.end - span.begin));
+    }
+  }
+  std::map<uint32_t, Interruptions> of_ranks;
+  for (auto& [key, all] : times) {
+    if (all.size() < kFewestAlike) continue;
+    std::sort(all.begin(), all.end());
+    const Seconds usual = all[(all.size() - 1) / 2];
+    Interruptions& of_rank = of_ranks[std::get<0>(key)];
+    for (const Seconds time : all) {
+      if (time <= kInterrupted * usual || time - usual < kShortGap) continue;
+      of_rank.count += 1 / steps;
+      of_rank.lost += (time - usual) / steps;
+    }
+  }
+  std::optional<Interruptions> most;
+  for (auto& [rank, of_rank] : of_ranks) {
+    of_rank.rank = rank;
+    if (!most || of_rank.lost > most->lost) most = of_rank;
+  }
+  return most;
+}
+
+void LookAtInterruptions(const TimelineRecord& record, TimelineView* view) {
+  const std::optional<Interruptions> most = MostInterrupted(record);
+  if (!most || most->lost / view->step < kStandsOut) return;
+  view->signs.push_back(
+      {"interrupted",
+       fmt::format("rank {} is stopped now and then: {:.3g} ops a step take over {:.0f} times as "
+                   "long as the same ones usually do, {} more in all",
+                   most->rank, most->count, kInterrupted, Print(most->lost)),
+       most->lost / view->step,
+       "what else runs on that rank's cores (pidstat -t 1, perf sched timehist), its cgroup's CPU "
+       "limit (cpu.stat: nr_throttled), swapping; on a GPU, clocks that drop for moments"});
 }
 
 void LookAtGaps(const TimelineRecord& record, const Timeline& timeline, TimelineView* view) {
@@ -178,6 +233,7 @@ TimelineView LookAt(const TimelineRecord& record) {
   view.ops = OpsOf(record, timeline);
   if (view.step <= Seconds(0)) return view;
   LookAtRanks(record, timeline, &view);
+  LookAtInterruptions(record, &view);
   LookAtGaps(record, timeline, &view);
   LookAtCommunication(&view);
   LookAtSteps(record, &view);

@@ -18,7 +18,7 @@
 namespace rehearse {
 
 struct TimelineSign {
-  std::string name;     // "straggler", "jitter", "stall", "host-launch", "exposed", "uneven-steps"
+  std::string name;     // "straggler", "jitter", "interrupted", "stall", "host-launch", ...
   std::string what;     // a sentence without a full stop
   double share = 0;     // of the step
   std::string confirm;  // what to look at

@@ -24,9 +24,12 @@ struct LateRank {
   size_t others = 0;  // that are a tenth longer, too
 };
 std::optional<LateRank> LateRankOf(const TimelineRecord& record);
+// The same, each rank beside what is expected of it, as stages of a pipeline differ by nature. The
+// records have as many ranks.
+std::optional<LateRank> LateRankOf(const TimelineRecord& measured, const TimelineRecord& expected);
 
-// Kinds of kernels and collectives, how long they take a rank, measured and expected; and the ranks
-// that compute longest, if they differ by more than a tenth from the median one.
-std::string PartsText(const Comparison& comparison, const TimelineRecord& measured);
+// Kinds of kernels and collectives, how long they take a rank, measured and expected; and the rank
+// that is late.
+std::string PartsText(const Comparison& comparison, const std::optional<LateRank>& late);
 
 }  // namespace rehearse

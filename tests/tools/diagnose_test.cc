@@ -130,6 +130,43 @@ TEST_F(DiagnoseProgramTest, ATimelineIsDiagnosedByItsParts) {
                 {"found a scenario", "expected a timeline"});
 }
 
+// What others wrote is read as import reads it, told by what it holds.
+TEST_F(DiagnoseProgramTest, ScriptsProfilesAndDumpsNeedNoImport) {
+  Write("train.sh",
+        "#!/bin/bash\n"
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 "
+        "--num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 "
+        "--vocab-size 50257 --micro-batch-size 1 --global-batch-size 64 --bf16\n");
+  const nlohmann::json slow = Diagnosed("train.sh --cluster dgx-h100 --measured '60 s'");
+  EXPECT_TRUE(slow["is_something_wrong"]);
+  ExpectMistake("diagnose train.sh --cluster dgx-h100", {"nothing that was measured"});
+
+  const std::string step = Shipped("cpu-4d");
+  ASSERT_EQ(Execute("run " + step + " --no-fold --out sim --trace kineto").code, 0);
+  const Outcome alone = Execute("diagnose sim/kineto");
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("what takes longest"));
+  const Outcome beside = Execute("diagnose " + step + " --timeline sim/kineto");
+  EXPECT_EQ(beside.code, 0) << beside.err;
+  EXPECT_THAT(beside.out, HasSubstr("Nothing is wrong"));
+
+  Write("pair.xml",
+        "<system version=\"1\">\n"
+        "  <cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" "
+        "modelid=\"143\">\n"
+        "    <pci busid=\"0000:10:00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x2330\" "
+        "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"90\" rank=\"0\" "
+        "gdr=\"1\"/></pci>\n"
+        "    <pci busid=\"0000:20:00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x2330\" "
+        "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"1\" sm=\"90\" rank=\"1\" "
+        "gdr=\"1\"/></pci>\n"
+        "  </cpu>\n"
+        "</system>\n");
+  WriteLog("pair.log", "--cluster pair.xml");
+  EXPECT_FALSE(Diagnosed("pair.log --cluster pair.xml")["is_something_wrong"]);
+  ExpectMistake("diagnose pair.xml", {"NCCL's topology file", "expected a log"});
+}
+
 TEST_F(DiagnoseProgramTest, MistakesAreNamed) {
   ExpectMistake("diagnose", {"nothing to diagnose", "usage"});
   WriteLog("nccl.log", "--cluster dgx-a100:nodes=2");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <regex>
 #include <thread>
 
@@ -279,6 +280,52 @@ TEST_F(ExecuteProgramTest, WhenARankIsStoppedTheOthersNameItAndItsOpWithinTenSec
       "for 5 s: it is stopped; it was at op ");
   EXPECT_TRUE(std::regex_search(outcome.err, said)) << outcome.err;
   EXPECT_LT(SecondsSince(stopped), 15);  // and mpirun has killed it
+}
+
+// What disturbs one of two processes is found in what they measured: slower arithmetic of its
+// products, a core that it shares, and stops. On a machine that does nothing else, since other
+// programs disturb both: REHEARSE_DISTURBED=1.
+TEST_F(ExecuteProgramTest, ADisturbedRankIsFoundInItsTimeline) {
+  if (MpiIsAbsent() || std::getenv("REHEARSE_DISTURBED") == nullptr)
+    GTEST_SKIP() << "needs mpirun, and a machine to itself";
+  Write("slow.sh",
+        "#!/bin/bash\n"
+        "[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || export OPENBLAS_CORETYPE=Prescott\n"
+        "exec \"$@\"\n");
+  Write("shared.sh",
+        "#!/bin/bash\n"
+        "[ \"$OMPI_COMM_WORLD_RANK\" = 1 ] || exec \"$@\"\n"
+        "core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\n"
+        "for i in 1 2 3; do timeout 60 taskset -c $core sh -c 'while :; do :; done' & done\n"
+        "taskset -c $core \"$@\"\n"
+        "code=$?\n"
+        "kill $(jobs -p)\n"
+        "exit $code\n");
+  Write("stopped.sh",
+        "#!/bin/bash\n"
+        "[ \"$OMPI_COMM_WORLD_RANK\" = 1 ] || exec \"$@\"\n"
+        "\"$@\" &\n"
+        "rank=$!\n"
+        "(while kill -0 $rank; do sleep 0.04; kill -STOP $rank; sleep 0.08; kill -CONT $rank; done "
+        "2> /dev/null) &\n"
+        "wait $rank\n");
+  for (const char* name : {"slow", "shared", "stopped"}) {
+    const std::string script = std::string(name) + ".sh";
+    ASSERT_EQ(chmod((folder_ / script).c_str(), S_IRWXU), 0);
+    const Outcome outcome = Mpirun(
+        2, "execute " + Shipped("cpu-data-parallel") + " --warmup 1 --repeat 9 --out " + name,
+        "./" + script);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome found = Execute(std::string("diagnose ") + name + " --format json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    bool is_found = false;
+    for (const Json& sign : Json::parse(found.out)["signs"]) {
+      const std::string what = sign["what"];
+      is_found = is_found || (what.starts_with("rank 1 ") &&
+                              (sign["sign"] == "straggler" || sign["sign"] == "interrupted"));
+    }
+    EXPECT_TRUE(is_found) << name << "\n" << found.out;
+  }
 }
 
 }  // namespace execute_test

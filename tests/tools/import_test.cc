@@ -47,7 +47,7 @@ constexpr const char* kOneGpu = R"(<system version="1">
 TEST_F(ImportTest, HelpListsTheKinds) {
   const Outcome outcome = Execute("help import");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("rehearse import KIND FILE"), HasSubstr("  nccl "),
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("rehearse import [KIND] FILE"), HasSubstr("  nccl "),
                                  HasSubstr("  smi ")));
 }
 

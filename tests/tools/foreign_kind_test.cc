@@ -1,0 +1,69 @@
+// What files of other programs are, told by how they begin; and nothing of the rest.
+#include "tools/foreign_kind.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/places.h"
+#include "tools/import_kinds.h"
+
+namespace rehearse {
+namespace foreign_kind_test {
+
+struct Sample {
+  const char* name;
+  const char* head;
+  const char* kind;
+};
+
+constexpr Sample kSamples[] = {
+    {"a.xml", "<system version=\"1\">\n  <cpu numaid=\"0\">", "nccl"},
+    {"a.xml", "<graphs version=\"1\">", "nccl-graph"},
+    {"a", "<?xml version=\"1.0\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">", "lstopo"},
+    {"a.txt", "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12", "smi"},
+    {"topology.conf", "# racks\nSwitchName=leaf0 Nodes=n[0-3]", "slurm"},
+    {"blocks", "BlockName=b1 Nodes=n[0-17]\nBlockSizes=18", "slurm"},
+    {"topology.yaml", "- topology: t\n  tree:\n    switches:\n", "slurm"},
+    {"net", "#\n# Topology file\n#\nvendid=0x2c9\nswitchguid=0xa01(a01)\nSwitch\t41",
+     "ibnetdiscover"},
+    {"infra.yaml", "name: x\ndevices:\n- name: host\ninstances:\n- name: h", "infragraph"},
+    {"infra.json", "{\"name\": \"x\", \"devices\": [], \"instances\": []}", "infragraph"},
+    {"config.json", "{\"architectures\": [\"LlamaForCausalLM\"]}", "hf"},
+    {"train.sh", "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 32 --hidden-size 64",
+     "megatron"},
+    {"run.log", "------------------------ arguments ------------------------\n  bf16 ... True",
+     "megatron"},
+    {"model_config.yaml", "ENV_VARS:\n  X: 1\nMODEL_ARGS:\n  --num-layers: 12", "megatron"},
+    {"llama3.toml", "[job]\ndump_folder = \"x\"\n", "torchtitan"},
+    {"base.yml", "base_emb_dim: 2048\nbase_num_decoder_layers: 16\n", "maxtext"},
+    {"rank0.json", "{\"schemaVersion\": 1, \"deviceProperties\": [], \"traceEvents\": [", "kineto"},
+    {"report.sqlite", "SQLite format 3\1\2", "nsys"},
+    {"step.0.et", "\1\2", "chakra"},
+    {"a.log",
+     "#       size         count      type   redop    root     time   algbw   busbw\n"
+     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n",
+     "nccl-tests"},
+};
+
+TEST(ForeignKindTest, FilesAreKnownByWhatTheyHold) {
+  for (const Sample& sample : kSamples) {
+    const std::optional<std::string> kind = ForeignKindOf(sample.name, sample.head);
+    ASSERT_TRUE(kind) << sample.head;
+    EXPECT_EQ(*kind, sample.kind) << sample.head;
+    EXPECT_NE(FindImportKind(*kind), nullptr);
+  }
+}
+
+TEST(ForeignKindTest, OurOwnFilesAreNobodyElses) {
+  for (const char* name : {"strategy-fsdp.json", "studies/zero-bubble.json", "gpu-one.json"})
+    EXPECT_FALSE(ForeignKind(SourceDir() + "/scenarios/" + name)) << name;
+  EXPECT_FALSE(ForeignKindOf("table.csv", "size,time\n32,35.03\n").value_or("nccl-tests") !=
+               "nccl-tests");
+  EXPECT_FALSE(ForeignKindOf("letter.txt", "Dear all,\nthe cluster is slow.\n"));
+  EXPECT_FALSE(ForeignKind("no-such-file"));
+  EXPECT_FALSE(ForeignKind("-"));
+}
+
+}  // namespace foreign_kind_test
+}  // namespace rehearse
