@@ -318,8 +318,9 @@ TEST_F(ExecuteProgramTest, ADisturbedRankIsFoundInItsTimeline) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const Outcome found = Execute(std::string("diagnose ") + name + " --format json");
     ASSERT_EQ(found.code, 0) << found.err;
+    const Json view = Json::parse(found.out);
     bool is_found = false;
-    for (const Json& sign : Json::parse(found.out)["signs"]) {
+    for (const Json& sign : view["signs"]) {
       const std::string what = sign["what"];
       is_found = is_found || (what.starts_with("rank 1 ") &&
                               (sign["sign"] == "straggler" || sign["sign"] == "interrupted"));
