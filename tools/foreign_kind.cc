@@ -93,7 +93,7 @@ std::optional<std::string> KindOfFolder(const std::string& path) {
     if (at->is_regular_file(error)) files.push_back(at->path().string());
   std::sort(files.begin(), files.end());
   for (const std::string& file : files)
-    if (const std::optional<std::string> kind = ForeignKind(file)) return kind;
+    if (std::optional<std::string> kind = ForeignKind(file)) return kind;
   return std::nullopt;
 }
 
