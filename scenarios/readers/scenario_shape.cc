@@ -8,6 +8,7 @@
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
+#include "scenarios/readers/run_options.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
@@ -51,6 +52,9 @@ const ObjectShape& ScenarioShape() {
         R"({"fidelity": "fluid"})"},
        {"memory", ObjectOf(ShapeIn<MemoryOptionsFields>), Optional("all of it may be used"),
         "what must stay free, and how arrays are allocated", R"({"headroom": "5%"})"},
+       {"run", ObjectOf(ShapeIn<RunFields>), Optional("one step"),
+        "weeks of such steps: what fails, what is lost, when the tokens are done",
+        R"({"tokens": "15T", "checkpoint": {"storage_bandwidth": "2TBps"}})"},
        {"search", ObjectOf(ShapeIn<SearchFields>), Optional("grids and micro-batches, by time"),
         "what `rehearse search` tries", R"({"objective": "tokens"})"}}};
   return shape;
