@@ -85,7 +85,7 @@ std::string DrawProgress(const Campaign& campaign) {
   const double elapsed = run.times.Elapsed();
   const ChartScale days =
       LinearChartScale(std::max(elapsed, outcome.seconds.high) / kSecondsOfADay);
-  const ChartScale share = LinearChartScale(100);
+  const ChartScale share = LinearChartScale(96);
   std::string out =
       AxesOf(box, days, share, "days",
              fmt::format("{}, % of {}", outcome.token_name, PrintCount(outcome.tokens)));

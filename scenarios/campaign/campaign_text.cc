@@ -56,13 +56,13 @@ void WriteSentence(Page& page, const RunOutcome& run) {
             PrintCount(run.tokens), run.token_name, page.pen(Ink::kBold, PrintLongTime(median)),
             page.pen(Ink::kBold, Percent(run.effective.median)));
   page.Line("  {}", why);
-  page.Line("{}", page.pen(Ink::kFaint,
-                           fmt::format(
-                               "  {} runs: {} to {}, {} to {} effective (10 % to 90 % of them); "
-                               "{} steps of {}",
-                               Grouped(run.seeds), PrintLongTime(Seconds(run.seconds.low)),
-                               PrintLongTime(Seconds(run.seconds.high)), Percent(run.effective.low),
-                               Percent(run.effective.high), Grouped(run.steps), Print(run.step))));
+  page.Line("{}",
+            page.pen(Ink::kFaint,
+                     fmt::format("  {} steps of {}; 10 % to 90 % of {} runs: {} to {}, {} to {}",
+                                 Grouped(run.steps), Print(run.step), Grouped(run.seeds),
+                                 PrintLongTime(Seconds(run.seconds.low)),
+                                 PrintLongTime(Seconds(run.seconds.high)),
+                                 Percent(run.effective.low), Percent(run.effective.high))));
 }
 
 void WriteShares(Page& page, const RunOutcome& run) {
@@ -113,6 +113,11 @@ void WriteCheckpoint(Page& page, const RunOutcome& run) {
   if (!(run.between > Seconds(0))) return;
   WriteInterval(page, "Young's formula", run.young);
   WriteInterval(page, "Daly's formula", run.daly);
+  if (run.checkpoint.write > run.young.length)
+    page.Line("{}",
+              page.pen(Ink::kFaint,
+                       "  the formulas do not know that the next checkpoint waits for the one "
+                       "being written"));
 }
 
 }  // namespace

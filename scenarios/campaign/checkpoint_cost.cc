@@ -37,7 +37,7 @@ void CheckRoom(const RunOptions& run, Bytes bytes) {
   if (needed <= *checkpoint.storage_capacity) return;
   throw Error(PlaceIn(run, "/storage_capacity"),
               fmt::format("found {}, expected room for {} checkpoint{} of {}, which is {}",
-                          Print(*checkpoint.storage_capacity), checkpoint.kept,
+                          PrintExactly(*checkpoint.storage_capacity), checkpoint.kept,
                           checkpoint.kept == 1 ? "" : "s", Print(bytes), Print(needed)));
 }
 

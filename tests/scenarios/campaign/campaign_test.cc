@@ -140,7 +140,8 @@ TEST(CampaignTest, Llama3sRatesAreThoseOfItsTable) {
 }
 
 TEST(CampaignTest, SharesAddUp) {
-  const RunShares shares = Weeks({"run.spares=0", "run.failures.gpu=1000h"}).outcome.shares;
+  const RunShares shares =
+      Weeks({"run.tokens=1T", "run.spares=0", "run.failures.gpu=1000h"}).outcome.shares;
   EXPECT_NEAR(shares.useful + shares.checkpoints + shares.lost + shares.slow + shares.detection +
                   shares.restart + shares.waiting,
               1, 1e-9);
@@ -149,7 +150,8 @@ TEST(CampaignTest, SharesAddUp) {
 
 TEST(CampaignTest, FewerReplicasAreBetterThanWaiting) {
   // Boxes of one replica each.
-  const std::vector<std::string> two = {"strategy.depth=1", "strategy.data=2", "run.spares=0",
+  const std::vector<std::string> two = {"strategy.depth=1",      "strategy.data=2",
+                                        "run.tokens=1T",         "run.spares=0",
                                         "run.failures.gpu=500h", "run.repair=3 days"};
   std::vector<std::string> elastic = two;
   elastic.emplace_back("run.elastic=true");
@@ -178,13 +180,13 @@ TEST(CampaignTest, MistakesSayWhereAndWhatWasExpected) {
     for (const std::string& part : parts)
       EXPECT_NE(mistake.find(part), std::string::npos) << part << " in: " << mistake;
   };
-  expect({"run.tokens=0"}, {"/run/tokens", "found \"0\"", "above zero"});
+  expect({R"(run.tokens="0")"}, {"/run/tokens", "found \"0\"", "above zero"});
   expect({"run.failures.gpu=-1e-5/h"}, {"/run/failures/gpu", "found \"-1e-5/h\"", "zero or more"});
   expect({"run.spares=-1"}, {"/run/spares", "found -1", "from 0"});
   expect({"run.checkpoint.storage_bandwidth=0GBps"},
          {"/run/checkpoint/storage_bandwidth", "found \"0GBps\"", "above zero"});
   expect({"run.checkpoint.storage_capacity=1MB"},
-         {"/run/checkpoint/storage_capacity", "found 1 MB", "room for 2 checkpoints"});
+         {"/run/checkpoint/storage_capacity", "found 1MB", "room for 2 checkpoints"});
   expect({"run.checkpoint.to=neighbour"},
          {"/run/checkpoint/storage_bandwidth", "\"to\" is a neighbour"});
   expect({R"(run.checkpoint={})"}, {"/run/checkpoint", "expected \"storage_bandwidth\""});
