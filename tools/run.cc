@@ -6,6 +6,7 @@
 
 #include "scenarios/campaign/campaign.h"
 #include "scenarios/campaign/campaign_picture.h"
+#include "scenarios/campaign/costs.h"
 #include "scenarios/playing/far_from_bound.h"
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
@@ -105,10 +106,12 @@ std::optional<PaperPrediction> PredictionOf(const po::variables_map& values,
 
 nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal, const Scenario& scenario,
                                     const std::optional<PaperPrediction>& prediction,
-                                    const std::optional<Campaign>& campaign) {
+                                    const std::optional<Campaign>& campaign,
+                                    const std::optional<CostOutcome>& costs) {
   auto json = rehearsal.jobs ? ToJson(*rehearsal.jobs) : ToJson(rehearsal.result);
   if (prediction) json["cost_model"] = ToJson(*prediction);
   if (campaign) json["run"] = ToJson(campaign->outcome);
+  if (costs) json["costs"] = ToJson(*costs);
   if (scenario.given) json["given"] = *scenario.given;
   return json;
 }
@@ -214,7 +217,11 @@ int RunCommand(const std::vector<std::string>& arguments) {
     progress.Begin("simulating weeks", "", 0);
     campaign = PlayCampaign(scenario, rehearsal);
   }
-  const nlohmann::ordered_json result = ResultToJson(rehearsal, scenario, prediction, campaign);
+  std::optional<CostOutcome> costs;
+  if (scenario.costs != nullptr)
+    costs = CostsOf(scenario, rehearsal.result, campaign ? &campaign->outcome : nullptr);
+  const nlohmann::ordered_json result =
+      ResultToJson(rehearsal, scenario, prediction, campaign, costs);
   if (!folder.empty()) {
     progress.Begin("writing " + folder, "", 0);
     WriteOutputs(rehearsal, scenario, folder, picture,
@@ -227,6 +234,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (format == OutputFormat::kText) text += ToText(FarFromBound(rehearsal.schedule, scenario));
   if (prediction && format == OutputFormat::kText) text += "\n" + ToText(*prediction);
   if (campaign && format == OutputFormat::kText) text += ToText(campaign->outcome, ColorsWanted());
+  if (costs && format == OutputFormat::kText) text += ToText(*costs, ColorsWanted());
   if (draws) text += "\n" + GanttOf(rehearsal, picture);
   progress.Clear();
   std::fputs(text.c_str(), stdout);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/run_options.h"
@@ -45,6 +46,15 @@ std::shared_ptr<const RunOptions> ReadRun(const JsonReader& root) {
   RunOptions options = RunFields().Read(reader);
   options.place = reader.place();
   return std::make_shared<const RunOptions>(std::move(options));
+}
+
+std::shared_ptr<const CostOptions> ReadCostsOf(const JsonReader& root) {
+  if (!root.Has("costs")) return nullptr;
+  const JsonReader reader = root.At("costs");
+  if (root.Has("jobs"))
+    reader.Fail(
+        "are of a scenario's own step, whose tokens count; expected no \"jobs\" beside them");
+  return std::make_shared<const CostOptions>(ReadCosts(reader));
 }
 
 // The slowdown of the devices' family if neither the scenario nor a calibration gives one; nothing
@@ -104,6 +114,7 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   scenario.allow_out_of_memory = scenario.memory.allow_oom;
   scenario.lists_jobs = root.Has("jobs");
   scenario.run = ReadRun(root);
+  scenario.costs = ReadCostsOf(root);
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
   scenario.changes = written.changes();

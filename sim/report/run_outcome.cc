@@ -82,10 +82,10 @@ const Fields<RunInterval>& IntervalFields() {
 
 Field<RunOutcome> IntervalRow(const char* name, RunInterval RunOutcome::*member,
                               const char* about) {
-  return {name, member, ObjectIn<IntervalFields>(), Required(), about, "{}"};
+  return {name, member, ObjectIn<IntervalFields>(), Required(), about};
 }
 Field<RunOutcome> SpreadRow(const char* name, RunSpread RunOutcome::*member, const char* about) {
-  return {name, member, ObjectIn<SpreadFields>(), Required(), about, "{}"};
+  return {name, member, ObjectIn<SpreadFields>(), Required(), about};
 }
 
 }  // namespace
@@ -108,17 +108,16 @@ const Fields<RunOutcome>& RunOutcomeFields() {
        SpreadRow("interruptions", &Run::interruptions, "how often it is interrupted"),
        SpreadRow("machines_in_repair", &Run::in_repair, "at once, at most: spares that it takes"),
        RunNumber("stragglers", &Run::stragglers, "GPUs that became slow, as a mean over seeds"),
-       {"shares", &Run::shares, ObjectIn<SharesFields>(), Required(), "what the time goes into",
-        "{}"},
+       {"shares", &Run::shares, ObjectIn<SharesFields>(), Required(), "what the time goes into"},
        RunTimeRow("seconds_between", &Run::between, "mean time between two failures of any part"),
-       {"parts", &Run::parts, ListOf(ObjectIn<PartFields>()), Required(), "what fails", "[]"},
-       {"checkpoint", &Run::checkpoint, ObjectIn<CostFields>(), Required(), "what one takes", "{}"},
+       {"parts", &Run::parts, ListOf(ObjectIn<PartFields>()), Required(), "what fails"},
+       {"checkpoint", &Run::checkpoint, ObjectIn<CostFields>(), Required(), "what one takes"},
        IntervalRow("interval", &Run::used, "between the run's checkpoints"),
        IntervalRow("best_interval", &Run::best, "the best one, found by simulation"),
        IntervalRow("young_interval", &Run::young, "by Young's formula"),
        IntervalRow("daly_interval", &Run::daly, "by Daly's formula"),
        {"by_interval", &Run::by_interval, ListOf(ObjectIn<IntervalFields>()), Required(),
-        "those that were simulated", "[]"}});
+        "those that were simulated"}});
   return fields;
 }
 
