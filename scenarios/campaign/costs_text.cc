@@ -56,7 +56,7 @@ std::string ToText(const CostOutcome& outcome, bool color) {
   const CostOfRun& run = *outcome.run;
   page.Line(
       "  {}: {} {}, {} MWh{}; {:.4g} {} a million {}", page.pen(Ink::kBold, "the run of weeks"),
-      MoneyText(run.money), outcome.currency, run.megawatt_hours,
+      MoneyText(run.money), outcome.currency, FourOrMore(run.megawatt_hours),
       run.carbon_tonnes > 0 ? fmt::format(", {} t of carbon dioxide", FourOrMore(run.carbon_tonnes))
                             : "",
       run.per_million, outcome.currency, outcome.token_name);
