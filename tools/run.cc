@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "scenarios/campaign/campaign.h"
+#include "scenarios/campaign/campaign_picture.h"
+#include "scenarios/campaign/costs.h"
 #include "scenarios/playing/far_from_bound.h"
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
@@ -43,7 +46,8 @@ CommandSyntax RunSyntax() {
                   "each value of the scenario, so that the rows of many runs form one table");
   add("out", po::value<std::string>()->value_name("DIR"),
       "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
-      "ui.perfetto.dev) and timeline.svg there. Timeline and trace hold one of each group of ranks "
+      "ui.perfetto.dev) and timeline.svg there, and weeks.svg if the scenario has a \"run\". "
+      "Timeline and trace hold one of each group of ranks "
       "that behave alike, at most 16, and a trace with many micro-batches only the first and the "
       "last; they say what they leave out");
   add("gantt",
@@ -101,9 +105,13 @@ std::optional<PaperPrediction> PredictionOf(const po::variables_map& values,
 }
 
 nlohmann::ordered_json ResultToJson(const Rehearsal& rehearsal, const Scenario& scenario,
-                                    const std::optional<PaperPrediction>& prediction) {
+                                    const std::optional<PaperPrediction>& prediction,
+                                    const std::optional<Campaign>& campaign,
+                                    const std::optional<CostOutcome>& costs) {
   auto json = rehearsal.jobs ? ToJson(*rehearsal.jobs) : ToJson(rehearsal.result);
   if (prediction) json["cost_model"] = ToJson(*prediction);
+  if (campaign) json["run"] = ToJson(campaign->outcome);
+  if (costs) json["costs"] = ToJson(*costs);
   if (scenario.given) json["given"] = *scenario.given;
   return json;
 }
@@ -144,7 +152,7 @@ constexpr size_t kMostLinksOfATrace = 100;
 // `asked` are the ranks that the user named.
 void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const std::string& folder,
                   const PictureOptions& picture, const std::vector<uint32_t>& asked, bool kineto,
-                  const nlohmann::ordered_json& result) {
+                  const std::optional<Campaign>& campaign, const nlohmann::ordered_json& result) {
   MakeFolder(folder);
   OutputSet files;
   files.Add(folder + "/result.json", result.dump(2) + "\n");
@@ -168,6 +176,7 @@ void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const st
   files.Add(folder + "/timeline.json", ToJsonText(record));
   files.Add(folder + "/timeline.svg",
             TimelineSvg(rehearsal.schedule, rehearsal.timeline, rehearsal.names, picture));
+  if (campaign) files.Add(folder + "/weeks.svg", CampaignSvg(*campaign, scenario.name));
   files.Commit();
 }
 
@@ -203,18 +212,29 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (values.count("window") > 0) {
     ParseWindow(values["window"].as<std::string>(), rehearsal.timeline.step, &picture);
   }
-  const nlohmann::ordered_json result = ResultToJson(rehearsal, scenario, prediction);
+  std::optional<Campaign> campaign;
+  if (scenario.run != nullptr) {
+    progress.Begin("simulating weeks", "", 0);
+    campaign = PlayCampaign(scenario, rehearsal);
+  }
+  std::optional<CostOutcome> costs;
+  if (scenario.costs != nullptr)
+    costs = CostsOf(scenario, rehearsal.result, campaign ? &campaign->outcome : nullptr);
+  const nlohmann::ordered_json result =
+      ResultToJson(rehearsal, scenario, prediction, campaign, costs);
   if (!folder.empty()) {
     progress.Begin("writing " + folder, "", 0);
     WriteOutputs(rehearsal, scenario, folder, picture,
                  values["ranks"].defaulted() ? std::vector<uint32_t>() : picture.ranks, kineto,
-                 result);
+                 campaign, result);
   }
   std::string text = IsTable(format)                 ? Print(ResultToTable(result), format)
                      : format == OutputFormat::kJson ? result.dump(2) + "\n"
                                                      : ResultToText(rehearsal);
   if (format == OutputFormat::kText) text += ToText(FarFromBound(rehearsal.schedule, scenario));
   if (prediction && format == OutputFormat::kText) text += "\n" + ToText(*prediction);
+  if (campaign && format == OutputFormat::kText) text += ToText(campaign->outcome, ColorsWanted());
+  if (costs && format == OutputFormat::kText) text += ToText(*costs, ColorsWanted());
   if (draws) text += "\n" + GanttOf(rehearsal, picture);
   progress.Clear();
   std::fputs(text.c_str(), stdout);

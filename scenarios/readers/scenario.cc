@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/reader_cache.h"
+#include "scenarios/readers/run_options.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
 #include "sim/base/error.h"
@@ -34,6 +36,25 @@ SimulatorOptions ReadSimulator(const JsonReader& reader, const Cluster& cluster)
     reader.At(key).Fail(error.what());
   }
   return options;
+}
+
+std::shared_ptr<const RunOptions> ReadRun(const JsonReader& root) {
+  if (!root.Has("run")) return nullptr;
+  const JsonReader reader = root.At("run");
+  if (root.Has("jobs"))
+    reader.Fail("is of a scenario's own step, whose tokens count; expected no \"jobs\" beside it");
+  RunOptions options = RunFields().Read(reader);
+  options.place = reader.place();
+  return std::make_shared<const RunOptions>(std::move(options));
+}
+
+std::shared_ptr<const CostOptions> ReadCostsOf(const JsonReader& root) {
+  if (!root.Has("costs")) return nullptr;
+  const JsonReader reader = root.At("costs");
+  if (root.Has("jobs"))
+    reader.Fail(
+        "are of a scenario's own step, whose tokens count; expected no \"jobs\" beside them");
+  return std::make_shared<const CostOptions>(ReadCosts(reader));
 }
 
 // The slowdown of the devices' family if neither the scenario nor a calibration gives one; nothing
@@ -92,6 +113,8 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
                                    &scenario.memory);
   scenario.allow_out_of_memory = scenario.memory.allow_oom;
   scenario.lists_jobs = root.Has("jobs");
+  scenario.run = ReadRun(root);
+  scenario.costs = ReadCostsOf(root);
   scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
   scenario.changes = written.changes();

@@ -30,6 +30,8 @@
 namespace rehearse {
 
 class ReaderCache;
+struct CostOptions;
+struct RunOptions;
 
 struct Scenario {
   std::string name;
@@ -47,6 +49,8 @@ struct Scenario {
   // What was read, including changes by --set: results and timelines keep it under "given", so that
   // two of them can be compared. Of a schedule, only its name and cluster.
   std::shared_ptr<const nlohmann::json> given;
+  std::shared_ptr<const RunOptions> run = {};     // null: of one step only
+  std::shared_ptr<const CostOptions> costs = {};  // null: nobody asks
 };
 
 // Throws Error (file, line, pointer, found, expected) for any mistake, including a mesh that does

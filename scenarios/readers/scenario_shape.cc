@@ -1,6 +1,7 @@
 #include "scenarios/readers/scenario_shape.h"
 
 #include "scenarios/readers/collective_pins.h"
+#include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/job_request.h"
 #include "scenarios/readers/memory_options.h"
 #include "scenarios/readers/model_reader.h"
@@ -8,6 +9,7 @@
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
+#include "scenarios/readers/run_options.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/readers/strategy_reader.h"
@@ -51,6 +53,11 @@ const ObjectShape& ScenarioShape() {
         R"({"fidelity": "fluid"})"},
        {"memory", ObjectOf(ShapeIn<MemoryOptionsFields>), Optional("all of it may be used"),
         "what must stay free, and how arrays are allocated", R"({"headroom": "5%"})"},
+       {"run", ObjectOf(ShapeIn<RunFields>), Optional("one step"),
+        "weeks of such steps: what fails, what is lost, when the tokens are done",
+        R"({"tokens": "15T", "checkpoint": {"storage_bandwidth": "2TBps"}})"},
+       {"costs", CostsShape(), Optional("not told"),
+        "prices and powers of what the cluster is made of", "\"prices.json\""},
        {"search", ObjectOf(ShapeIn<SearchFields>), Optional("grids and micro-batches, by time"),
         "what `rehearse search` tries", R"({"objective": "tokens"})"}}};
   return shape;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/campaign/costs.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "topology/devices/board_power.h"
@@ -174,13 +175,33 @@ double PointEvaluator::ClosedForms(const SpacePoint& point, Scenario scenario) {
   scenario.lowering.fidelity = Fidelity::kFormula;
   const Objective& objective = search_.objectives.front();
   const std::string device = scenario.cluster->DeviceOf(0).name;
-  return objective.CostOf(ValueOf(objective, engine_.Play(scenario), device, rates_.At(point)));
+  const Result result = engine_.Play(scenario);
+  return objective.CostOf(ValueOf(objective, result, device, RatesAt(point, scenario, result)));
+}
+
+// By the scenario's own prices, if it has any: a GPU's hour has its share of all that is paid for,
+// and its power that of all that draws any.
+Rates PointEvaluator::RatesAt(const SpacePoint& point, const Scenario& scenario,
+                              const Result& result) const {
+  Rates rates = rates_.At(point);
+  if (scenario.costs == nullptr || !(result.tokens_per_second > 0)) return rates;
+  const CostOutcome costs = CostsOf(scenario, result, nullptr);
+  if (costs.currency != search_.currency_of_costs)
+    throw Error(scenario.jobs.front().place,
+                fmt::format("/costs: found prices in {}, expected {} as at other points",
+                            costs.currency, search_.currency_of_costs));
+  rates.price = Price{costs.per_hour / result.ranks, costs.currency};
+  const double busy = 1 - result.breakdown.idle / result.step;
+  if (busy > 0) rates.watts = 1000 * costs.kilowatts / result.ranks / busy;
+  return rates;
 }
 
 SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result& result,
-                                           const std::string& device) const {
+                                           const std::string& device) {
   SimulatedPoint simulated;
-  const Rates rates = rates_.At(point);
+  const Rates rates = !search_.currency_of_costs.empty()
+                          ? RatesAt(point, engine_.Read(DocumentOf(point)), result)
+                          : rates_.At(point);
   for (const Objective& objective : search_.objectives)
     simulated.values.push_back(ValueOf(objective, result, device, rates));
   simulated.devices = result.ranks;

@@ -70,7 +70,8 @@ class PointEvaluator {
   double ClosedForms(const SpacePoint& point, Scenario scenario);
   void CheckMemory(const Result& result) const;
   SimulatedPoint SimulatedOf(const SpacePoint& point, const Result& result,
-                             const std::string& device) const;
+                             const std::string& device);
+  Rates RatesAt(const SpacePoint& point, const Scenario& scenario, const Result& result) const;
   // Counts a point that a condition excludes, and says whether one does.
   bool IsBroken(const SpacePoint& point);
   void Note(const SpacePoint& point, double number);

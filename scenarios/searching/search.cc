@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "scenarios/playing/paper_models.h"
+#include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/point_rates.h"
@@ -209,14 +210,17 @@ void Sort(const Search& search, FoundPoints* found) {
 // Money is in the currency of the prices.
 void SetCurrency(const JsonReader& reader, Search* search) {
   const PointRates rates(search->space, search->rates);
+  const std::string& own = search->currency_of_costs;
+  if (!own.empty() && !rates.currency().empty())
+    reader.Fail("has a \"price\", but the scenario has \"costs\"; expected one of them");
   for (Objective& objective : search->objectives) {
     if (objective.kind != ObjectiveKind::kMoney) continue;
-    if (!rates.AllHavePrice())
+    if (own.empty() && !rates.AllHavePrice())
       reader.At("objective")
           .Fail(
               "money needs \"price\", such as \"2.5USD/h\" of a GPU, here or in each choice of "
-              "an axis");
-    objective.unit = rates.currency() + " a million";
+              "an axis, or the scenario's \"costs\"");
+    objective.unit = (own.empty() ? rates.currency() : own) + " a million";
   }
 }
 
@@ -381,6 +385,7 @@ Search ReadSearch(const JsonDocument& document) {
   search.objectives = ReadObjectives(reader);
   SearchFields().ReadInto(reader, &search);
   search.rates = ReadRates(reader);
+  if (root.Has("costs")) search.currency_of_costs = ReadCosts(root.At("costs")).currency;
   SetCurrency(reader, &search);
   if (search.per) search.per_axis = AxisOf(search.space, reader.At("per"));
   search.formula = FormulaOf(search, scenario);

@@ -35,7 +35,8 @@ struct Search : SearchOptions {
   SearchSpace space;
   std::vector<Objective> objectives;  // one, or two with their Pareto front
   Rates rates;
-  std::optional<size_t> per_axis;  // the axis that "per" means
+  std::string currency_of_costs = {};  // of the scenario's "costs"; "" if it has none
+  std::optional<size_t> per_axis;      // the axis that "per" means
 };
 
 // Throws Error (file, line, pointer, found, expected).

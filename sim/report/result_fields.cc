@@ -11,6 +11,8 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_change_fields.h"
+#include "sim/report/cost_outcome.h"
+#include "sim/report/run_outcome.h"
 
 namespace rehearse {
 namespace {
@@ -358,6 +360,10 @@ const Fields<Result>& ResultFields() {
         "what a reader should know"},
        {"cost_model", ObjectOf(CostModelShape), Optional("not asked for with --cost-model"),
         "what a paper's own model says about the communication"},
+       {"run", ObjectOf(ShapeIn<RunOutcomeFields>), Optional("the scenario has none"),
+        "weeks of such steps, with failures and checkpoints"},
+       {"costs", ObjectOf(ShapeIn<CostOutcomeFields>), Optional("the scenario has no prices"),
+        "money, energy and carbon"},
        GivenRow()});
   return fields;
 }

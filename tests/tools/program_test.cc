@@ -318,10 +318,10 @@ TEST_F(ProgramTest, AFileThatIsNoneOfOursIsNotShown) {
     for (const std::string& command :
          {scenario + " --set cluster=" + file, scenario + " --set calibration=" + file,
           scenario + " --set device_points=" + file, scenario + " --set model.file=" + file,
-          "run " + file, "sweep " + file, "validate " + file, "compare " + file,
-          "topology --cluster " + file, "import nccl " + file, "import smi " + file,
-          "import lstopo " + file, "import slurm " + file, "import ibnetdiscover " + file,
-          "import infragraph " + file, "import hf " + file,
+          scenario + " --set costs=" + file, "run " + file, "sweep " + file, "validate " + file,
+          "compare " + file, "topology --cluster " + file, "import nccl " + file,
+          "import smi " + file, "import lstopo " + file, "import slurm " + file,
+          "import ibnetdiscover " + file, "import infragraph " + file, "import hf " + file,
           "import megatron " + file + " --cluster dgx-h100",
           "import torchtitan " + file + " --cluster dgx-h100"}) {
       const std::string told = "SECRET=hush " + command;

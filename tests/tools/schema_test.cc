@@ -157,6 +157,9 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
             "--set training.batch=64",
         Shipped("cpu-experts") + " --set model.experts.imbalance=2 --set training.batch=16",
         Shipped("cpu-pipeline"),
+        Shipped("strategy-fsdp-llama") +
+            R"( --set 'run={"tokens": "100G", "checkpoint": {"storage_bandwidth": "10GBps"}}')" +
+            R"( --set 'costs={"gpu_hour": "2.5USD/h"}')",
         Shipped("llama-8b-offload") + " --set memory.headroom=5% --fidelity formula",
         Shipped("jobs-two-trainings") + " --set cluster=tree.json",
         Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/readers/cost_options.h"
+#include "scenarios/readers/run_options.h"
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/scenarios/small_scenario.h"
@@ -158,6 +160,8 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   whole.changes.emplace_back();
   whole.given = std::make_shared<const nlohmann::json>("given");
   whole.files.emplace_back();
+  whole.run = std::make_shared<const RunOptions>();
+  whole.costs = std::make_shared<const CostOptions>();
   JobRequest& asked = whole.jobs.front();
   asked.collective_pins.emplace_back();
   asked.software.name = "some software";
@@ -172,7 +176,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   const Scenario few = WithFewer(whole, std::move(*fewer));
 
   const auto& [name, description, cluster, jobs, lists_jobs, lowering, routing, perturbation_place,
-               changes, files, memory, allow_out_of_memory, given] = few;
+               changes, files, memory, allow_out_of_memory, given, run, costs] = few;
   EXPECT_EQ(name, "small");
   EXPECT_EQ(description, "a description");
   EXPECT_EQ(cluster, whole.cluster);
@@ -189,6 +193,8 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   EXPECT_EQ(memory, whole.memory);
   EXPECT_TRUE(allow_out_of_memory);
   EXPECT_EQ(given, whole.given);
+  EXPECT_EQ(run, whole.run);
+  EXPECT_EQ(costs, whole.costs);
 
   const auto& [job_name, work, collective_pins, software, placement, start, repeat, nominal_peak,
                place, attention_place, role_places] = jobs.front();

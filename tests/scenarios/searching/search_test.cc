@@ -256,6 +256,29 @@ TEST(SearchTest, BeginsFromAnImpossibleScenario) {
   EXPECT_THAT(ErrorOf({"training.batches=8"}), HasSubstr("batches"));
 }
 
+TEST(SearchTest, MoneyAndEnergyMayBeThoseOfTheScenariosCosts) {
+  const char* const costs =
+      R"(costs={"gpu_hour": "2USD/h", "electricity": "0.1USD/kWh", "gpu_power": "400W",
+                "gpu_idle_power": "0W", "host_power": "1kW"})";
+  const std::vector<std::string> axis = {
+      costs, "search.default_axes=false",
+      R"(search.axes=[{"path": "training.batch", "values": [8]}])"};
+  std::vector<std::string> money = axis;
+  money.emplace_back("search.objective=\"money\"");
+  const FoundPoints found = RunSearch(SearchOf(money), {.threads = 1});
+  const Result result = testing::Play().result;
+  const double hours = 1e6 / result.tokens_per_second / 3600;
+  const double busy = 1 - result.breakdown.idle / result.step;
+  // 8 GPUs by the hour; they and two hosts draw power.
+  const double kilowatts = 8 * 0.4 * busy + 2;
+  const SimulatedPoint& point = *found.points.front().simulated;
+  EXPECT_NEAR(point.values.front(), hours * (8 * 2 + 0.1 * kilowatts), 1e-9);
+  EXPECT_NEAR(*point.energy, hours * kilowatts, 1e-9);
+  std::vector<std::string> both = money;
+  both.emplace_back("search.price=\"1USD/h\"");
+  EXPECT_THAT(ErrorOf(both), HasSubstr("expected one of them"));
+}
+
 TEST(SearchTest, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"search.per=\"cluster\""}),
               AllOf(HasSubstr("/search/per"), HasSubstr("a path that an axis changes")));
