@@ -211,5 +211,49 @@ TEST_F(ResultsFileTest, TheTableHasAColumnForEachNumberAndParameter) {
   EXPECT_THROW(ReadKeptPoints(file, {.sort = "stp_seconds"}, "a.sqlite"), Error);
 }
 
+// As a user who may only read the folder; root is made one.
+TEST_F(ResultsFileTest, AFolderThatCannotBeWrittenIsShown) {
+  const std::string path = MakeFile("a.sqlite", 2);
+  const auto points = [&] {
+    ResultsFile file(path, ResultsFile::Opening::kShown);
+    size_t count = 0;
+    file.ForEach([&](const KeptPoint&) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(points(), 2u);
+  constexpr auto kMayRead = fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
+                            fs::perms::others_exec;
+  std::ofstream(path + "-log") << "a log that is not empty";
+  fs::permissions(folder_, kMayRead);
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = geteuid() == 0;
+  if (is_root && seteuid(kNobody) != 0) GTEST_SKIP() << "root cannot be anybody else here";
+  const auto back = [&] {
+    if (is_root) EXPECT_EQ(seteuid(0), 0);
+    fs::permissions(folder_, fs::perms::owner_all | fs::perms::others_read);
+  };
+  EXPECT_EQ(points(), 2u);
+  EXPECT_THROW(ResultsFile(path, ResultsFile::Opening::kThere), Error);
+  back();
+  fs::rename(path + "-log", path + "-wal");
+  fs::permissions(folder_, kMayRead);
+  if (is_root) ASSERT_EQ(seteuid(kNobody), 0);
+  try {
+    points();
+    ADD_FAILURE() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("its latest points are in a.sqlite-wal"));
+  }
+  back();
+}
+
+TEST_F(ResultsFileTest, WhatIsMergedIntoALinkIsWhereItPoints) {
+  MakeFile("a.sqlite", 1);
+  fs::create_symlink(File("there.sqlite"), File("link.sqlite"));
+  EXPECT_EQ(MergeResults({File("a.sqlite")}, File("link.sqlite")), 1u);
+  EXPECT_TRUE(fs::is_symlink(File("link.sqlite")));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(File("there.sqlite"))));
+}
+
 }  // namespace results_file_test
 }  // namespace rehearse
