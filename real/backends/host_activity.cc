@@ -49,8 +49,8 @@ void ReadTicks(const std::string& path, HostSnapshot* snapshot) {
   snapshot->cores = std::max(1, cores);
 }
 
-// "17 (a name) S ...": names may hold blanks and brackets, so that the last bracket counts. User and
-// system time are the 14th and 15th word of the line, the beginning is the 22nd.
+// "17 (a name) S ...": names may hold blanks and brackets, so that the last bracket counts. User
+// and system time are the 14th and 15th word of the line, the beginning is the 22nd.
 std::optional<HostSnapshot::Process> ReadProcess(const std::string& path) {
   std::ifstream file(path);
   std::string line;
