@@ -232,18 +232,19 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
 }
 
 // Fits kernels to worlds whose ranks had a core each, if they need one.
-MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional<uint32_t> cores,
-                          Json* fits) {
+MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
+                          std::optional<uint32_t> cores, Json* fits) {
   std::vector<KernelSamples> samples;
   for (const LearnedWorld& world : worlds) {
     if (cores && world.steps.ranks > *cores) continue;
     samples.insert(samples.end(), world.steps.kernels.begin(), world.steps.kernels.end());
   }
   if (samples.empty()) {
-    throw Error(
-        fmt::format("nothing could be learned about kernels: {}; stop the others, or give this "
-                    "program the cores to itself (chrt --fifo 10 rehearse calibrate ...)",
-                    CountSteps(worlds)));
+    const std::string who = facts.noise ? WhoWasInTheWay(facts.noise->activity) : "";
+    throw Error(fmt::format(
+        "nothing could be learned about kernels: {}{}; stop the others, or give this program the "
+        "cores to itself (chrt --fifo 10 rehearse calibrate ...)",
+        CountSteps(worlds), who.empty() ? "" : ", of whom " + who));
   }
   MeasuredKernels measured{worlds.front().steps.computes_in, {}};
   for (KernelFit& fit : FitKernels(samples)) {
@@ -304,8 +305,9 @@ Calibration Make(const std::vector<LearnedWorld>& worlds, const CalibrationFacts
     Append(SamplesJson(world.steps, "steps"), &calibration.samples);
   }
   calibration.fit["kernels"] = Json::array();
-  calibration.kernels = KernelsOf(worlds, gpu == nullptr ? std::optional(host.cores) : std::nullopt,
-                                  &calibration.fit["kernels"]);
+  calibration.kernels =
+      KernelsOf(worlds, facts, gpu == nullptr ? std::optional(host.cores) : std::nullopt,
+                &calibration.fit["kernels"]);
   calibration.fit["collectives"] = Json::array();
   for (const LearnedWorld& world : worlds) {
     if (world.ladder.collectives.empty()) continue;
