@@ -1,8 +1,8 @@
 // Any shipped scenario with any one of its documented keys at its least, its greatest or its
 // default value has an answer or one message: never a crash, a fault of ours, or silence.
 //
-// REHEARSE_CASES=40000 is the soak, of 5000 cases; REHEARSE_FIRST_CASE=N starts at another. What has
-// not ended after some seconds counts as an answer: sizes may cost any time.
+// REHEARSE_CASES=40000 is the soak, of 5000 cases; REHEARSE_FIRST_CASE=N starts at another. What
+// has not ended after some seconds counts as an answer: sizes may cost any time.
 #include <algorithm>
 #include <filesystem>
 #include <random>
