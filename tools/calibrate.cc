@@ -9,7 +9,9 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "real/calibration/drift.h"
 #include "real/cuda/machine.h"
 #include "real/cuda/overheads.h"
 #include "real/kernels/kernels.h"
@@ -41,13 +43,17 @@ CommandSyntax CalibrateSyntax() {
       "steps, and writes it to a file that scenarios use:\n"
       "  \"cluster\": {\"preset\": \"local-cpu\", \"ranks\": 2, \"calibration\": "
       "\"calibration.json\"}\n"
-      "Steps that other programs disturbed are rejected and counted. Ranks are threads of this\n"
+      "Steps that other programs disturbed are rejected and counted; when none was left alone for\n"
+      "30 s, it gives up and says who was in the way. What the machine did meanwhile is in the\n"
+      "file, with a range of each constant; one whose own products, held out, are more than 10 %\n"
+      "off says that it is not representative. Ranks are threads of this\n"
       "process, or processes when started by mpirun; for GPUs also by srun or torchrun. After\n"
       "Ctrl-C, FILE.partial.json holds the numbers of ranks that were measured completely.\n"
       "Examples:\n"
       "  rehearse calibrate\n"
       "  rehearse calibrate --for scenarios/mine.json --ranks 2,4 -o mine.json\n"
       "  mpirun -n 2 rehearse calibrate -o mpi.json\n"
+      "  rehearse calibrate --again mine.json                  what has drifted since\n"
       "  rehearse calibrate --backend cuda -o h200.json       also launches, copies, and how much\n"
       "                                                       communication and compute slow each\n"
       "                                                       other down\n";
@@ -76,6 +82,11 @@ CommandSyntax CalibrateSyntax() {
   add("output,o", po::value<std::string>()->default_value("calibration.json")->value_name("FILE"),
       "where to write it; with - it goes to standard output, and messages to standard error");
   syntax.takes["output"] = TakenOutput({".json"});
+  add("again", po::value<std::string>()->value_name("FILE"),
+      "measure a part of what this calibration has measured and say what drifted by more than 10 "
+      "%; "
+      "nothing is written without -o. By default with as many ranks, and 3 networks");
+  syntax.takes["again"] = TakenFile({".json"});
   add("device-points", po::value<std::string>()->value_name("FILE.csv"),
       "also write the measured products there, in the form that run's --device-points reads");
   syntax.takes["device-points"] = TakenOutput({".csv"});
@@ -93,8 +104,11 @@ struct Request {
   LearningOptions options;
   std::vector<NamedSchedule> wanted;
   std::vector<uint32_t> worlds;  // of threads
-  std::string path;
-  std::string points_path;  // empty: none
+  std::string path;              // empty: none is written
+  std::string points_path;       // empty: none
+  std::optional<Calibration> again;
+  HostSnapshot before;
+  BytesPerSecond copies_before;
   ProgressObserver* observer = &NoObserver();
 };
 
@@ -187,7 +201,7 @@ std::vector<EncounterSamples> MeetOnCores(const Request& request) {
 }
 
 void CheckOutputs(const Request& request) {
-  CheckWritable(request.path);
+  if (!request.path.empty()) CheckWritable(request.path);
   if (!request.points_path.empty()) CheckWritable(request.points_path);
 }
 
@@ -217,19 +231,40 @@ void SayWhatWasLearned(const std::vector<WorldOfRank>& worlds,
                          0};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   facts.seconds = took.count();
+  facts.noise = CalibrationNoise{ActivityBetween(request.before, SnapshotOfHost(), getpid()),
+                                 request.copies_before, MeasureCopies()};
   std::vector<LearnedWorld> learned;
   learned.reserve(worlds.size());
   for (const WorldOfRank& world : worlds) learned.push_back(world.learned);
   const Calibration calibration = request.on_gpus
                                       ? MakeGpuCalibration(learned, facts, worlds.back().gpu)
                                       : MakeCalibration(learned, facts, encounters);
-  WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
+  if (!request.path.empty()) WriteFileAtomically(request.path, ToJson(calibration).dump(1) + "\n");
   if (!request.points_path.empty())
     WriteFileAtomically(request.points_path, ToCsv(ProductsOf(calibration)));
-  const std::string text =
-      fmt::format("{}\nwritten to {} after {:.0f} s\n", DescribeCalibration(calibration),
-                  OutputName(request.path), took.count());
+  std::string text = DescribeCalibration(calibration);
+  if (request.again) text += "\n" + ToText(DriftBetween(*request.again, calibration));
+  text += request.path.empty() ? fmt::format("\nmeasured in {:.0f} s\n", took.count())
+                               : fmt::format("\nwritten to {} after {:.0f} s\n",
+                                             OutputName(request.path), took.count());
   PrintBeside(request.path, text);
+}
+
+// As many ranks as it was measured with.
+void ReadAgain(const std::string& path, Request* request) {
+  request->again = ReadCalibrationFile(path);
+  const HostMachine host = ThisHost();
+  const std::string here = MachineName(host.processor, host.cores);
+  const std::string& there = request->again->origin.machine;
+  if (there != here) {
+    throw Error({path, 0, ""},
+                fmt::format("was measured on {}, but this machine is {}",
+                            there.empty() ? "a machine that it does not name" : there, here));
+  }
+  if (!request->on_gpus) {
+    for (const MeasuredCollectives& measured : request->again->collectives)
+      request->worlds.push_back(measured.ranks);
+  }
 }
 
 Request ParseRequest(const po::variables_map& values) {
@@ -241,6 +276,8 @@ Request ParseRequest(const po::variables_map& values) {
   request.share_gpus = values.count("share-gpus") > 0;
   if (request.share_gpus && !request.on_gpus) throw Error("--share-gpus is for --backend cuda");
   request.path = values["output"].as<std::string>();
+  if (values.count("again") > 0) ReadAgain(values["again"].as<std::string>(), &request);
+  if (request.again && values["output"].defaulted()) request.path.clear();
   if (values.count("device-points") > 0)
     request.points_path = values["device-points"].as<std::string>();
   request.options.kept = values["kept"].as<uint32_t>();
@@ -250,6 +287,8 @@ Request ParseRequest(const po::variables_map& values) {
   if (values.count("largest-message") > 0) {
     request.plan.largest_message = values["largest-message"].as<Bytes>();
   }
+  constexpr uint32_t kNetworksAgain = 3;  // the first of those that are drawn
+  if (request.again) request.plan.networks = kNetworksAgain;
   if (values.count("networks") > 0) request.plan.networks = values["networks"].as<uint32_t>();
   request.wanted = WantedSchedules(values);
   if (values.count("ranks") > 0) {
@@ -329,6 +368,8 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   ProgressLine progress(ProgressWanted());
   request.observer = &progress;
   SetBlasThreads(1);
+  request.before = SnapshotOfHost();
+  request.copies_before = MeasureCopies();
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
     if (launch->rank == 0) CheckOutputs(request);  // it is the rank that writes

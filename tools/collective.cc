@@ -24,6 +24,7 @@
 #include "tools/number_options.h"
 #include "tools/output_format.h"
 #include "tools/page_file.h"
+#include "tools/terminal.h"
 #include "tools/trial_options.h"
 #include "tools/wire_bound_view.h"
 
@@ -345,13 +346,16 @@ int CollectiveCommand(const std::vector<std::string>& arguments) {
   }
   std::vector<Row> rows;
   PacketReport packets;
-  for (const SeededTime& time : TimesOverSeeds(trial, sizes, *cluster, &packets)) {
+  ProgressLine progress(ProgressWanted());
+  for (const SeededTime& time : TimesOverSeeds(trial, sizes, *cluster, &packets, progress)) {
     const Bytes bytes = sizes[rows.size()];
     rows.push_back({{bytes, time.median}, ChoiceOf(trial, bytes, tuner), {}, {}});
     if (DependsOnSeed(trial, router) && !trial.routing.seed)
       rows.back().range.emplace(time.least, time.most);
   }
+  progress.Begin("finding out what the wires allow", "", 0);
   FindBounds(trial, *cluster, &rows);
+  progress.Clear();
   const std::string library = tuner.LibraryOf(trial.groups.front());
   const std::string output =
       IsTable(format) ? Print(TableOf(rows, trial, *cluster), format)

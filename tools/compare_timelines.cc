@@ -72,6 +72,16 @@ ResultWork WorkOf(const JsonReader& result) {
   return work;
 }
 
+// Differences from a step that others disturbed are theirs, too.
+void WarnOfLoss(const char* name, const TimelineRecord& record, Comparison* comparison) {
+  const RecordedStep& step = record.MedianStep();
+  if (!step.is_disturbed) return;
+  comparison->warnings.push_back(
+      fmt::format("other programs took {:.0f} % of the time of {}'s step, and left none of its "
+                  "steps alone: differences are not the model's",
+                  100 * step.lost, name));
+}
+
 void WarnOfRanks(uint32_t a, uint32_t b, Comparison* comparison) {
   if (a != b) comparison->warnings.push_back(fmt::format("A is a step of {} ranks, B of {}", a, b));
 }
@@ -139,6 +149,8 @@ std::string CompareTimelines(const Subject& a, const Subject& b, const CompareFo
   TellFixedOps(a_record, &b_record);
   Comparison comparison = Compare(a_record, b_record);
   WarnOfRanks(a_record.ranks(), b_record.ranks(), &comparison);
+  WarnOfLoss("A", a_record, &comparison);
+  WarnOfLoss("B", b_record, &comparison);
   if (comparison.ops.empty() && comparison.only_in_a > 0 && comparison.only_in_b > 0)
     comparison.warnings.emplace_back("A and B have no op in common");
   Complete(a, b, a_record.given, b_record.given, &comparison);

@@ -45,6 +45,9 @@ CommandSyntax ExecuteSyntax() {
       "Ctrl-C, ranks that are threads report the steps trained or measured so far. Examples:\n"
       "  rehearse execute scenarios/cpu-4d.json --check\n"
       "  mpirun -n 4 rehearse execute scenarios/cpu-4d.json --out out\n"
+      "  mpirun --oversubscribe --allow-run-as-root -n 4 rehearse ...   with fewer cores; as root "
+      "in\n"
+      "                                                            a container\n"
       "  rehearse execute scenarios/cpu-4d.json --steps 50         its losses, and one rank's\n"
       "  rehearse execute scenarios/gpu-one.json --backend cuda    each rank on its own GPU\n";
   syntax.positional = {"scenario"};
@@ -138,6 +141,7 @@ ExecuteRequest ParseExecuteRequest(const po::variables_map& values) {
     const bool untimed = values.count("untimed-ops") > 0;
     request.gpu.mode = untimed ? StepMode::kWhole : StepMode::kTimedOps;
     request.options.repeats_untimed = !untimed;
+    request.options.watches_host = false;
     request.options.repeats_by_graph = values.count("cuda-graph") > 0;
     request.share_gpus = values.count("share-gpus") > 0;
   } else {
@@ -303,8 +307,14 @@ int SayHowItWent(const ExecutedScenario& executed, const ExecuteRequest& request
 int RunAsProcess(const Launch& launch, const Scenario& scenario, const Schedule& schedule,
                  ExecuteRequest request) {
   if (launch.ranks != schedule.ranks()) {
-    throw Error(fmt::format("{} started {} ranks, but the scenario has {}", launch.launcher,
-                            launch.ranks, schedule.ranks()));
+    throw Error(fmt::format(
+        "{} started {} ranks, but the scenario has {}{}", launch.launcher, launch.ranks,
+        schedule.ranks(),
+        launch.launcher == "mpirun"
+            ? fmt::format("; expected mpirun -n {} (with --oversubscribe where that is more than "
+                          "there are cores, and --allow-run-as-root as root in a container)",
+                          schedule.ranks())
+            : ""));
   }
   const std::unique_ptr<Transport> transport = JoinProcesses(launch, request.on_gpus);
   // The message must be out before the transport closes: launchers then kill the processes.

@@ -39,7 +39,8 @@ void AddFormatOption(po::options_description& options, const std::vector<OutputF
                      const std::string& rows) {
   std::string help = "what to print";
   if (!rows.empty())
-    help += "; csv and jsonl (a JSON object per line) are for other programs: " + rows;
+    help += "; csv and jsonl (a JSON object per line) are for other programs: " + rows +
+            "; in csv, text that a spreadsheet would run as a formula has a ' before it";
   options.add_options()("format",
                         po::value<std::string>()->default_value("text")->value_name(
                             fmt::format("{}", fmt::join(NamesOf(formats), "|"))),

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/playing/prepare.h"
+#include "scenarios/playing/step_products.h"
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
 #include "sim/base/json_document.h"
@@ -102,6 +103,9 @@ CommandSyntax PlanSyntax() {
       "As GOAL, which LogGOPSim and htsim read, with collectives as the messages of their\n"
       "algorithm:\n"
       "  rehearse plan scenarios/cpu-4d.json --goal step.goal\n"
+      "Its products and attention cores, with counts and the model's times, as a file that\n"
+      "--device-points reads once the times have been measured:\n"
+      "  rehearse plan scenarios/axonn-gpt20b-perlmutter.json --products products.csv\n"
       "A schedule file is written out again, in full:\n"
       "  rehearse plan scenarios/schedules/two-ranks.json --cluster switch:devices=2\n";
   syntax.positional = {"scenario"};
@@ -114,6 +118,11 @@ CommandSyntax PlanSyntax() {
       "write execution traces into this new folder; the schedule itself is written only with -o");
   add("goal", po::value<std::string>()->value_name("FILE"),
       "write GOAL there; the schedule itself is written only with -o");
+  add("products", po::value<std::string>()->value_name("FILE.csv"),
+      "write the step's products and attention cores there, each with how often all ranks together "
+      "do it and how long the device's model says that it takes; the schedule itself is written "
+      "only with -o");
+  syntax.takes["products"] = TakenOutput({".csv"});
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
       "where to write it, gzipped if the name ends in .gz; - is standard output");
   syntax.takes["goal"] = TakenOutput({".goal"});
@@ -128,10 +137,13 @@ int PlanCommand(const std::vector<std::string>& arguments) {
   const std::string path = values["output"].as<std::string>();
   const bool has_traces = values.count("chakra") > 0;
   const bool has_goal = values.count("goal") > 0;
-  const bool has_file = (!has_traces && !has_goal) || !values["output"].defaulted();
+  const bool has_products = values.count("products") > 0;
+  const bool has_file =
+      (!has_traces && !has_goal && !has_products) || !values["output"].defaulted();
   if (has_traces) CheckTracesFolder(values["chakra"].as<std::string>());
   if (has_file) CheckWritable(path);
   if (has_goal) CheckWritable(values["goal"].as<std::string>());
+  if (has_products) CheckWritable(values["products"].as<std::string>());
   const Scenario scenario = ReadScenarioArgument(syntax, values);
   ProgressLine progress(ProgressWanted());
   const Job job = PrepareOne(scenario, "rehearse plan", progress);
@@ -145,6 +157,10 @@ int PlanCommand(const std::vector<std::string>& arguments) {
     const std::string goal = values["goal"].as<std::string>();
     PrintBeside(has_file && IsStandardOutput(path) ? path : goal,
                 WriteMessages(scenario, job, goal));
+  }
+  if (has_products) {
+    WriteFileAtomically(values["products"].as<std::string>(),
+                        ToCsv(ProductsOf(job.schedule, job.placement, *scenario.cluster)));
   }
   if (!has_file) return 0;
   const std::string text = WriteSchedule(job.schedule, title);

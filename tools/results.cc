@@ -43,7 +43,7 @@ int Show(const std::vector<std::string>& files, const po::variables_map& values)
   ResultsView view;
   view.sort = SortOption(values);
   if (values.count("top") > 0) view.top = values["top"].as<uint32_t>();
-  ResultsFile file(files.front(), ResultsFile::Opening::kThere);
+  ResultsFile file(files.front(), ResultsFile::Opening::kShown);
   std::fputs(PrintResults(ReadKeptPoints(file, view, files.front()), view.sort, format).c_str(),
              stdout);
   return 0;

@@ -1,4 +1,5 @@
 // rehearse run SCENARIO: simulate one scenario.
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/input_file.h"
 #include "sim/base/known_names.h"
 #include "sim/base/output_file.h"
 #include "sim/report/kept_ranks.h"
@@ -145,6 +147,46 @@ std::string GanttOf(const Rehearsal& rehearsal, const PictureOptions& picture) {
                         .color = ColorsWanted()});
 }
 
+// What a result says of the step, without what was given and what it took to play.
+std::string StepOf(const Rehearsal& rehearsal) {
+  nlohmann::ordered_json json = ToJson(rehearsal.result);
+  for (const char* key : {"given", "changes", "simulator"}) json.erase(key);
+  return json.dump();
+}
+
+bool ReadsStandardInput(const po::variables_map& values) {
+  return std::any_of(values.begin(), values.end(), [](const auto& value) {
+    const auto* const text = boost::any_cast<std::string>(&value.second.value());
+    return text != nullptr && *text == kStandardInput;
+  });
+}
+
+// Notes each --set without which the step would be the same. Each is played for that, so only small
+// steps are.
+void NoteIdleChanges(const CommandSyntax& syntax, const po::variables_map& values,
+                     const Scenario& scenario, Rehearsal* rehearsal) {
+  constexpr uint64_t kMostEvents = 400'000;  // some half a second
+  if (values.count("set") == 0 || scenario.lists_jobs || ReadsStandardInput(values)) return;
+  const auto all = values["set"].as<std::vector<std::string>>();
+  if (rehearsal->result.simulator.events * all.size() > kMostEvents) return;
+  const std::string step = StepOf(*rehearsal);
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::string> others = all;
+    others.erase(others.begin() + static_cast<ptrdiff_t>(i));
+    po::variables_map without = values;
+    without.at("set").value() = others;
+    try {
+      const Scenario other = ReadScenarioArgument(syntax, without);
+      if (StepOf(Rehearse(other, {.allocations = true})) != step) continue;
+    } catch (const Error&) {
+      continue;  // without it there is no step
+    }
+    notes.push_back(fmt::format("--set {} changes nothing about this step", all[i]));
+  }
+  rehearsal->result.notes.insert(rehearsal->result.notes.end(), notes.begin(), notes.end());
+}
+
 // So much of a step is written unless the user asks for more.
 constexpr size_t kMostOpsOfATrace = 100'000;  // per rank
 constexpr size_t kMostLinksOfATrace = 100;
@@ -202,10 +244,11 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const std::optional<PaperPrediction> prediction = PredictionOf(values, scenario);
 
   ProgressLine progress(ProgressWanted());
-  const Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty(),
-                                                  .observer = &progress,
-                                                  .allocations = true,
-                                                  .spans = !folder.empty() || draws});
+  Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty(),
+                                            .observer = &progress,
+                                            .allocations = true,
+                                            .spans = !folder.empty() || draws});
+  NoteIdleChanges(syntax, values, scenario, &rehearsal);
   // The picture of a pipeline has a rank of each stage.
   if (values["ranks"].defaulted() && !scenario.lists_jobs)
     picture.ranks = FirstRanksOfRoles(rehearsal.schedule);

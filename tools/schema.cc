@@ -20,6 +20,7 @@
 #include "tools/documents.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
+#include "topology/files/device_points_file.h"
 #include "topology/files/edits.h"
 
 namespace rehearse {
@@ -54,9 +55,12 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr const char* kDevicePoints = "device-points";  // the one that is not JSON
+
 std::vector<std::string> KindNames() {
   std::vector<std::string> names;
   for (const DocumentShape& document : Documents()) names.push_back(document.name);
+  names.emplace_back(kDevicePoints);
   return names;
 }
 
@@ -69,7 +73,7 @@ CommandSyntax SchemaSyntax() {
       "Lists every key of the JSON files that Rehearse reads and writes, with type, unit,\n"
       "default, allowed values and an example, from the tables that the readers use. KIND is one\n"
       "of scenario, cluster, study, schedule, calibration, edits, perturbation, timeline and\n"
-      "result. Examples:\n"
+      "result; or device-points, which are CSV. Examples:\n"
       "  rehearse schema scenario\n"
       "  rehearse schema scenario --json > scenario.schema.json   # for editors: name it in\n"
       "                                                           # the file's \"$schema\"\n";
@@ -85,6 +89,9 @@ std::string ListText() {
   std::string text;
   for (const DocumentShape& document : Documents())
     text += fmt::format("{:<14} {}\n", document.name, document.about);
+  text +=
+      fmt::format("{:<14} {}\n", kDevicePoints,
+                  "measured times of products and attention, as CSV; --device-points reads it.");
   return text +
          "\n"
          "'rehearse schema KIND' prints the keys of one kind.\n";
@@ -102,6 +109,11 @@ int SchemaCommand(const std::vector<std::string>& arguments) {
     return 0;
   }
   const std::string kind = values["kind"].as<std::string>();
+  if (kind == kDevicePoints) {
+    if (values.count("json") > 0) throw Error("--json: device-points are CSV, which has no schema");
+    std::fputs(DescribePointColumns().c_str(), stdout);
+    return 0;
+  }
   for (const DocumentShape& document : Documents()) {
     if (document.name != kind) continue;
     const std::string text = values.count("json") > 0 ? JsonSchema(document).dump(2) + "\n"

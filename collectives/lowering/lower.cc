@@ -206,6 +206,19 @@ class Lowering {
         Print(Bytes(wanted)), Print(Bytes(static_cast<double>(*left))), all, schedule_.ranks()));
   }
 
+  // One meeting may have more flows than there is room for: looks from four million on at each
+  // doubling, when the lists of what has been laid out are copied into ones twice as large.
+  void CheckGrowth() {
+    next_growth_ *= 2;
+    const double wanted = BytesToPlay(builder_.task_count(), builder_.flow_count());
+    const std::optional<uint64_t> left = options_.free_memory ? options_.free_memory : FreeMemory();
+    if (!left || wanted <= static_cast<double>(*left)) return;
+    throw Error(fmt::format(
+        "the step is too large for this machine: it has more than {} flows, which need "
+        "more than {} to be played, and {} are free. --fidelity fluid or formula needs less",
+        builder_.flow_count(), Print(Bytes(wanted)), Print(Bytes(static_cast<double>(*left)))));
+  }
+
   // A rank's op is about one task and one edge.
   void ReserveTasks() {
     for (const Role& role : schedule_.roles) {
@@ -581,6 +594,7 @@ class Lowering {
       packet_ways_->AddFlow(set);
     }
     const TaskId task = builder_.AddFlow(flow);
+    if (builder_.flow_count() == next_growth_) CheckGrowth();
     SetDetour(task, transfer_class);
     if (parties != kUnset) builder_.SetParties(task, parties);
     return task;
@@ -663,6 +677,7 @@ class Lowering {
   std::vector<uint32_t> use_sets_;                // by class of transfers
   bool may_detour_ = false;
   uint32_t next_look_ = 0;                     // CheckMemory: after this many ranks
+  uint32_t next_growth_ = uint32_t{1} << 22;   // CheckGrowth: at this many flows
   std::vector<std::vector<LinkUse>> detours_;  // by class of transfers, if links fail
   std::vector<uint32_t> detour_sets_;
   std::vector<bool> is_noted_;                  // by site, in chosen_

@@ -4,7 +4,12 @@
 #include <limits>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "collectives/lowering/rounds.h"
+#include "sim/base/error.h"
+#include "sim/base/machine_memory.h"
+#include "sim/base/units.h"
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
@@ -55,6 +60,27 @@ void TransferWriter::AddRounds(uint32_t part, const std::vector<RoundFlow>& roun
   }
 }
 
+namespace {
+
+// Throws Error if there is no room for the ways of so many messages. What is not much is not asked
+// about, so that small collectives do not depend on the machine.
+void RefuseBeyondMemory(size_t messages) {
+  constexpr size_t kMany = size_t{1} << 22;
+  // A transfer, the route between two ranks and the links on it, of which there are some six.
+  constexpr double kBytesOfMessage = sizeof(Transfer) + sizeof(Route) + 6 * sizeof(LinkUse);
+  if (messages < kMany) return;
+  const double wanted = static_cast<double>(messages) * kBytesOfMessage;
+  const std::optional<uint64_t> left = FreeMemory();
+  if (!left || wanted <= static_cast<double>(*left)) return;
+  throw Error(
+      fmt::format("the collective is too large for this machine: the ways of its {} messages need "
+                  "about {}, and "
+                  "{} are free. --fidelity fluid or formula needs less",
+                  messages, Print(Bytes(wanted)), Print(Bytes(static_cast<double>(*left)))));
+}
+
+}  // namespace
+
 void TransferWriter::AddMessages(const GroupPlan& plan, uint32_t part_index) {
   const Part& part = plan.parts[part_index];
   const uint32_t p = part.input.ranks();
@@ -63,7 +89,9 @@ void TransferWriter::AddMessages(const GroupPlan& plan, uint32_t part_index) {
                         : ranks_ + table_.switches + position - p;
   };
   const std::optional<Seconds> forwarding = ForwardingLatency(plan, part_index, router_);
-  for (const PartMessage& message : MessagesOfPart(plan, part_index)) {
+  const std::vector<PartMessage> messages = MessagesOfPart(plan, part_index);
+  RefuseBeyondMemory(messages.size());
+  for (const PartMessage& message : messages) {
     if (message.share == 0 && plan.kind != CollectiveKind::kBarrier) continue;
     const MessageWay way = WayOf(plan, part, message, router_);
     Transfer transfer;

@@ -37,7 +37,8 @@ bool TakesFlowlets(const Router& router) {
 }
 
 Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
-                        PacketReport* packets = nullptr) {
+                        PacketReport* packets = nullptr,
+                        ProgressObserver& observer = NoObserver()) {
   const Cluster& cluster = router.cluster();
   const Schedule schedule = TrialSchedule(trial, sizes, cluster.device_count());
   LowerOptions options{.fidelity = trial.fidelity, .channels = trial.channels, .nccl = trial.nccl};
@@ -45,9 +46,10 @@ Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Rou
   std::optional<Router> all_ways;
   if (options.packets && TakesFlowlets(router))
     all_ways.emplace(cluster, RoutingOfPackets(trial.routing, cluster));
-  const Lowered lowered = Lower(schedule, all_ways ? *all_ways : router, options);
-  Simulation played = Simulate(lowered.program, schedule.ranks(),
-                               {.packets = lowered.packets ? &*lowered.packets : nullptr});
+  const Lowered lowered = Lower(schedule, all_ways ? *all_ways : router, options, observer);
+  Simulation played =
+      Simulate(lowered.program, schedule.ranks(),
+               {.packets = lowered.packets ? &*lowered.packets : nullptr, .observer = &observer});
   if (packets != nullptr && played.packets) packets->Add(*played.packets);
   return std::move(played.timeline);
 }
@@ -105,7 +107,7 @@ Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router) {
 }
 
 std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
-                             PacketReport* packets) {
+                             PacketReport* packets, ProgressObserver& observer) {
   std::vector<Seconds> times;
   while (times.size() < sizes.size()) {
     std::vector<Bytes> together = {sizes[times.size()]};
@@ -119,7 +121,7 @@ std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes
     }
     std::vector<Time> begins(together.size());
     std::vector<Time> ends(together.size());
-    for (const Span& span : PlayedTimeline(trial, together, router, packets).spans) {
+    for (const Span& span : PlayedTimeline(trial, together, router, packets, observer).spans) {
       begins[span.op] = span.begin;  // of all ranks
       ends[span.op] = std::max(ends[span.op], span.end);
     }
@@ -130,14 +132,20 @@ std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes
 }
 
 std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
-                                       const Cluster& cluster, PacketReport* packets) {
+                                       const Cluster& cluster, PacketReport* packets,
+                                       ProgressObserver& observer) {
   Router router(cluster, trial.routing);
-  std::vector<std::vector<Seconds>> times = {TimesOf(trial, sizes, router, packets)};
   const bool seeds_decide = DependsOnSeed(trial, router) && !trial.routing.seed;
+  if (seeds_decide)
+    observer.Begin("playing it with each seed of the routes", "seeds", kRoutingSeeds);
+  // Of several seeds, each is only a part.
+  std::vector<std::vector<Seconds>> times = {
+      TimesOf(trial, sizes, router, packets, seeds_decide ? NoObserver() : observer)};
   for (uint64_t seed = 1; seeds_decide && seed < kRoutingSeeds; ++seed) {
     Trial seeded = trial;
     seeded.routing.seed = seed;
     Router seeded_router(cluster, seeded.routing);
+    observer.Done(static_cast<double>(seed));
     times.push_back(TimesOf(seeded, sizes, seeded_router, packets));
   }
   std::vector<SeededTime> result;

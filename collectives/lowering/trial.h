@@ -9,6 +9,7 @@
 #include "collectives/lowering/packet_settings.h"
 #include "collectives/lowering/transfers.h"
 #include "collectives/lowering/tuning.h"
+#include "sim/base/progress.h"
 #include "sim/packets/packet_play.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
@@ -50,7 +51,8 @@ Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router);
 // The same for each of several sizes, but at least a tick of the clock. A single group is lowered
 // and played once for all of them. `packets`, unless it is null, is told what travelled.
 std::vector<Seconds> TimesOf(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
-                             PacketReport* packets = nullptr);
+                             PacketReport* packets = nullptr,
+                             ProgressObserver& observer = NoObserver());
 
 // With a router of the trial's routing. If a seed decides and none is given, the lower median over
 // kRoutingSeeds seeds, and their range; else all three are equal. `packets` is of all seeds.
@@ -60,7 +62,8 @@ struct SeededTime {
   Seconds most;
 };
 std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
-                                       const Cluster& cluster, PacketReport* packets = nullptr);
+                                       const Cluster& cluster, PacketReport* packets = nullptr,
+                                       ProgressObserver& observer = NoObserver());
 
 // How its packets travel, on routers of its routing; at fidelity packet.
 PacketSettings SettingsOfTrial(const Trial& trial, const Router& router);

@@ -171,7 +171,59 @@ HostShares SharesBetween(const HostUsage& from, const HostUsage& to) {
   shares.processor = static_cast<double>(to.processor - from.processor) / wall;
   shares.queued = static_cast<double>(to.queued - from.queued) / wall;
   shares.was_stolen = to.stolen > from.stolen;
+  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK)) *
+                       static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  if (shares.was_stolen)
+    shares.stolen =
+        std::min(1.0, static_cast<double>(to.stolen - from.stolen) / ticks / shares.wall.value());
+  shares.interruptions = to.interruptions - from.interruptions;
   return shares;
+}
+
+namespace {
+
+// What ranks used of the cores' time.
+struct CoreUse {
+  double used = 0;
+  double queued = 0;
+};
+CoreUse UseOfCores(std::span<const HostShares> ranks, uint32_t cores) {
+  Seconds used;
+  Seconds queued;
+  Seconds longest;
+  for (const HostShares& own : ranks) {
+    used += own.processor * own.wall;
+    queued += own.queued * own.wall;
+    longest = std::max(longest, own.wall);
+  }
+  if (longest == Seconds(0)) return {};
+  return {used / (cores * longest), queued / (cores * longest)};
+}
+
+}  // namespace
+
+bool WereLeftAlone(std::span<const HostShares> ranks, uint32_t cores) {
+  if (ranks.size() <= cores) {
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [](const HostShares& own) { return own.Kept() >= kLeastKept; });
+  }
+  const bool was_stolen =
+      std::any_of(ranks.begin(), ranks.end(), [](const HostShares& own) { return own.was_stolen; });
+  return !was_stolen && UseOfCores(ranks, cores).used >= kLeastUsed;
+}
+
+double LostShare(std::span<const HostShares> ranks, uint32_t cores) {
+  double queued = 0;
+  double stolen = 0;
+  for (const HostShares& own : ranks) {
+    queued = std::max(queued, own.queued);
+    stolen = std::max(stolen, own.stolen);
+  }
+  if (ranks.size() > cores) {
+    const CoreUse use = UseOfCores(ranks, cores);
+    queued = std::clamp(1 - use.used, 0.0, use.queued);
+  }
+  return std::min(1.0, queued + stolen);
 }
 
 }  // namespace rehearse

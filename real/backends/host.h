@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -47,11 +48,25 @@ struct HostShares {
   Seconds wall;
   double processor = 0;
   double queued = 0;
+  double stolen = 0;  // of all cores of the machine; known by ticks of 10 ms
+  int64_t interruptions = 0;
   bool was_stolen = false;
 
   // What is not lost to other programs: work, and waiting that the thread chose itself.
   double Kept() const { return was_stolen ? 0 : 1 - queued; }
 };
 HostShares SharesBetween(const HostUsage& from, const HostUsage& to);
+
+// What ranks on one machine may lose and still count as left alone: each 3 % of its time, or, if
+// there are more of them than cores, so that they queue behind each other, together 10 % of the
+// cores (the rest is theirs too, while they wait for each other).
+inline constexpr double kLeastKept = 0.97;
+inline constexpr double kLeastUsed = 0.90;
+bool WereLeftAlone(std::span<const HostShares> ranks, uint32_t cores);
+
+// The share of the time that was lost to other programs and machines: that of the rank that was
+// queued longest, and what was stolen. With more ranks than cores it is at most the time that some
+// rank was queued, and at most what the cores did not do for any of them.
+double LostShare(std::span<const HostShares> ranks, uint32_t cores);
 
 }  // namespace rehearse

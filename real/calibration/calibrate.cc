@@ -124,6 +124,7 @@ Json ProbesJson(const Learned& learned) {
                     {"ranks", learned.ranks},
                     {"kept", probe.kept},
                     {"rejected_disturbed", probe.disturbed},
+                    {"rejected_stolen", probe.stolen},
                     {"rejected_other_host_state", probe.other_state}});
   }
   return json;
@@ -156,6 +157,42 @@ std::string CountSteps(const std::vector<LearnedWorld>& worlds, bool on_gpus = f
   return fmt::format("{} of {} steps were left alone by other programs", kept, all);
 }
 
+// What the machine did meanwhile, and steps that do not count, by kind.
+Json NoiseJson(const CalibrationNoise& noise, const std::vector<LearnedWorld>& worlds) {
+  uint32_t stolen = 0;
+  uint32_t queued = 0;
+  uint32_t other_state = 0;
+  for (const LearnedWorld& world : worlds) {
+    for (const Learned* learned : {&world.ladder, &world.steps}) {
+      for (const ProbeTally& probe : learned->probes) {
+        stolen += probe.stolen;
+        queued += probe.disturbed - probe.stolen;
+        other_state += probe.other_state;
+      }
+    }
+  }
+  Json json = rehearse::ToJson(noise.activity);
+  json["copies_bytes_per_second"] = {noise.copies_before.value(), noise.copies_after.value()};
+  json["rejected"] = {{"queued", queued}, {"stolen", stolen}, {"other_host_state", other_state}};
+  return json;
+}
+
+Json RangesJson(const std::vector<ValueRange>& ranges) {
+  Json json = Json::array();
+  for (const ValueRange& range : ranges) json.push_back({range.least, range.greatest});
+  return json;
+}
+
+Json KnotsJson(const CollectiveFit& fit) {
+  Json json = Json::array();
+  for (size_t i = 0; i < fit.ranges.size(); ++i) {
+    const Quantiles& range = fit.ranges[i];
+    json.push_back(
+        {fit.costs.step.knots[i].bytes.value(), range.tenth.value(), range.ninetieth.value()});
+  }
+  return json;
+}
+
 Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
                const GpuFacts* gpu) {
   const Learned& first = worlds.front().steps;
@@ -182,6 +219,7 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
         "was in its more frequent state";
   }
   about["steps"] = CountSteps(worlds, gpu != nullptr);
+  if (facts.noise) about["noise"] = NoiseJson(*facts.noise, worlds);
   about["probes"] = Json::array();
   about["host_states"] = Json::array();
   for (const LearnedWorld& world : worlds) {
@@ -194,18 +232,19 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
 }
 
 // Fits kernels to worlds whose ranks had a core each, if they need one.
-MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional<uint32_t> cores,
-                          Json* fits) {
+MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
+                          std::optional<uint32_t> cores, Json* fits) {
   std::vector<KernelSamples> samples;
   for (const LearnedWorld& world : worlds) {
     if (cores && world.steps.ranks > *cores) continue;
     samples.insert(samples.end(), world.steps.kernels.begin(), world.steps.kernels.end());
   }
   if (samples.empty()) {
-    throw Error(
-        fmt::format("nothing could be learned about kernels: {}; stop the others, or give this "
-                    "program the cores to itself (chrt --fifo 10 rehearse calibrate ...)",
-                    CountSteps(worlds)));
+    const std::string who = facts.noise ? WhoWasInTheWay(facts.noise->activity) : "";
+    throw Error(fmt::format(
+        "nothing could be learned about kernels: {}{}; stop the others, or give this program the "
+        "cores to itself (chrt --fifo 10 rehearse calibrate ...)",
+        CountSteps(worlds), who.empty() ? "" : ", of whom " + who));
   }
   MeasuredKernels measured{worlds.front().steps.computes_in, {}};
   for (KernelFit& fit : FitKernels(samples)) {
@@ -214,6 +253,7 @@ MeasuredKernels KernelsOf(const std::vector<LearnedWorld>& worlds, std::optional
     entry["dtype"] = Name(fit.costs.dtype);
     entry["points"] = fit.costs.points.size();
     entry["held_out_errors"] = ToJson(fit.held_out);
+    entry["coefficient_ranges"] = RangesJson(fit.ranges);
     fits->push_back(std::move(entry));
     measured.kernels.push_back(std::move(fit.costs));
   }
@@ -226,12 +266,14 @@ MeasuredCollectives CollectivesOf(const LearnedWorld& world, Json* fits) {
   measured.transport = world.ladder.transport;
   measured.computes_in = world.ladder.computes_in;
   for (CollectiveFit& fit : FitCollectives(world.ladder.collectives)) {
+    const Json knots = KnotsJson(fit);  // of the ladder
     const InPlace in_place = CorrectInPlace(world.steps.collectives, &fit.costs);
     fits->push_back({{"ranks", measured.ranks},
                      {"collective", Name(fit.costs.kind)},
                      {"group", fit.costs.ranks},
                      {"form", "piecewise linear in the bytes of a step"},
                      {"held_out_errors", ToJson(fit.held_out)},
+                     {"step_ranges", knots},
                      {"straight_line",
                       {{"alpha_seconds", fit.line.alpha.value()},
                        {"beta_seconds_per_byte", fit.line.beta},
@@ -263,8 +305,9 @@ Calibration Make(const std::vector<LearnedWorld>& worlds, const CalibrationFacts
     Append(SamplesJson(world.steps, "steps"), &calibration.samples);
   }
   calibration.fit["kernels"] = Json::array();
-  calibration.kernels = KernelsOf(worlds, gpu == nullptr ? std::optional(host.cores) : std::nullopt,
-                                  &calibration.fit["kernels"]);
+  calibration.kernels =
+      KernelsOf(worlds, facts, gpu == nullptr ? std::optional(host.cores) : std::nullopt,
+                &calibration.fit["kernels"]);
   calibration.fit["collectives"] = Json::array();
   for (const LearnedWorld& world : worlds) {
     if (world.ladder.collectives.empty()) continue;
@@ -288,11 +331,54 @@ void AddInterference(const std::vector<EncounterSamples>& encounters, uint32_t m
 
 }  // namespace
 
+std::vector<std::string> DoubtsOf(const Calibration& calibration) {
+  constexpr double kMost = 0.10;
+  std::vector<std::string> doubts;
+  std::string products;
+  for (const Json& fit : calibration.fit.value("kernels", Json::array())) {
+    const Json& errors = fit.at("held_out_errors");
+    const auto median = errors.at("median").get<double>();
+    if (fit.at("kernel") != Name(Kernel::kGemm) || errors.at("samples") == 0 || median <= kMost)
+      continue;
+    products += fmt::format("{}{} {} by {:.0f} %", products.empty() ? "" : ", ",
+                            fit.at("mode").get<std::string>(), fit.at("dtype").get<std::string>(),
+                            100 * median);
+  }
+  if (!products.empty())
+    doubts.push_back(
+        fmt::format("products that were held out are off in the median, {}", products));
+  if (!calibration.about.is_object() || !calibration.about.contains("noise")) return doubts;
+  const Json& copies = calibration.about["noise"].at("copies_bytes_per_second");
+  const auto before = copies.at(0).get<double>();
+  const auto after = copies.at(1).get<double>();
+  if (std::max(before, after) > (1 + kMost) * std::min(before, after)) {
+    doubts.push_back(fmt::format("memory was copied at {} before and at {} after",
+                                 Print(BytesPerSecond(before)), Print(BytesPerSecond(after))));
+  }
+  return doubts;
+}
+
+namespace {
+
+// Joins them to what the calibration says already.
+void NoteDoubts(Calibration* calibration) {
+  const std::vector<std::string> doubts = DoubtsOf(*calibration);
+  if (doubts.empty()) return;
+  Json& why = calibration->about["not_representative"];
+  const std::string joined = fmt::format("{}", fmt::join(doubts, "; "));
+  why = why.is_string() ? why.get<std::string>() + "; " + joined : joined;
+  calibration->about["representative"] = false;
+  calibration->origin.is_representative = false;
+}
+
+}  // namespace
+
 Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& facts,
                             const std::vector<EncounterSamples>& encounters) {
   Calibration calibration = Make(worlds, facts, nullptr);
   calibration.host_cores = ThisHost().cores;
   AddInterference(encounters, /*multiprocessors=*/1, &calibration);
+  NoteDoubts(&calibration);
   return calibration;
 }
 
@@ -302,6 +388,7 @@ Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
   calibration.launch_overhead = gpu.launch;
   calibration.fit["overheads"] = gpu.overheads;
   AddInterference(gpu.encounters, gpu.multiprocessors, &calibration);
+  NoteDoubts(&calibration);
   return calibration;
 }
 
@@ -318,6 +405,12 @@ std::string DescribeCalibration(const Calibration& calibration) {
     text += fmt::format("{} beside ", device.value("name", std::string("GPU")));
   }
   text += fmt::format("{}, {}\n", calibration.origin.machine, about.at("steps").get<std::string>());
+  if (about.contains("noise")) {
+    const Json& noise = about["noise"];
+    text += fmt::format("meanwhile others took {:.1f} cores, {:.1f} % were stolen\n",
+                        noise.at("cores_of_others").get<double>(),
+                        100 * noise.at("stolen_share").get<double>());
+  }
   text += "\n";
   text += fmt::format("{:<32} {:>7} {:>16}\n", "kernel", "points", "held-out error");
   text += fmt::format("{:<32} {:>7} {:>16}\n", "", "", "median / 90 %");

@@ -1,5 +1,7 @@
 // Makes a calibration of a CPU or of GPUs from what the ranks on them learned
-// (real/calibration/learning.h).
+// (real/calibration/learning.h), with what speaks against it: what the machine did meanwhile
+// ("noise"), a range of each constant, and whether products that were held out fit. One of which
+// that makes doubt says that it is not representative, and why.
 //
 // Kernels are fitted on worlds whose ranks had a core each; if more ranks share the cores, the
 // simulator's model of shared cores says what that costs. Collectives are fitted for each world:
@@ -8,12 +10,14 @@
 // that have just computed arrive asleep and with cold caches.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "real/backends/host.h"
+#include "real/backends/host_activity.h"
 #include "real/calibration/interference.h"
 #include "real/calibration/learning.h"
 #include "topology/files/calibration.h"
@@ -26,11 +30,19 @@ struct LearnedWorld {
   Learned steps;
 };
 
+// What the machine did while it was measured.
+struct CalibrationNoise {
+  HostActivity activity;
+  BytesPerSecond copies_before;  // how fast one thread copies memory
+  BytesPerSecond copies_after;
+};
+
 struct CalibrationFacts {
   std::string tool;  // "rehearse 0.1.0"
   std::string commit;
   std::string date;    // "2026-11-20T10:00:00Z"
   double seconds = 0;  // that it took to measure
+  std::optional<CalibrationNoise> noise = std::nullopt;
 };
 
 // What else was measured of GPUs.
@@ -51,6 +63,11 @@ Calibration MakeCalibration(const std::vector<LearnedWorld>& worlds, const Calib
 // Ranks of GPUs share no cores, and nothing disturbs a step.
 Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
                                const CalibrationFacts& facts, const GpuFacts& gpu);
+
+// Why its times are not those of the machine left alone; empty if nothing speaks against them:
+// products that were held out are off by more than 10 % in the median, or memory was copied more
+// than 10 % faster or slower before than after.
+std::vector<std::string> DoubtsOf(const Calibration& calibration);
 
 // Lines for people: what was measured, with its held-out errors, and those of a straight line.
 std::string DescribeCalibration(const Calibration& calibration);

@@ -91,6 +91,24 @@ ErrorSummary JudgePoints(const KernelCosts& all) {
   return SummarizeErrors(errors);
 }
 
+std::vector<ValueRange> RangesOf(const KernelCosts& all) {
+  std::vector<ValueRange> ranges;
+  if (all.points.size() < kFewestForJudging) return ranges;
+  for (const double coefficient : all.coefficients) ranges.push_back({coefficient, coefficient});
+  for (size_t out = 0; out < kHeldOut; ++out) {
+    KernelCosts part = all;
+    part.points.clear();
+    for (size_t i = 0; i < all.points.size(); ++i)
+      if (i % kHeldOut != out) part.points.push_back(all.points[i]);
+    part = FitPoints(std::move(part));
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      ranges[i].least = std::min(ranges[i].least, part.coefficients[i]);
+      ranges[i].greatest = std::max(ranges[i].greatest, part.coefficients[i]);
+    }
+  }
+  return ranges;
+}
+
 // ---- Collectives --------------------------------------------------------------------------------
 
 CostCurve CurveThrough(const std::map<Bytes, std::vector<Seconds>>& steps) {
@@ -133,6 +151,7 @@ CollectiveFit FitSteps(CollectiveKind kind, uint32_t ranks,
                        const std::map<Bytes, std::vector<Seconds>>& steps) {
   CollectiveFit fit;
   fit.costs = {kind, ranks, CurveThrough(steps)};
+  for (const auto& [bytes, times] : steps) fit.ranges.push_back(QuantilesOf(times));
   fit.line = FitLine(steps);
   // The ends are not held out: nothing is claimed about sizes beyond them.
   std::map<Bytes, std::vector<Seconds>> known;
@@ -220,7 +239,9 @@ std::vector<KernelFit> FitKernels(const std::vector<KernelSamples>& samples) {
       costs.knots.assign(std::begin(kCacheKnots), std::end(kCacheKnots));
     for (const auto& [work_key, measured] : times[key])
       costs.points.push_back({measured.first, QuantilesOf(measured.second).median});
-    fits.push_back({FitPoints(costs), JudgePoints(costs)});
+    KernelCosts fitted = FitPoints(costs);
+    std::vector<ValueRange> ranges = RangesOf(fitted);
+    fits.push_back({std::move(fitted), JudgePoints(costs), std::move(ranges)});
   }
   return fits;
 }

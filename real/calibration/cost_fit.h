@@ -36,9 +36,18 @@ struct KernelSamples {
   std::vector<Seconds> accepted;  // at least one
 };
 
+// The least and the greatest value of something.
+struct ValueRange {
+  double least = 0;
+  double greatest = 0;
+};
+
 struct KernelFit {
   KernelCosts costs;
   ErrorSummary held_out;  // none with fewer than eight points
+  // Of each coefficient, over the fits that leave out a quarter of the points each, and the fit of
+  // all; empty with fewer than eight points.
+  std::vector<ValueRange> ranges;
 };
 // One for each (kernel, mode, dtype), in order of first appearance; pieces of work that are
 // equal are merged.
@@ -64,7 +73,8 @@ struct StraightLine {
 
 struct CollectiveFit {
   CollectiveCosts costs;
-  ErrorSummary held_out;  // of the piecewise-linear cost
+  std::vector<Quantiles> ranges;  // of each knot
+  ErrorSummary held_out;          // of the piecewise-linear cost
   StraightLine line;
   ErrorSummary line_errors;  // of the straight line, on the same held-out sizes
 };

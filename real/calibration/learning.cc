@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "real/backends/host_activity.h"
 #include "real/backends/rank_plan.h"
 #include "real/transports/control.h"
+#include "real/transports/host_clock.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 
@@ -89,6 +93,15 @@ ProbeOptions OptionsFor(const Schedule& schedule, const LearningOptions& options
   return own;
 }
 
+std::string WhyGivenUp(size_t steps, Seconds hope, const HostSnapshot& before) {
+  const std::string who = WhoWasInTheWay(ActivityBetween(before, SnapshotOfHost(), getpid()));
+  return fmt::format(
+      "none of {} steps was left alone by other programs within {:.0f} s, so that nothing can be "
+      "learned here; {}. Stop the others, or give this program the cores to itself (chrt --fifo 10 "
+      "rehearse calibrate ...)",
+      steps, hope.value(), who.empty() ? "who was in the way is not known" : who);
+}
+
 Seconds MedianPing(const std::vector<Seconds>& pings) {
   return pings.empty() ? Seconds(0) : QuantilesOf(pings).median;
 }
@@ -109,6 +122,14 @@ Seconds SplitStates(std::vector<Seconds> pings) {
   return split;
 }
 
+GivingUp::GivingUp(Seconds limit, std::function<int64_t()> now)
+    : limit_(limit), now_(now ? std::move(now) : NowNanoseconds), begun_(now_()) {}
+
+bool GivingUp::IsOver(size_t kept) {
+  has_kept_ = has_kept_ || kept > 0;
+  return !has_kept_ && Seconds(static_cast<double>(now_() - begun_) * 1e-9) >= limit_;
+}
+
 Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options) {
   Learned learned;
@@ -116,6 +137,9 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
   learned.transport = options.backend ? "nccl" : transport.name();
   learned.computes_in = options.computes_in;
   std::vector<Probe> probes;
+  GivingUp giving_up(options.hope);
+  const HostSnapshot before = SnapshotOfHost();
+  size_t steps = 0;
   for (const NamedSchedule& named : schedules) {
     const bool stops = transport.rank() == 0 && options.is_stopped && options.is_stopped();
     if (BroadcastBytes(transport, stops ? "stop" : "") == "stop")
@@ -124,7 +148,16 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
     const Probe& probe = probes.back();
     const auto kept = static_cast<uint32_t>(probe.Kept().size());
     const auto all = static_cast<uint32_t>(probe.steps.size());
-    learned.probes.push_back({named.name, 0, all - kept, 0});
+    ProbeTally& tally = learned.probes.emplace_back();
+    tally.name = named.name;
+    tally.disturbed = all - kept;
+    for (const ProbedStep& step : probe.steps) {
+      if (!options.backend && !step.IsKept(probe.cores) && step.WasStolen()) ++tally.stolen;
+    }
+    steps += all;
+    const bool is_over = transport.rank() == 0 && giving_up.IsOver(kept);
+    if (BroadcastBytes(transport, is_over ? "over" : "") == "over")
+      throw Error(WhyGivenUp(steps, options.hope, before));
     if (transport.rank() == 0 && options.progress) {
       options.progress(fmt::format("{} ranks, {}: {} of {} steps undisturbed", transport.size(),
                                    named.name, kept, all));

@@ -26,9 +26,25 @@ struct NamedSchedule {
   Schedule schedule;
 };
 
+// Whether to give up: so long and no step was left alone. Tests bring a clock of their own.
+class GivingUp {
+ public:
+  explicit GivingUp(Seconds limit, std::function<int64_t()> now = nullptr);  // nanoseconds
+
+  // Called with how many steps of a probe were left alone.
+  bool IsOver(size_t kept);
+
+ private:
+  Seconds limit_;
+  std::function<int64_t()> now_;
+  int64_t begun_;
+  bool has_kept_ = false;
+};
+
 struct LearningOptions {
   uint32_t kept = 15;             // steps to measure of each probe
   Seconds patience = Seconds(8);  // at most, for each probe
+  Seconds hope = Seconds(30);     // until a first step is left alone
   // Called on rank 0 after each schedule, with its outcome.
   std::function<void(const std::string&)> progress = nullptr;
   std::function<bool()> is_stopped = nullptr;  // asked on rank 0
@@ -42,6 +58,7 @@ struct ProbeTally {
   std::string name;
   uint32_t kept = 0;
   uint32_t disturbed = 0;    // queued behind other threads, or the machine was stolen
+  uint32_t stolen = 0;       // of these, the latter
   uint32_t other_state = 0;  // of the host
 };
 
@@ -64,7 +81,7 @@ struct Learned {
 
 // All ranks call it with the same schedules; only rank 0's result counts. Schedules without an
 // undisturbed step teach nothing. All ranks throw Stopped when it is stopped before all are
-// measured.
+// measured, and Error, which says who was in the way, when hope is lost before.
 Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options);
 

@@ -49,19 +49,11 @@ Seconds Ping(Transport& transport) {
 
 }  // namespace
 
-bool ProbedStep::IsKept(uint32_t cores) const {
-  if (shares.size() <= cores) {
-    return std::all_of(shares.begin(), shares.end(),
-                       [](const HostShares& own) { return own.Kept() >= kLeastKept; });
-  }
-  Seconds used;
-  Seconds longest;
-  for (const HostShares& own : shares) {
-    if (own.was_stolen) return false;
-    used += own.processor * own.wall;
-    longest = std::max(longest, own.wall);
-  }
-  return used >= kLeastUsed * cores * longest;
+bool ProbedStep::IsKept(uint32_t cores) const { return WereLeftAlone(shares, cores); }
+
+bool ProbedStep::WasStolen() const {
+  return std::any_of(shares.begin(), shares.end(),
+                     [](const HostShares& own) { return own.was_stolen; });
 }
 
 std::vector<const ProbedStep*> Probe::Kept() const {

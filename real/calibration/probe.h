@@ -25,15 +25,13 @@
 
 namespace rehearse {
 
-inline constexpr double kLeastKept = 0.97;
-inline constexpr double kLeastUsed = 0.90;
-
 struct ProbedStep {
   Timeline timeline;
   std::vector<HostShares> shares;  // by rank
   Seconds ping;                    // one integer to all and back, the quickest
 
   bool IsKept(uint32_t cores) const;
+  bool WasStolen() const;  // the machine, for a moment
 };
 
 struct ProbeOptions {

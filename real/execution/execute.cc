@@ -63,6 +63,19 @@ std::vector<Seconds> SlowestWalls(Transport& transport, const std::vector<int64_
   return slowest;
 }
 
+// What the ranks had of the host, by step; empty on ranks other than 0.
+std::vector<std::vector<HostShares>> GatherShares(Transport& transport,
+                                                  const std::vector<HostShares>& own) {
+  std::vector<std::vector<HostShares>> by_step;
+  for (const std::string& bytes :
+       GatherBytes(transport, ToBytes(std::span<const HostShares>(own)))) {
+    const auto of_rank = FromBytes<HostShares>(bytes);
+    by_step.resize(of_rank.size());
+    for (size_t step = 0; step < of_rank.size(); ++step) by_step[step].push_back(of_rank[step]);
+  }
+  return by_step;
+}
+
 // Tells the observer of rank 0's own steps.
 class StepObserver {
  public:
@@ -100,10 +113,32 @@ bool DecideBlocking(const Schedule& schedule, Transport& transport, StreamUse us
   return BroadcastBytes(transport, own ? "blocking" : "threads") == "blocking";
 }
 
+size_t Execution::LeftAlone() const {
+  size_t count = 0;
+  for (size_t i = 0; i < repeats.size(); ++i) count += WasLeftAlone(i) ? 1 : 0;
+  return count;
+}
+
+std::optional<double> Execution::Lost() const {
+  Seconds lost;
+  Seconds all;
+  for (const std::vector<HostShares>& ranks : host) {
+    Seconds longest;
+    for (const HostShares& own : ranks) longest = std::max(longest, own.wall);
+    lost += LostShare(ranks, cores) * longest;
+    all += longest;
+  }
+  if (all == Seconds(0)) return std::nullopt;
+  return lost / all;
+}
+
 const Timeline& Execution::Median() const {
   CHECK(!repeats.empty());
-  std::vector<size_t> order(repeats.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const bool takes_all = LeftAlone() == 0;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    if (takes_all || WasLeftAlone(i)) order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return repeats[a].step < repeats[b].step; });
   return repeats[order[(order.size() - 1) / 2]];
@@ -141,13 +176,16 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
     return NowNanoseconds() - began;
   };
   std::vector<int64_t> walls;
+  std::vector<HostShares> shares;
   StepObserver observer(options, transport);
   bool is_stopped = false;
   for (uint32_t step = 0; step < steps; ++step) {
     const bool is_warm_up = step < options.warm_ups;
     try {
+      const HostUsage usage = options.watches_host ? UsageNow() : HostUsage();
       const int64_t wall = run(step + 1, &times[step]);
       if (!is_warm_up) walls.push_back(wall);
+      if (!is_warm_up && options.watches_host) shares.push_back(SharesBetween(usage, UsageNow()));
     } catch (const std::exception& error) {
       if (sink) sink({step, is_warm_up, times[step], error.what()});
       throw;
@@ -176,6 +214,8 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   for (size_t rank = 0; rank < before.size(); ++rank) {
     execution.clocks.push_back({before[rank], after[rank]});
   }
+  execution.cores = ThisHost().cores;
+  execution.host = GatherShares(transport, shares);
   execution.walls = SlowestWalls(transport, walls);
   execution.untimed_walls = SlowestWalls(transport, untimed_walls);
   execution.graph_walls = SlowestWalls(transport, graph_walls);

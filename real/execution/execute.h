@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "real/backends/backend.h"
+#include "real/backends/host.h"
 #include "real/transports/clock_alignment.h"
 #include "real/transports/transport.h"
 #include "sim/base/progress.h"
@@ -32,6 +34,7 @@ struct ExecutionOptions {
   bool poison = false;                   // memory that has not been written holds NaN
   bool repeats_untimed = false;          // also run as many steps whose ops are not timed
   bool repeats_by_graph = false;         // ... and as many that are launched as a graph
+  bool watches_host = true;              // what others take of it; a GPU keeps its own time
   ProgressObserver* observer = nullptr;  // told of the steps, by rank 0
   // Asked on rank 0 after each step, if all ranks have one; true means no more steps.
   std::function<bool()> is_stopped = nullptr;
@@ -54,6 +57,8 @@ struct Execution {
   std::string backend;    // Backend::Description
   std::vector<Timeline> warm_ups;
   std::vector<Timeline> repeats;
+  uint32_t cores = 1;                         // of rank 0's host
+  std::vector<std::vector<HostShares>> host;  // by repeat, then rank; empty: not watched
   std::vector<ClockMap> clocks;  // by rank, as measured; not applied if there is a common clock
   // The repeats as the host of the slowest rank saw them; then as many steps whose ops were not
   // timed, if timing them costs something, and as many replays of a graph, if there is one.
@@ -63,7 +68,15 @@ struct Execution {
   // What the library chose, by rank, then op, for ops that the library reports.
   std::vector<std::vector<LibraryChoice>> choices;
 
-  // The repeat whose step time is the median (the lower one of two).
+  // Whether other programs left the repeat alone; what is not known counts as such.
+  bool WasLeftAlone(size_t repeat) const {
+    return repeat >= host.size() || WereLeftAlone(host[repeat], cores);
+  }
+  size_t LeftAlone() const;  // how many of them
+  // The share of the repeats' time that was lost to others; nothing if it was not watched.
+  std::optional<double> Lost() const;
+  // The repeat whose step time is the median (the lower one of two) of those that were left alone,
+  // or of all if none was.
   const Timeline& Median() const;
 };
 

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
@@ -56,6 +58,16 @@ void CheckHeader(const std::string& path) {
     throw Error(
         {path, 0, ""},
         fmt::format("is from a newer Rehearse: found version {}, expected {}", version, kVersion));
+}
+
+// Whether SQLite can change the file and make its log beside it.
+bool CanBeChanged(const std::string& file) {
+  std::error_code missing;
+  const fs::path real = fs::canonical(file, missing);
+  const auto may_write = [](const fs::path& path) {
+    return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+  };
+  return may_write(real) && may_write(real.parent_path());
 }
 
 // Numbers alone: of lists, only the busiest link is kept.
@@ -114,13 +126,13 @@ class ResultsFile::Database {
     const std::string file = fs::absolute(path_).string();  // ":memory:" is a name like others
     std::error_code missing;
     const fs::file_status status = fs::status(file, missing);
-    if (opening == Opening::kThere && !fs::exists(status))
-      throw Error({path_, 0, ""}, "there is no such file");
+    const bool must_be_there = opening == Opening::kThere || opening == Opening::kShown;
+    if (must_be_there && !fs::exists(status)) throw Error({path_, 0, ""}, "there is no such file");
     if (fs::exists(status) && !fs::is_regular_file(status))
       throw Error({path_, 0, ""}, "is not a regular file; expected a results file");
     if (fs::exists(status) && opening != Opening::kNew) {
       CheckHeader(path_);
-      if (opening == Opening::kThere && fs::file_size(file, missing) == 0)
+      if (must_be_there && fs::file_size(file, missing) == 0)
         throw Error({path_, 0, ""}, "is empty; expected results");
     }
     is_frozen_ = opening == Opening::kFrozen;
@@ -129,14 +141,19 @@ class ResultsFile::Database {
       connection_.emplace(path_, FrozenSqliteName(file), SqliteConnection::Access::kRead);
       return;
     }
+    if (opening == Opening::kShown && !CanBeChanged(file)) {
+      is_frozen_ = true;
+      OpenUnchanged(file);
+      CheckPages();
+      return;
+    }
     connection_.emplace(path_, file, SqliteConnection::Access::kChange);
     if (opening == Opening::kNew) Do("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
     MakeTables();
     if (opening != Opening::kNew) {
       UseLog();
       Do("PRAGMA synchronous = NORMAL");
-      if (const std::string fault = connection_->Ask("PRAGMA quick_check(1)"); fault != "ok")
-        throw Error({path_, 0, ""}, "is damaged: " + fault);
+      CheckPages();
     }
   }
   const std::string& path() const { return path_; }
@@ -214,6 +231,30 @@ class ResultsFile::Database {
   }
 
  private:
+  void CheckPages() {
+    if (const std::string fault = connection_->Ask("PRAGMA quick_check(1)"); fault != "ok")
+      throw Error({path_, 0, ""}, "is damaged: " + fault);
+  }
+
+  // SQLite reads a file with a log only with the log's index beside it, which it makes. Where it
+  // cannot, a file whose log is empty is whole, and read as one that nobody changes.
+  void OpenUnchanged(const std::string& file) {
+    std::error_code missing;
+    const fs::path log = fs::canonical(file, missing).string() + "-wal";
+    const bool has_log = fs::exists(log, missing) && fs::file_size(log, missing) > 0;
+    try {
+      const std::string name = has_log ? ReadOnlySqliteName(file) : FrozenSqliteName(file);
+      connection_.emplace(path_, name, SqliteConnection::Access::kRead);
+      Count();
+    } catch (const Error& error) {
+      if (!has_log) throw;
+      throw Error({path_, 0, ""},
+                  fmt::format("its latest points are in {}, which SQLite does not read in a folder "
+                              "that cannot be written; copy both files to another",
+                              log.filename().string()));
+    }
+  }
+
   void MakeTables() {
     Do("BEGIN IMMEDIATE");
     const bool is_new = connection_->Ask("SELECT count(*) FROM sqlite_schema") == "0";
@@ -343,21 +384,22 @@ size_t MergeResults(const std::vector<std::string>& inputs, const std::string& o
     if (fs::equivalent(input, output, missing))
       throw Error({output, 0, ""}, "is one of the files to merge; expected another name");
   }
-  const std::string part = output + ".part";
+  const std::string place = FollowLinks(output);  // a link stays a link
+  const std::string part = place + ".part";
   std::error_code ignored;
   fs::remove(part, ignored);
   size_t points = 0;
   try {
     ResultsFile merged(part, ResultsFile::Opening::kNew);
     for (const std::string& input : inputs) {
-      ResultsFile one(input, ResultsFile::Opening::kThere);
+      ResultsFile one(input, ResultsFile::Opening::kShown);
       points += merged.Merge(one);
     }
   } catch (...) {
     fs::remove(part, ignored);
     throw;
   }
-  if (std::rename(part.c_str(), output.c_str()) != 0) {
+  if (std::rename(part.c_str(), place.c_str()) != 0) {
     fs::remove(part, ignored);
     throw Error(fmt::format("cannot write {}", output));
   }

@@ -41,6 +41,7 @@ class ResultsFile : public PointStore {
   enum class Opening {
     kMakeIfMissing,
     kThere,   // throws Error if there is no file
+    kShown,   // likewise, and only to be read: also where its folder cannot be written
     kFrozen,  // read only, while nobody writes: no row is noted as another study's; nothing where
               // there is no file
     kNew      // replaces what is there, without a log, for Merge()

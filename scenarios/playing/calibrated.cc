@@ -67,7 +67,8 @@ std::vector<std::string> CalibrationNotes(const Schedule& schedule, const Cluste
   if (!origin) return notes;
   if (!origin->is_representative) {
     notes.emplace_back(
-        "calibration: not representative (ranks shared a device, or there was only one)");
+        "calibration: not representative, so that times may be far off; its file says why "
+        "(about.not_representative)");
   }
   const HostMachine host = ThisHost();
   const std::string here = MachineName(host.processor, host.cores);

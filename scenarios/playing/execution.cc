@@ -79,6 +79,29 @@ double GraphGain(const Execution& execution) {
   return 1 - MedianOf(execution.graph_walls) / MedianWithoutGraph(execution);
 }
 
+Seconds FastestOf(const Execution& execution) {
+  const std::vector<Seconds> times = TimesOf(execution.repeats);
+  return *std::min_element(times.begin(), times.end());
+}
+
+int64_t InterruptionsOf(const Execution& execution) {
+  int64_t sum = 0;
+  for (const std::vector<HostShares>& ranks : execution.host) {
+    for (const HostShares& own : ranks) sum += own.interruptions;
+  }
+  return sum;
+}
+
+Json LostToJson(const Execution& execution, double lost) {
+  Json by_repeat = Json::array();
+  for (const std::vector<HostShares>& ranks : execution.host)
+    by_repeat.push_back(LostShare(ranks, execution.cores));
+  return {{"share", lost},
+          {"by_repeat", by_repeat},
+          {"involuntary_switches", InterruptionsOf(execution)},
+          {"repeats_left_alone", execution.LeftAlone()}};
+}
+
 Json ClocksToJson(const Execution& execution, bool applied) {
   Json array = Json::array();
   for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
@@ -228,12 +251,24 @@ std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transpor
   return notes;
 }
 
+std::string NoteOnLoss(const Execution& execution) {
+  constexpr double kMuch = 0.05;
+  const double lost = execution.Lost().value_or(0);
+  if (lost <= kMuch) return "";
+  return fmt::format(
+      "other programs took {:.0f} % of the repeats' time ({} involuntary switches): on a quiet "
+      "machine the step takes rather {}, as the fastest did",
+      100 * lost, InterruptionsOf(execution), Print(FastestOf(execution)));
+}
+
 void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,
               ExecutedScenario* executed) {
   executed->environment = ThisEnvironment();
   executed->scenario = scenario.name;
   executed->given = scenario.given;
   executed->notes = ExecutionNotes(schedule, transport, executed->arithmetic);
+  if (const std::string note = NoteOnLoss(executed->execution); !note.empty())
+    executed->notes.push_back(note);
   if (!executed->representative) {
     executed->notes.push_back("ranks shared GPUs: the times mean nothing");
   }
@@ -278,6 +313,9 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   }
   json["warm_up_seconds"] = Numbers(TimesOf(execution.warm_ups));
   json["repeat_seconds"] = Numbers(TimesOf(execution.repeats));
+  json["fastest_step_seconds"] = FastestOf(execution).value();
+  if (const std::optional<double> lost = execution.Lost())
+    json["lost"] = LostToJson(execution, *lost);
   if (!execution.untimed_walls.empty()) {
     json["timing"] = {{"timed_step_seconds", MedianOf(execution.walls).value()},
                       {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
@@ -306,9 +344,17 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
                       execution.schedule.ranks(), executed.transport,
                       execution.blocking ? "one op after the other" : "a thread per stream",
                       executed.collectives, Name(executed.arithmetic), execution.backend);
-  text += fmt::format("{} repeats after {} warm-ups: {} to {}, median {}\n", times.size(),
-                      execution.warm_ups.size(), Print(times.front()), Print(times.back()),
-                      Print(executed.result.step));
+  text += fmt::format("{} repeats after {} warm-ups: fastest {}, median {}, slowest {}\n",
+                      times.size(), execution.warm_ups.size(), Print(times.front()),
+                      Print(executed.result.step), Print(times.back()));
+  if (const std::optional<double> lost = execution.Lost()) {
+    const size_t alone = execution.LeftAlone();
+    text += fmt::format("Lost to other programs: {:.1f} % of their time; {}\n", 100 * *lost,
+                        alone == 0 ? "none was left alone, so all count"
+                        : alone == times.size()
+                            ? "all were left alone"
+                            : fmt::format("{} were left alone, and the median is theirs", alone));
+  }
   if (!execution.untimed_walls.empty()) {
     text += fmt::format("Timing the ops: {:+.1f} % ({} per step with it, {} without)\n",
                         100 * TimingCost(execution), Print(MedianOf(execution.walls)),
@@ -357,6 +403,11 @@ TimelineRecord RecordOf(const ExecutedScenario& executed) {
         record.steps.push_back({false, step});
       }
       record.steps.back().is_warm_up = steps == &execution.warm_ups;
+      const auto repeat = static_cast<size_t>(&step - steps->data());
+      if (steps == &execution.repeats && !execution.WasLeftAlone(repeat)) {
+        record.steps.back().is_disturbed = true;
+        record.steps.back().lost = LostShare(execution.host[repeat], execution.cores);
+      }
     }
   }
   AddChoices(execution, &record);

@@ -9,7 +9,9 @@
 //     "seed": 1, "given": {...}, "notes": ["..."], "libraries": "...", "host": {...},
 //     "environment": {...},
 //     "gpu": {..., "nccl_profiler": {"interface": 5}},
-//     "warm_up_seconds": [...], "repeat_seconds": [...],
+//     "warm_up_seconds": [...], "repeat_seconds": [...], "fastest_step_seconds": ...,
+//     "lost": {"share": 0.02, "by_repeat": [...], "involuntary_switches": 17,
+//              "repeats_left_alone": 4},
 //     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},
 //     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
@@ -21,6 +23,7 @@
 //                  "largest_difference": 1e-14},
 //     "result": {...} }
 //
+// "lost" is what other programs took of the repeats' time; not on GPUs, which keep their own.
 // "given" is the scenario as it was read; older files lack it. "gpu" is there only on GPUs; its
 // profiler may be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the
 // timeline's ops do not say what NCCL chose. "timing" is there if timing ops costs something,
@@ -90,6 +93,9 @@ struct ExecutedScenario {
 // Remarks about the numbers: arithmetic that is not the schedule's, more ranks than cores.
 std::vector<std::string> ExecutionNotes(const Schedule& schedule, const Transport& transport,
                                         DType arithmetic);
+
+// What to think of the times where other programs took more than 5 % of them; else "".
+std::string NoteOnLoss(const Execution& execution);
 
 // Fills `result`, `notes` and `environment` from the rest.
 void Describe(const Scenario& scenario, const Schedule& schedule, const Transport& transport,

@@ -20,6 +20,7 @@
 #include "scenarios/playing/memory_fit.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/seeded_routes.h"
+#include "scenarios/playing/step_products.h"
 #include "scenarios/playing/typical_step.h"
 #include "scenarios/playing/validated_steps.h"
 #include "scenarios/playing/without_packets.h"
@@ -53,6 +54,12 @@ void NotePipeline(const Scenario& scenario, Result* result) {
       fmt::format("ranks wait for the norm of all gradients, so that {} gains little over {}; with "
                   "pipeline.validation=after-update they do not",
                   schedule, schedule == "zb-h2" ? "zb-h1" : "zb-1p"));
+}
+
+// Notes which of the user's own times count.
+void NotePoints(const Schedule& schedule, const Cluster& cluster, Result* result) {
+  for (std::string& note : DevicePointNotes(schedule, cluster))
+    result->notes.push_back(std::move(note));
 }
 
 // Notes what experts have no room for.
@@ -190,6 +197,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.result.fidelity = Name(scenario.lowering.fidelity);
   described.result.left_out = LeftOutBy(scenario.lowering.fidelity);
   described.result.notes = CalibrationNotes(job.schedule, *scenario.cluster);
+  NotePoints(job.schedule, *scenario.cluster, &described.result);
   DescribeMemory(
       TightestFit(job.schedule, job.placement, *scenario.cluster, scenario.memory.headroom_share),
       *scenario.cluster, &described.result);
@@ -386,6 +394,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
     result.typical = TypicalOf(result, scenario, played.jobs.front());
     result.trust = TrustOf(scenario, played.jobs.front());
     result.notes = CalibrationNotes(played.jobs.front().schedule, *scenario.cluster);
+    NotePoints(played.jobs.front().schedule, *scenario.cluster, &result);
     NotePipeline(scenario, &result);
   }
   for (const Job& job : played.jobs) NoteExperts(job.schedule, &result);

@@ -94,6 +94,11 @@ std::span<const ValidatedSteps> ValidatedTable() { return kTable; }
 std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job) {
   const DeviceSpec& device = scenario.cluster->DeviceOf(job.placement.front());
   if (!IsGpu(device) || device.measured || !scenario.given) return std::nullopt;
+  // Published steps ran on machines that were well, and were predicted without a user's own times.
+  const Perturbation& perturbation = scenario.lowering.perturbation;
+  if (device.points || perturbation.compute_jitter > 0 || perturbation.link_jitter > 0 ||
+      !perturbation.straggling.empty() || !perturbation.events.empty())
+    return std::nullopt;
   // A step from others' traces says of no model how long it takes: it is as long as measured.
   if (job.schedule.tokens <= 0 && job.schedule.model_flops <= Flops(0)) return std::nullopt;
   const nlohmann::json& given = *scenario.given;

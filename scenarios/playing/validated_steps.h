@@ -37,8 +37,9 @@ std::span<const ValidatedSteps> ValidatedTable();
 
 // The rows of its kind, of the step's device with its software; if there are none, with its
 // strategy; if there are none, all of the device; if there are none of its kind, plain ones.
-// Nothing for devices that are not GPUs or that were measured, and for schedules that are of no
-// model, as those from others' traces.
+// Nothing for devices that are not GPUs or that were measured, for steps that are perturbed or
+// timed by the user's own points, and for schedules that are of no model, as those from others'
+// traces.
 std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job);
 
 }  // namespace rehearse

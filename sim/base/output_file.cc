@@ -217,6 +217,8 @@ std::string OutputName(const std::string& path) {
   return IsStandardOutput(path) ? "standard output" : path;
 }
 
+std::string FollowLinks(const std::string& path) { return FindTarget(path).path; }
+
 // ---- A file, and a set of them ------------------------------------------------------------------
 
 // On the disk, but not yet in its place.

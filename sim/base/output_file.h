@@ -21,6 +21,10 @@ bool IsStandardOutput(const std::string& path);
 // What messages call it: its path, or "standard output".
 std::string OutputName(const std::string& path);
 
+// The file that a path stands for: what a chain of links ends in, also where nothing is there yet.
+// Throws Error where it cannot be written.
+std::string FollowLinks(const std::string& path);
+
 // Throws Error("cannot write ...: reason") when anything fails (missing folder, full disk, a pipe
 // that nobody reads, ...); then everything is as it was. Pipes and devices are written through.
 void WriteFileAtomically(const std::string& path, std::string_view content);

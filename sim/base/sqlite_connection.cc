@@ -13,14 +13,21 @@
 
 namespace rehearse {
 
-std::string FrozenSqliteName(const std::string& path) {
+namespace {
+
+std::string UriOf(const std::string& path) {
   std::string name = "file:";
   for (const char c : path)
     name += std::string_view("%?#").find(c) == std::string_view::npos
                 ? std::string(1, c)
                 : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  return name + "?immutable=1";
+  return name;
 }
+
+}  // namespace
+
+std::string FrozenSqliteName(const std::string& path) { return UriOf(path) + "?immutable=1"; }
+std::string ReadOnlySqliteName(const std::string& path) { return UriOf(path) + "?mode=ro"; }
 
 #ifdef REHEARSE_HAS_SQLITE
 
@@ -75,8 +82,6 @@ SqliteConnection::SqliteConnection(std::string path, const std::string& name, Ac
   connection_.reset(connection);
   Check(opened);
   if (access == Access::kChange) sqlite3_busy_timeout(connection, kPatienceMilliseconds);
-  // Of others' files no text or blob is that large; SQLite would load all of it.
-  constexpr int kLargestValue = 1 << 28;
   if (access == Access::kRead) sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, kLargestValue);
 }
 
@@ -118,6 +123,10 @@ void SqliteConnection::Check(int code) const {
       throw Error({path_, 0, ""},
                   fmt::format("another process has held it for {} s; expected it to be free",
                               kPatienceMilliseconds / 1000));
+    case SQLITE_TOOBIG:
+      throw Error({path_, 0, ""}, fmt::format("found a text or blob of more than {} MiB, expected "
+                                              "none that large",
+                                              kLargestValue >> 20));
     default:
       throw Error({path_, 0, ""}, "cannot be read or written: " + words);
   }

@@ -53,6 +53,9 @@ class SqliteConnection {
   };
   static constexpr int kPatienceMilliseconds = 60'000;  // waits for another process's transaction
 
+  // Of a text or blob that is read from others' files; SQLite would load all of it.
+  static constexpr int kLargestValue = 1 << 26;
+
   // `path` is what messages call it. Throws Error where SQLite cannot open it, or the build has
   // none.
   SqliteConnection(std::string path, const std::string& name, Access access);
@@ -77,5 +80,7 @@ class SqliteConnection {
 
 // The URI of a file that is read and that nobody changes meanwhile: no locks, no files beside it.
 std::string FrozenSqliteName(const std::string& path);
+// The URI of a file that is read, with its log, and that others may change meanwhile.
+std::string ReadOnlySqliteName(const std::string& path);
 
 }  // namespace rehearse

@@ -291,7 +291,14 @@ namespace {
 constexpr double kLongest = 1e18;
 constexpr int64_t kMostChannels = 1 << 16;
 
-Seconds ReadSeconds(const JsonReader& reader) { return Seconds(reader.Number(0, kLongest)); }
+// Less than the clock's tick is no time of a step, and what is divided by it no difference.
+Seconds ReadSeconds(const JsonReader& reader) {
+  constexpr double kTick = 1e-12;
+  const double seconds = reader.Number(0, kLongest);
+  if (seconds > 0 && seconds < kTick)
+    reader.Fail(fmt::format("found {} s, expected 0 or at least {} s", seconds, kTick));
+  return Seconds(seconds);
+}
 
 // An executed step says "measured" where a simulated one names its fidelity.
 Provenance ProvenanceOf(const JsonReader& result) {

@@ -167,6 +167,10 @@ const ObjectShape& RecordedStepShape() {
       {{"warm_up", TrueFalse(), Required(), "whether it is a warm-up step, which does not count",
         "false"},
        {"step_picoseconds", AnyCount(), Required(), "how long it took", "5"},
+       {"disturbed", TrueFalse(), Default("false"),
+        "whether other programs disturbed it; then it counts only if all steps were", "true"},
+       {"lost", ANumber(0, 1), Optional("not known"), "share of it that other programs took",
+        "0.07"},
        {"spans", ListOf(Tuple({AnyCount(), AnyCount(), AnyCount(), AnyCount(), AnyCount()})),
         Required(), "[rank, op, ready, begin, end], times in ps, sorted by rank and op",
         "[[0, 0, 0, 0, 5]]"}}};

@@ -21,8 +21,11 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kLatest = Time::kBeyond - 1;
 
 void AppendStep(const RecordedStep& step, std::string* text) {
-  fmt::format_to(std::back_inserter(*text), R"({{"warm_up":{},"step_picoseconds":{},"spans":[)",
+  fmt::format_to(std::back_inserter(*text), R"({{"warm_up":{},"step_picoseconds":{},)",
                  step.is_warm_up, step.timeline.step.picoseconds());
+  if (step.is_disturbed)
+    fmt::format_to(std::back_inserter(*text), R"("disturbed":true,"lost":{},)", step.lost);
+  *text += R"("spans":[)";
   const char* separator = "";
   for (const Span& span : step.timeline.spans) {
     fmt::format_to(std::back_inserter(*text), "{}[{},{},{},{},{}]", separator, span.rank, span.op,
@@ -76,6 +79,8 @@ RecordedStep ReadStep(const JsonReader& object, const TimelineRecord& record,
   const JsonReader reader = object.As(RecordedStepShape());
   RecordedStep step;
   step.is_warm_up = reader.At("warm_up").Bool();
+  if (reader.Has("disturbed")) step.is_disturbed = reader.At("disturbed").Bool();
+  if (reader.Has("lost")) step.lost = reader.At("lost").Number(0, 1);
   Timeline& timeline = step.timeline;
   timeline.provenance = record.provenance;
   timeline.ranks = record.ranks();
@@ -118,17 +123,23 @@ int32_t RecordedRole::MicroBatchAt(uint32_t position) const {
   return ops[done.place].micro_batch + all.MicroBatchesLater(done);
 }
 
-const Timeline& TimelineRecord::Median() const {
+const RecordedStep& TimelineRecord::MedianStep() const {
   CHECK(!steps.empty());
-  std::vector<const Timeline*> candidates;
-  for (const bool warm_ups : {false, true}) {
+  std::vector<const RecordedStep*> candidates;
+  const auto take = [&](bool warm_ups, bool disturbed) {
+    if (!candidates.empty()) return;
     for (const RecordedStep& step : steps) {
-      if (step.is_warm_up == warm_ups) candidates.push_back(&step.timeline);
+      if (step.is_warm_up == warm_ups && (disturbed || !step.is_disturbed))
+        candidates.push_back(&step);
     }
-    if (!candidates.empty()) break;
-  }
+  };
+  take(/*warm_ups=*/false, /*disturbed=*/false);
+  take(/*warm_ups=*/false, /*disturbed=*/true);
+  take(/*warm_ups=*/true, /*disturbed=*/true);
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Timeline* a, const Timeline* b) { return a->step < b->step; });
+                   [](const RecordedStep* a, const RecordedStep* b) {
+                     return a->timeline.step < b->timeline.step;
+                   });
   return *candidates[(candidates.size() - 1) / 2];
 }
 

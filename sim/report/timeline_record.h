@@ -18,6 +18,7 @@
 //     "left_out": [[16, 1008]],    runs of (rank, ranks) that do something else, but whose
 //                                  own spans are left out (sim/report/kept_ranks.h)
 //     "steps": [ {"warm_up": false, "step_picoseconds": 5,
+//                 "disturbed": true, "lost": 0.07,   where other programs took a part of it
 //                 "spans": [[rank, op, ready, begin, end], ...]} ] }
 //
 // Times are integer picoseconds, so that what is read back has the same hash. A simulated
@@ -66,6 +67,9 @@ struct RecordedRole {
 struct RecordedStep {
   bool is_warm_up = false;
   Timeline timeline;
+  // Whether other programs took more of it than they may (real/backends/host.h), and which share.
+  bool is_disturbed = false;
+  double lost = 0;
 };
 
 struct TimelineRecord {
@@ -87,9 +91,10 @@ struct TimelineRecord {
   int32_t MicroBatchOf(const Span& span) const {
     return roles[role_of_rank[span.rank]].MicroBatchAt(span.op);
   }
-  // The step whose time is the median of those after the warm-ups (the lower one of two), or of the
-  // warm-ups if there is nothing else.
-  const Timeline& Median() const;
+  // The step whose time is the median (the lower one of two) of those after the warm-ups that other
+  // programs left alone; if there are none, of those after the warm-ups, or of the warm-ups.
+  const RecordedStep& MedianStep() const;
+  const Timeline& Median() const { return MedianStep().timeline; }
 };
 
 const char* KindOf(const Work& work);

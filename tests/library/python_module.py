@@ -27,6 +27,11 @@ def step_of(batch):
 
 
 class ModuleTest(unittest.TestCase):
+    def test_a_python_without_numpy_is_told_so(self):
+        code = "import sys; sys.modules['numpy'] = None; import rehearse"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertIn("rehearse needs NumPy", done.stderr)
+
     def test_simulates_what_run_prints(self):
         run = rehearse.simulate(rehearse.Scenario(shipped("strategy-megatron")))
         printed = json.loads(subprocess.check_output(

@@ -1,6 +1,7 @@
 // rehearse collective as its user meets it.
 #include <nlohmann/json.hpp>
 
+#include "tests/support/sanitizers.h"
 #include "tests/tools/program_fixture.h"
 
 namespace rehearse {
@@ -38,6 +39,16 @@ TEST_F(CollectiveProgramTest, PrintsNcclTestsTableAndJson) {
               rows[0]["algbw_gb_per_s"].get<double>() * 2 / 3, 1e-12);
   EXPECT_EQ(rows[0]["algorithm"], "ring");
   EXPECT_EQ(rows[0]["protocol"], "ll");
+}
+
+// 4,096 · 4,095 messages: their ways alone need more than is allowed here.
+TEST_F(CollectiveProgramTest, OneTooLargeForTheMachineIsRefusedBeforeItIsThere) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes more addresses than the limit leaves";
+  EXPECT_EQ(Shell("ulimit -v 3000000; \"$rehearse\" collective all-to-all --cluster "
+                  "dgx-h100:nodes=512 --fidelity step -b 64M -e 64M > out.txt 2> err.txt"),
+            1);
+  EXPECT_THAT(ReadFile(folder_ / "err.txt"),
+              AllOf(HasSubstr("too large for this machine"), HasSubstr("16773120 messages")));
 }
 
 TEST_F(CollectiveProgramTest, KindsMayBeSpelledAsNcclDoes) {

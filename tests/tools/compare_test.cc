@@ -175,7 +175,10 @@ TEST_F(CompareProgramTest, MistakesAreNamed) {
   Write("empty.log", "");
   Write("other.log", "hello\n");
   Write("nccl.log", "size_B,time_us\n1048576,70\n");
+  Write("tiny.log", "size_B,time_us\n1048576,1e-308\n");
   ExpectMistake("compare", {"nothing to compare"});
+  ExpectMistake("compare tiny.log --cluster dgx-a100 --kind all-reduce",
+                {"tiny.log:2", "makes no sense"});
   ExpectMistake("compare /dev/zero nccl.log", {"/dev/zero", "more than 64 MiB"});
   ExpectMistake("compare missing.log --cluster dgx-a100", {"missing.log"});
   ExpectMistake("compare empty.log --cluster dgx-a100",

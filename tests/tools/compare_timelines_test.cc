@@ -122,6 +122,33 @@ TEST_F(ProgramTest, CompareErrsOnlyAgainstWhatWasMeasured) {
   EXPECT_THAT(Execute("compare run " + scenario).out, Not(HasSubstr("Errors")));
 }
 
+// The one step says that others took a third of it.
+TEST_F(ProgramTest, CompareSaysWhereOthersDisturbedWhatWasMeasured) {
+  const std::string scenario = "'" + Shipped("cpu-data-parallel") + "'";
+  ASSERT_EQ(Execute("execute " + scenario + " --warmup 0 --repeat 1 --out run").code, 0);
+  auto json = nlohmann::ordered_json::parse(ReadFile(folder_ / "run/timeline.json"));
+  json["steps"][0]["disturbed"] = false;
+  json["steps"][0]["lost"] = 0;
+  Write("alone.json", json.dump());
+  EXPECT_THAT(Execute("compare " + scenario + " alone.json").err, Not(HasSubstr("other programs")));
+  json["steps"][0]["disturbed"] = true;
+  json["steps"][0]["lost"] = 0.33;
+  Write("disturbed.json", json.dump());
+  EXPECT_THAT(Execute("compare " + scenario + " disturbed.json").err,
+              HasSubstr("other programs took 33 % of the time of B's step, and left none of its "
+                        "steps alone: differences are not the model's"));
+}
+
+// Less than the clock's tick is no time.
+TEST_F(ProgramTest, CompareRefusesTimesOfNothing) {
+  ASSERT_EQ(Execute("run '" + Shipped("cpu-4d") + "' --out run").code, 0);
+  auto json = nlohmann::ordered_json::parse(ReadFile(folder_ / "run/result.json"));
+  json["step_seconds"] = 1e-314;
+  Write("nothing.json", json.dump());
+  ExpectMistake("compare run/result.json nothing.json",
+                {"nothing.json", "/step_seconds", "expected 0 or at least 1e-12 s"});
+}
+
 TEST_F(ProgramTest, CompareTakesAsManyRowsAsWanted) {
   const std::string scenario = "'" + Shipped("cpu-4d") + "'";
   const std::string both = "compare " + scenario + " " + scenario;
@@ -145,6 +172,10 @@ TEST_F(ProgramTest, TrustAndCalibrateExplainMistakes) {
   ExpectMistake("trust newer.json", {"rehearse.calibration.v9", "rehearse.calibration.v1"});
   ExpectMistake("calibrate --backend tpu", {"tpu", "cpu"});
   ExpectMistake("calibrate --ranks 2,x", {"--ranks", "x"});
+  Write("other.json", R"({"schema": "rehearse.calibration.v1", "host_cores": 2,
+    "about": {"machine": {"processor": "Z80", "cores": 1}}})");
+  ExpectMistake("calibrate --again other.json",
+                {"other.json", "was measured on Z80, 1 core, but this machine is"});
 }
 
 }  // namespace compare_timelines_test

@@ -44,6 +44,10 @@ TEST_F(ExecuteProgramTest, ThreadRanksPassTheCheckAndLeaveTheirFiles) {
   EXPECT_EQ(json["transport"], "threads");
   EXPECT_EQ(json["repeat_seconds"].size(), 2u);
   EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_LE(json["fastest_step_seconds"], json["result"]["step_seconds"]);
+  EXPECT_EQ(json["lost"]["by_repeat"].size(), 2u);
+  EXPECT_GE(json["lost"]["share"], 0.0);
+  EXPECT_LE(json["lost"]["share"], 1.0);
   EXPECT_EQ(json["result"]["fidelity"], "measured");
   EXPECT_EQ(json["result"]["ranks"], 4);
   EXPECT_EQ(Json::parse(ReadFile(folder_ / "result/execution.json")), json);

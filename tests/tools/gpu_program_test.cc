@@ -344,6 +344,14 @@ TEST_F(GpuProgramTest, ACalibrationIsWrittenAndAScenarioUsesIt) {
   EXPECT_GT(Json::parse(simulated.out)["step_seconds"].get<double>(), 0);
 }
 
+TEST_F(GpuProgramTest, GpuCheckSaysWhatItTakes) {
+  const Outcome help = Shell("'" + SourceDir() + "/tools/gpu-check' --help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("gpu-check [--small] [--budget SECONDS]"));
+  EXPECT_THAT(help.out, ::testing::Not(HasSubstr("pipefail")));
+  EXPECT_EQ(Shell("'" + SourceDir() + "/tools/gpu-check' --hlep").code, 1);
+}
+
 TEST_F(GpuProgramTest, GpuCheckRunsEverythingInOneFolder) {
   if (kIsSanitized) GTEST_SKIP() << "minutes with sanitizers; its parts are tested by themselves";
   const std::filesystem::path tests =

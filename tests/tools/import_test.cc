@@ -155,7 +155,12 @@ TEST_F(ImportTest, AMeasuredStepIsTheSameFromItsKinetoTraces) {
   EXPECT_THAT(import.out, StartsWith("timeline.json   a timeline of 1 step of "));
   const auto measured = nlohmann::json::parse(ReadFile(folder_ / "measured/timeline.json"));
   const auto imported = nlohmann::json::parse(ReadFile(folder_ / "timeline.json"));
-  EXPECT_EQ(imported["steps"], measured["steps"]);
+  auto steps = measured["steps"];
+  for (auto& step : steps) {  // traces do not tell what other programs took
+    step.erase("disturbed");
+    step.erase("lost");
+  }
+  EXPECT_EQ(imported["steps"], steps);
   EXPECT_EQ(imported["provenance"], "measured");
   EXPECT_EQ(imported["title"], measured["title"]);
   // Ranks that do the same share a role there, too; copies of micro-batches are kept apart.

@@ -174,6 +174,39 @@ TEST_F(ProgramTest, MessagesAreWrittenBesideTheScheduleOrAlone) {
   EXPECT_EQ(Execute("run step.json --cluster local-cpu:ranks=4").code, 0);
 }
 
+// What the model says, given back as if it had been measured, is the same step.
+TEST_F(ProgramTest, ProductsCanBeMeasuredAndGivenBack) {
+  const std::string scenario = "'" + Shipped("axonn-gpt20b-perlmutter") + "'";
+  const Outcome listed = Execute("plan " + scenario + " --products products.csv");
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  EXPECT_EQ(listed.out, "");
+  const std::string products = ReadFile(folder_ / "products.csv");
+  EXPECT_THAT(products, HasSubstr("dtype,microseconds,count\ngemm,"));
+  EXPECT_THAT(products, HasSubstr("\nattention,"));
+  const Outcome plain = Execute("run " + scenario + " --format json");
+  const Outcome again = Execute("run " + scenario + " --format json --device-points products.csv");
+  ASSERT_EQ(again.code, 0) << again.err;
+  const auto before = nlohmann::json::parse(plain.out);
+  const auto after = nlohmann::json::parse(again.out);
+  EXPECT_NEAR(after["step_seconds"].get<double>() / before["step_seconds"].get<double>(), 1, 1e-9);
+  const auto points = std::count(products.begin(), products.end(), '\n') - 1;
+  const std::string note = after["notes"].dump();
+  EXPECT_THAT(note, HasSubstr("device points: " + std::to_string(points) + " of " +
+                              std::to_string(points) + " are those of "));
+  EXPECT_THAT(note, Not(HasSubstr("No op")));
+}
+
+TEST_F(ProgramTest, PointsThatMatchNothingAreNamed) {
+  Write("mine.csv",
+        "op,m,n,k,dtype,microseconds\ngemm,4096,8192,8192,bf16,2500\ngemm,64,64,64,bf16,9\n");
+  const Outcome outcome =
+      Execute("run '" + Shipped("axonn-gpt20b-perlmutter") + "' --device-points mine.csv");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("device points: 0 of 2 are those of 0 of the step's "));
+  EXPECT_THAT(outcome.out, HasSubstr("gemm 64 x 64 x 64 bf16"));
+  EXPECT_THAT(outcome.out, HasSubstr("rehearse plan --products"));
+}
+
 TEST_F(ProgramTest, ForSwitchesThatAddThereAreNoMessages) {
   Write("sum.json", R"({"name": "sum", "cluster": "dgx-h100", "model": {"preset": "gpt-3.6b"},
     "simulator": {"collectives": [{"kind": "all-reduce", "algorithm": "nvls"}]},

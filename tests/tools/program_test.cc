@@ -142,6 +142,15 @@ TEST_F(ProgramTest, SetChangesTheScenario) {
   EXPECT_GT(changed["step_seconds"].get<double>(), plain["step_seconds"].get<double>());
 }
 
+// It is one product already; and gathered parameters are kept or not.
+TEST_F(ProgramTest, AChangeThatChangesNothingIsSaid) {
+  const std::string run = "run '" + Shipped("strategy-fsdp") + "' --set strategy.prefetch=1 ";
+  EXPECT_THAT(Execute(run + "--set strategy.reshard_after_forward=false").out,
+              AllOf(HasSubstr("--set strategy.prefetch=1 changes nothing about this step"),
+                    Not(HasSubstr("reshard_after_forward=false changes nothing"))));
+  EXPECT_THAT(Execute(run + "--format json").out, HasSubstr("changes nothing about this step"));
+}
+
 TEST_F(ProgramTest, HelpIsThereForTheProgramAndEveryCommand) {
   EXPECT_THAT(Execute("--help").out, HasSubstr("run"));
   EXPECT_EQ(Execute("--help").code, 0);

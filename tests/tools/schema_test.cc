@@ -200,6 +200,9 @@ TEST_F(SchemaProgramTest, TellsTheKeysOfAScenarioWithDefaultsAndExamples) {
   EXPECT_THAT(page.out, HasSubstr("Files of this kind say no version: keys keep their meaning"));
   ExpectMistake("schema scenaro", {"did you mean \"scenario\"?", "Known are scenario, cluster"});
   ExpectMistake("schema --json", {"of which KIND?"});
+  EXPECT_THAT(Execute("schema device-points").out, HasSubstr("microseconds     of the whole op"));
+  EXPECT_THAT(Execute("schema").out, HasSubstr("device-points"));
+  ExpectMistake("schema device-points --json", {"CSV"});
 }
 
 // Independent of all the above, if Python has a validator.

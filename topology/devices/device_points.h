@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "sim/base/quantity.h"
 #include "sim/schedule/schedule.h"
@@ -37,7 +38,16 @@ struct DevicePoints {
   std::map<PointKey, Seconds> times;  // of the whole op, launches included
 };
 
-// Returns nothing if there is no such point. For attention, batch · heads must agree.
+// "gemm 4096 x 8192 x 8192 bf16", "attention of 32 heads of 128, sequence 4096, bf16"
+std::string Describe(const PointKey& key);
+
+// What a point of this op would be; of an attention core, whose op does not tell heads from
+// sequences, with all heads in one batch. Nothing for ops that have no points.
+std::optional<PointKey> KeyOf(const Compute& compute, bool backward);
+
+// The point that counts for the op; nothing if there is none. For attention, batch · heads must
+// agree.
+std::optional<PointKey> PointOf(const DevicePoints& points, const Compute& compute, bool backward);
 std::optional<Seconds> TimeOf(const DevicePoints& points, const Compute& compute, bool backward);
 
 }  // namespace rehearse

@@ -20,9 +20,9 @@ constexpr std::array kOps = {"gemm", "attention", "attention-backward"};
 constexpr std::array kModes = {GemmMode::kNN, GemmMode::kNT, GemmMode::kTN};
 constexpr std::array kDTypes = {DType::kFp64, DType::kFp32, DType::kTf32, DType::kBf16,
                                 DType::kFp16, DType::kFp8,  DType::kFp4};
-const std::vector<std::string> kColumns = {"op",           "m",        "n",        "k",
-                                           "heads",        "head_dim", "sequence", "dtype",
-                                           "microseconds", "mode",     "batch",    "causal"};
+const std::vector<std::string> kColumns = {
+    "op",           "m",    "n",     "k",      "heads", "head_dim", "sequence", "dtype",
+    "microseconds", "mode", "batch", "causal", "count"};
 
 class PointsReader {
  public:
@@ -202,17 +202,48 @@ std::unique_ptr<Cluster> ApplyDevicePoints(const Cluster& cluster, const DeviceP
   return std::make_unique<Cluster>(cluster.With(std::move(figures)));
 }
 
-std::string ToCsv(const DevicePoints& points) {
-  std::string text = "op,mode,m,n,k,heads,head_dim,sequence,batch,causal,dtype,microseconds\n";
-  for (const auto& [key, time] : points.times) {
-    const double microseconds = time.value() * 1e6;
-    text += key.op == PointOp::kGemm
-                ? fmt::format("gemm,{},{},{},{},,,,{},,{},{}\n", key.mode ? Name(*key.mode) : "",
-                              key.m, key.n, key.k, key.batch, Name(key.dtype), microseconds)
-                : fmt::format("{},,,,,{},{},{},{},{},{},{}\n", kOps[static_cast<size_t>(key.op)],
-                              key.heads, key.head_size, key.sequence, key.batch, key.causal ? 1 : 0,
-                              Name(key.dtype), microseconds);
+std::string PointColumns() {
+  return "op,mode,m,n,k,heads,head_dim,sequence,batch,causal,dtype,microseconds";
+}
+
+std::string PointRow(const PointKey& key, Seconds time) {
+  const double microseconds = time.value() * 1e6;
+  if (key.op == PointOp::kGemm) {
+    return fmt::format("gemm,{},{},{},{},,,,{},,{},{}", key.mode ? Name(*key.mode) : "", key.m,
+                       key.n, key.k, key.batch, Name(key.dtype), microseconds);
   }
+  return fmt::format("{},,,,,{},{},{},{},{},{},{}", kOps[static_cast<size_t>(key.op)], key.heads,
+                     key.head_size, key.sequence, key.batch, key.causal ? 1 : 0, Name(key.dtype),
+                     microseconds);
+}
+
+std::string DescribePointColumns() {
+  return "Measured times of a device's operators, as a CSV file: --device-points FILE.csv, and\n"
+         "\"device_points\" of a scenario or a cluster. A row counts for exactly its sizes, on "
+         "every\n"
+         "device. Columns come in any order; what a row's op does not have stays empty.\n"
+         "\n"
+         "  op               gemm, attention or attention-backward\n"
+         "  dtype            fp64, fp32, tf32, bf16, fp16, fp8 or fp4\n"
+         "  microseconds     of the whole op, launches included; above 0\n"
+         "  m, n, k          of a gemm: m x k times k x n\n"
+         "  mode             of a gemm: NN, NT or TN; empty stands for all three\n"
+         "  heads, head_dim  of attention: how many heads a sequence has, and their size\n"
+         "  sequence         of attention: tokens of a sequence\n"
+         "  causal           of attention: 1 with a causal mask, as when empty, 0 without one\n"
+         "  batch            products, or sequences; empty is 1\n"
+         "  count            for people: how often a step has it\n"
+         "\n"
+         "  op,m,n,k,heads,head_dim,sequence,dtype,microseconds\n"
+         "  gemm,4096,8192,8192,,,,bf16,812.4\n"
+         "  attention,,,,32,128,4096,bf16,433.0\n"
+         "\n"
+         "'rehearse plan SCENARIO --products FILE.csv' writes those of a step, to be measured.\n";
+}
+
+std::string ToCsv(const DevicePoints& points) {
+  std::string text = PointColumns() + "\n";
+  for (const auto& [key, time] : points.times) text += PointRow(key, time) + "\n";
   return text;
 }
 

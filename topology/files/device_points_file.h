@@ -7,8 +7,9 @@
 //   attention-backward,,,,32,128,4096,bf16,1120.5
 //
 // Columns come in any order. Optional ones: `mode` (NN, NT or TN, of a product; else it stands for
-// all three), `batch` (products, or sequences; 1), `causal` (0 or 1, of attention; 1). What a row's
-// op does not have stays empty. A time is that of the whole op. Rows stand for exactly these sizes
+// all three), `batch` (products, or sequences; 1), `causal` (0 or 1, of attention; 1), `count` (for
+// people: how often a step has it; rehearse plan --products writes it). What a row's op does not
+// have stays empty. A time is that of the whole op. Rows stand for exactly these sizes
 // (topology/devices/device_points.h), on every device of the cluster.
 #pragma once
 
@@ -39,6 +40,12 @@ DevicePointsFile ReadDevicePoints(const JsonReader& path);  // relative to the f
 // cannot have taken: less than half of what its peak allows, or 300 times what its model says, as
 // when times are in another unit.
 std::unique_ptr<Cluster> ApplyDevicePoints(const Cluster& cluster, const DevicePointsFile& file);
+
+// The columns of such a file as they are written, and a row of it.
+std::string PointColumns();
+std::string PointRow(const PointKey& key, Seconds time);
+// What `rehearse schema device-points` prints.
+std::string DescribePointColumns();
 
 // The points as such a file.
 std::string ToCsv(const DevicePoints& points);

@@ -268,6 +268,8 @@ TEST_F(TorchtitanImportTest, KeysOfVeryManyPartsAreRefusedBeforeTheyAreParsed) {
   EXPECT_EQ(MistakeIn("[model]\n" + parts + " = 1\n"), expected);
   EXPECT_EQ(MistakeIn("[model]\nx = {" + parts + " = 1}\n"), expected);
   EXPECT_THAT(MistakeIn("x = " + std::string(50000, '[') + "\n"), HasSubstr("brackets"));
+  // The first of four quotes at the end of a text belongs to it.
+  EXPECT_EQ(MistakeIn("[model]\nx = {a = \"\"\"b\"\"\"\", " + parts + " = 1}\n"), expected);
   // Points in texts are none of a key.
   EXPECT_EQ(MistakeIn("[job]\ndescription = \"" + parts + "\"\nnote = \"\"\"\n" + parts +
                       "\n\"\"\" # " + parts + "\n"),

@@ -321,11 +321,16 @@ TEST_F(KinetoKindsTest, WhatIsLongIsNotKept) {
   EXPECT_EQ(Import().steps, 1u);
   Write("a.json.gz",
         Gzip("{\"traceEvents\": [" + event + "], \"x\": \"" + std::string(kLong, 'x') + "\"}"));
-  EXPECT_THAT(MistakeOf({}), HasSubstr("of more than 16 MiB"));
+  EXPECT_THAT(MistakeOf({}), HasSubstr("of more than 4 MiB"));
   std::string lists = "[";
   for (size_t i = 0; i < kLong / 2; ++i) lists += "[],";
   Write("a.json.gz", Gzip("{\"x\": " + lists + "[]], \"traceEvents\": [" + event + "]}"));
-  EXPECT_THAT(MistakeOf({}), HasSubstr("of more than 16 MiB"));
+  EXPECT_THAT(MistakeOf({}), HasSubstr("of more than 4 MiB"));
+  std::string ranks = "0";
+  for (size_t i = 0; i < kLong / 4; ++i) ranks += ",0";
+  Write("a.json.gz", Gzip(R"({"distributedInfo": {"pg_config": [{"pg_name": "0", "ranks": [)" +
+                          ranks + "]}]}, \"traceEvents\": [" + event + "]}"));
+  EXPECT_THAT(MistakeOf({}), HasSubstr("a list of ranks of more than 4 MiB"));
 }
 
 }  // namespace kineto_kinds_test

@@ -378,5 +378,14 @@ TEST_F(NsysTest, ATimeThatIsMissingIsRefused) {
   ExpectMistake("run.sqlite", "row 1 of CUPTI_ACTIVITY_KIND_KERNEL: expected nanoseconds");
 }
 
+// Not even one value that SQLite would load whole.
+TEST_F(NsysTest, AValueOfManyMegabytesIsRefused) {
+  {
+    SqliteConnection file = Make("blob.sqlite");
+    file.Do("INSERT INTO StringIds VALUES (99, zeroblob(80000000))");
+  }
+  ExpectMistake("blob.sqlite", "found a text or blob of more than 64 MiB");
+}
+
 }  // namespace nsys_test
 }  // namespace rehearse

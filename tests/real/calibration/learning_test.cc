@@ -37,6 +37,20 @@ TEST(LearningTest, AFewOutliersAreNoState) {
   EXPECT_EQ(SplitStates(Pings(pings)), Seconds(0));
 }
 
+// By a clock that the test sets.
+TEST(LearningTest, HopeIsLostWhenNoStepWasLeftAloneForSoLong) {
+  int64_t now = 5;
+  const auto clock = [&] { return now; };
+  GivingUp never(Seconds(30), clock);
+  GivingUp once(Seconds(30), clock);
+  now += 29'000'000'000;
+  EXPECT_FALSE(never.IsOver(0));
+  EXPECT_FALSE(once.IsOver(1));
+  now += 1'000'000'000;
+  EXPECT_TRUE(never.IsOver(0));
+  EXPECT_FALSE(once.IsOver(0));
+}
+
 TEST(LearningTest, StepSizesHaveBothSidesOfProtocolSwitches) {
   const std::vector<Bytes> sizes = ProbeStepSizes(Bytes(1 << 20));
   const auto has = [&](double bytes) {

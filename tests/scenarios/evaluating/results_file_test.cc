@@ -211,5 +211,66 @@ TEST_F(ResultsFileTest, TheTableHasAColumnForEachNumberAndParameter) {
   EXPECT_THROW(ReadKeptPoints(file, {.sort = "stp_seconds"}, "a.sqlite"), Error);
 }
 
+// In its life, the folder can only be read by this user, who is nobody if it is root.
+class ReadOnlyFolder {
+ public:
+  explicit ReadOnlyFolder(fs::path folder) : folder_(std::move(folder)) {
+    Allow(fs::perms::owner_write, fs::perm_options::remove);
+    constexpr uid_t kNobody = 65534;
+    if (was_root_) is_nobody_ = seteuid(kNobody) == 0;
+  }
+  ~ReadOnlyFolder() {
+    if (is_nobody_) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+    Allow(fs::perms::owner_write, fs::perm_options::add);
+  }
+  ReadOnlyFolder(const ReadOnlyFolder&) = delete;
+  ReadOnlyFolder& operator=(const ReadOnlyFolder&) = delete;
+
+  bool is_in_force() const { return !was_root_ || is_nobody_; }
+
+ private:
+  void Allow(fs::perms what, fs::perm_options how) const { fs::permissions(folder_, what, how); }
+
+  fs::path folder_;
+  bool was_root_ = geteuid() == 0;
+  bool is_nobody_ = false;
+};
+
+TEST_F(ResultsFileTest, AFolderThatCannotBeWrittenIsShown) {
+  const std::string path = MakeFile("a.sqlite", 2);
+  // How many points it shows, or why it does not.
+  const auto shown = [&](ResultsFile::Opening opening) {
+    try {
+      ResultsFile file(path, opening);
+      size_t count = 0;
+      file.ForEach([&](const KeptPoint&) { ++count; });
+      return std::to_string(count);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(shown(ResultsFile::Opening::kShown), "2");
+  {
+    const ReadOnlyFolder folder(folder_);
+    if (!folder.is_in_force()) GTEST_SKIP() << "root cannot be anybody else here";
+    EXPECT_EQ(shown(ResultsFile::Opening::kShown), "2");
+    EXPECT_THAT(shown(ResultsFile::Opening::kThere), HasSubstr("a.sqlite: "));
+  }
+  std::ofstream(path + "-wal") << "points that are not yet in the file";
+  const ReadOnlyFolder folder(folder_);
+  EXPECT_THAT(shown(ResultsFile::Opening::kShown),
+              HasSubstr("its latest points are in a.sqlite-wal, which SQLite does not read"));
+}
+
+TEST_F(ResultsFileTest, WhatIsMergedIntoALinkIsWhereItPoints) {
+  MakeFile("a.sqlite", 1);
+  fs::create_symlink(File("there.sqlite"), File("link.sqlite"));
+  EXPECT_EQ(MergeResults({File("a.sqlite")}, File("link.sqlite")), 1u);
+  EXPECT_TRUE(fs::is_symlink(File("link.sqlite")));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(File("there.sqlite"))));
+}
+
 }  // namespace results_file_test
 }  // namespace rehearse

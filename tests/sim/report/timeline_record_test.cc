@@ -141,6 +141,27 @@ TEST(TimelineRecordTest, TheMedianLeavesWarmUpsOut) {
   EXPECT_EQ(record.Median().step, Time(5 * kMicrosecond));  // better than nothing
 }
 
+// Steps of 1, 2 and 9 ms, of which others took a part of the first two: only 9 counts, until all
+// are disturbed.
+TEST(TimelineRecordTest, TheMedianIsThatOfStepsThatWereLeftAlone) {
+  const TwoRankStep step;
+  TimelineRecord record = MakeRecord("", step.schedule, step.timeline);
+  record.steps.clear();
+  for (const int64_t microseconds : {1000, 2000, 9000}) {
+    RecordedStep one{false, step.timeline, microseconds < 9000, microseconds < 9000 ? 0.25 : 0};
+    one.timeline.step = Time(microseconds * kMicrosecond);
+    record.steps.push_back(one);
+  }
+  const TimelineRecord again =
+      ReadTimelineRecord(JsonDocument::FromText(ToJsonText(record), "timeline.json").Root());
+  EXPECT_EQ(again.Median().step, Time(9000 * kMicrosecond));
+  EXPECT_TRUE(again.steps[0].is_disturbed);
+  EXPECT_EQ(again.steps[0].lost, 0.25);
+  EXPECT_FALSE(again.steps[2].is_disturbed);
+  record.steps.resize(2);
+  EXPECT_EQ(record.Median().step, Time(1000 * kMicrosecond));
+}
+
 TEST(TimelineRecordTest, WhatDoesNotFitTogetherIsRefusedWhereItStands) {
   auto json = SampleJson();
   json["schema"] = "rehearse.timeline.v2";

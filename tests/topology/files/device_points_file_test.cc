@@ -89,6 +89,15 @@ TEST(DevicePointsTest, AreWrittenAndReadBack) {
   EXPECT_EQ(ToCsv(ReadText(text).points), text);
 }
 
+TEST(DevicePointsTest, EveryColumnIsDescribed) {
+  for (const char* column : {"op", "dtype", "microseconds", "m, n, k", "mode", "heads, head_dim",
+                             "sequence", "causal", "batch", "count"})
+    EXPECT_THAT(DescribePointColumns(), HasSubstr(std::string("\n  ") + column + " "));
+  EXPECT_EQ(ReadText("op,m,n,k,dtype,microseconds,count\ngemm,64,64,64,bf16,5,many\n")
+                .points.times.size(),
+            1u);
+}
+
 TEST(DevicePointsTest, MistakesSayFileAndLine) {
   const auto row = [](const std::string& text) {
     return MistakeIn(std::string(kHeader) + text + "\n");

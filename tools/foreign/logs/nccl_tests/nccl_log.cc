@@ -15,7 +15,8 @@ namespace {
 
 using enum CollectiveKind;
 
-constexpr double kLongest = 1e6;  // seconds
+constexpr double kShortest = 1e-12;  // seconds: the clock's tick
+constexpr double kLongest = 1e6;     // seconds
 
 // ---- What the columns say about the collective --------------------------------------------------
 
@@ -166,7 +167,7 @@ class TableMaker {
     } else {
       Fail(row.line, "found neither a time nor a bandwidth above 0");
     }
-    if (!(seconds > 0) || seconds > kLongest)
+    if (!(seconds >= kShortest) || seconds > kLongest)
       Fail(row.line, fmt::format("a time of {} s makes no sense", seconds));
     return Seconds(seconds);
   }

@@ -123,6 +123,10 @@ void LimitDepth(std::string_view text, const std::string& name) {
         ++at;
       }
       at += quote.size() - 1;
+      // Before three quotes that end a text there may be one or two that belong to it.
+      if (quote.size() == 3) {
+        for (int more = 0; more < 2 && at + 1 < text.size() && text[at + 1] == c; ++more) ++at;
+      }
     } else if (c == '.') {
       if (++dots >= kMostParts)
         throw Error({name, line, ""},

@@ -15,6 +15,7 @@
 #include "sim/base/text_stream.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/timeline_fields.h"
+#include "tools/foreign/traces/kept_bytes.h"
 #include "tools/foreign/traces/kernel_names.h"
 #include "tools/foreign/traces/name_pattern.h"
 
@@ -151,7 +152,7 @@ class JsonCharacters {
     return ++token_ <= kLargestToken;
   }
 
-  static constexpr uint64_t kLargestToken = uint64_t{16} << 20;
+  static constexpr uint64_t kLargestToken = uint64_t{4} << 20;
 
  private:
   TextStream& text_;
@@ -245,7 +246,10 @@ class KinetoReader {
   }
   bool end_object() {
     if (inside_ == Inside::kEvent) Take();
-    if (inside_ == Inside::kGroup && !group_.empty()) trace_.groups[group_] = group_ranks_;
+    if (inside_ == Inside::kGroup && !group_.empty()) {
+      Keep<KinetoRanks>(group_.size() + group_ranks_.listed.size() * sizeof(uint32_t));
+      trace_.groups[group_] = group_ranks_;
+    }
     Pop();
     return true;
   }
@@ -383,8 +387,10 @@ class KinetoReader {
       own.number = value;
     } else if (inside_ == Inside::kRanks) {
       values_[static_cast<size_t>(EventKey::kRanks)].text += fmt::format("{} ", value);
+      RefuseLongList(values_[static_cast<size_t>(EventKey::kRanks)].text.size());
     } else if (inside_ == Inside::kGroupRanks) {
       group_ranks_.listed.push_back(Rank(value));
+      RefuseLongList(group_ranks_.listed.size() * sizeof(uint32_t));
     } else if (inside_ == Inside::kDistributed && word_ == "rank") {
       trace_.rank = Rank(value);
     } else if (inside_ == Inside::kDistributed && word_ == "world_size") {
@@ -455,6 +461,7 @@ class KinetoReader {
         return;
       case Category::kLaunch:
         if (const int64_t correlation = Whole(EventKey::kCorrelation); correlation > 0) {
+          Keep<KinetoLaunch>(kBytesOfNode);
           trace_.launches[correlation] = {Begin(), Whole(EventKey::kThread)};
         }
         return;
@@ -463,10 +470,10 @@ class KinetoReader {
         TakeHost();
         return;
       case Category::kDeviceRange:
-        if (!TakeLabel()) ++trace_.not_used["gpu_user_annotation"];
+        if (!TakeLabel()) CountAsNotUsed("gpu_user_annotation");
         return;
       case Category::kOther:
-        ++trace_.not_used[Text(EventKey::kCategory)];
+        CountAsNotUsed(Text(EventKey::kCategory));
         return;
     }
   }
@@ -479,16 +486,19 @@ class KinetoReader {
     if (is_step || is_update) {
       KinetoRange range = {name, Begin(), 0, Whole(EventKey::kThread)};
       range.end = range.begin + Duration();
+      Keep<KinetoRange>(name.size());
       (is_step ? trace_.steps : trace_.updates).push_back(std::move(range));
       return;
     }
     if (name.starts_with("autograd::engine::")) {
       std::vector<int64_t>& threads = trace_.backward_threads;
       const int64_t thread = Whole(EventKey::kThread);
-      if (std::find(threads.begin(), threads.end(), thread) == threads.end())
+      constexpr size_t kMostThreads = 1000;  // which are looked through; a process has a few
+      if (threads.size() < kMostThreads &&
+          std::find(threads.begin(), threads.end(), thread) == threads.end())
         threads.push_back(thread);
     }
-    if (!TakeLabel()) ++trace_.not_used[Text(EventKey::kCategory)];
+    if (!TakeLabel()) CountAsNotUsed(Text(EventKey::kCategory));
   }
 
   bool IsCollectiveCall() const {
@@ -509,6 +519,7 @@ class KinetoReader {
     label.transfer = TakeTransfer();
     KinetoTransfer& transfer = trace_.transfers.back();
     if (transfer.collective.empty()) transfer.collective = name.substr(name.find(':') + 1);
+    Keep<KinetoLabel>();
     trace_.labels.push_back(label);
     return true;
   }
@@ -530,6 +541,7 @@ class KinetoReader {
     const auto [place, is_new] =
         place_of_name_.emplace(name, static_cast<uint32_t>(trace_.names.size()));
     if (is_new) {
+      Keep<std::string>(kBytesOfNode + 2 * name.size());
       trace_.names.push_back(VisibleText(name));
       communicates_.push_back(communication_.IsIn(name) ||
                               (!event.is_copy && CommunicationOfKernel(name)));
@@ -538,6 +550,7 @@ class KinetoReader {
     if (Value(EventKey::kCollective).is_given || communicates_[event.name])
       event.transfer = TakeTransfer();
     if (trace_.is_own && Value(EventKey::kOwnOp).is_given) event.own = TakeOwn();
+    Keep<KinetoEvent>();
     trace_.events.push_back(event);
   }
 
@@ -591,6 +604,8 @@ class KinetoReader {
     transfer.sequence = Whole(EventKey::kSequence);
     transfer.source = Whole(EventKey::kSource);
     transfer.target = Whole(EventKey::kTarget);
+    Keep<KinetoTransfer>(transfer.collective.size() + transfer.dtype.size() +
+                         transfer.group.size() + transfer.ranks.listed.size() * sizeof(uint32_t));
     trace_.transfers.push_back(std::move(transfer));
     return static_cast<uint32_t>(trace_.transfers.size() - 1);
   }
@@ -613,8 +628,27 @@ class KinetoReader {
     own.layer = static_cast<int32_t>(std::clamp<int64_t>(Whole(EventKey::kOwnLayer), -1, kMost));
     own.micro_batch =
         static_cast<int32_t>(std::clamp<int64_t>(Whole(EventKey::kOwnMicroBatch), 0, kMost));
+    Keep<KinetoOwn>(own.kind.size() + own.name.size() + own.axis.size());
     trace_.owns.push_back(std::move(own));
     return static_cast<uint32_t>(trace_.owns.size() - 1);
+  }
+
+  // What a node of a hash table takes beside the value.
+  static constexpr uint64_t kBytesOfNode = 32;
+
+  template <typename Entry>
+  void Keep(uint64_t bytes_of_texts = 0) {
+    if (!kept_.TakeEntry<Entry>(bytes_of_texts)) Fail(KeptBytes::Complaint());
+  }
+  void CountAsNotUsed(const std::string& category) {
+    const auto [known, is_new] = trace_.not_used.emplace(category, 0);
+    if (is_new) Keep<uint64_t>(kBytesOfNode + category.size());
+    ++known->second;
+  }
+  void RefuseLongList(size_t bytes) const {
+    if (bytes > JsonCharacters::kLargestToken)
+      Fail(fmt::format("found a list of ranks of more than {} MiB",
+                       JsonCharacters::kLargestToken >> 20));
   }
 
   std::string Where() const {
@@ -651,6 +685,7 @@ class KinetoReader {
   KinetoRanks group_ranks_;
   std::unordered_map<std::string, uint32_t> place_of_name_;
   std::vector<bool> communicates_;  // by name
+  KeptBytes kept_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/sqlite_connection.h"
 #include "sim/base/visible_text.h"
+#include "tools/foreign/traces/kept_bytes.h"
 #include "tools/foreign/traces/kernel_names.h"
 #include "tools/foreign/traces/name_pattern.h"
 #include "tools/foreign/traces/nsys/nsys_nccl.h"
@@ -102,6 +103,13 @@ class NsysReader {
 
   [[noreturn]] void Fail(const std::string& what) const { throw Error({path_, 0, ""}, what); }
 
+  // What a node of a hash table takes beside the value.
+  static constexpr uint64_t kBytesOfNode = 32;
+  template <typename Entry>
+  void Keep(uint64_t bytes_of_texts = 0) {
+    if (!kept_.TakeEntry<Entry>(bytes_of_texts)) Fail(KeptBytes::Complaint());
+  }
+
   std::set<std::string> ColumnsOf(const std::string& table) {
     SqliteStatement columns = file_.Prepare(fmt::format("PRAGMA table_info({})", table));
     std::set<std::string> names;
@@ -118,8 +126,15 @@ class NsysReader {
 
   void ReadStrings() {
     Expect("StringIds", ColumnsOf("StringIds"), {"id", "value"});
-    SqliteStatement rows = file_.Prepare("SELECT id, value FROM StringIds");
-    while (rows.Step()) strings_[rows.Whole(0)] = rows.Text(1);
+    // Of names of any length, as of a command line that the report keeps, only a beginning counts.
+    constexpr size_t kLongestString = size_t{1} << 20;
+    SqliteStatement rows = file_.Prepare(
+        fmt::format("SELECT id, substr(value, 1, {}) FROM StringIds", kLongestString));
+    while (rows.Step()) {
+      std::string text = rows.Text(1);
+      Keep<std::string>(kBytesOfNode + text.size());
+      strings_[rows.Whole(0)] = std::move(text);
+    }
   }
 
   void ReadBase() {
@@ -174,12 +189,17 @@ class NsysReader {
                                                 : NameOfCopy(rows.Whole(6));
       const auto [place, is_new] =
           own.place_of_name.emplace(text, static_cast<uint32_t>(own.trace.names.size()));
-      if (is_new) own.trace.names.push_back(VisibleText(text));
+      if (is_new) {
+        Keep<std::string>(kBytesOfNode + 2 * text.size());
+        own.trace.names.push_back(VisibleText(text));
+      }
       event.name = place->second;
       if (communication_.IsIn(text) || (!event.is_copy && CommunicationOfKernel(text))) {
         event.transfer = static_cast<uint32_t>(own.trace.transfers.size());
+        Keep<KinetoTransfer>();
         own.trace.transfers.emplace_back();
       }
+      Keep<KinetoEvent>();
       own.trace.events.push_back(event);
     }
   }
@@ -197,8 +217,10 @@ class NsysReader {
     while (rows.Step()) {
       ++row_;
       const KinetoLaunch launch = {Nanoseconds(rows, 0, kTable), rows.Whole(1)};
-      ForProcess(rows.Whole(1),
-                 [&](KinetoTrace& trace) { trace.launches[rows.Whole(2)] = launch; });
+      ForProcess(rows.Whole(1), [&](KinetoTrace& trace) {
+        Keep<KinetoLaunch>(kBytesOfNode);
+        trace.launches[rows.Whole(2)] = launch;
+      });
     }
   }
 
@@ -223,7 +245,10 @@ class NsysReader {
       }
       const KinetoRange range = {text, Nanoseconds(rows, 0, kTable), Nanoseconds(rows, 1, kTable),
                                  rows.Whole(2)};
-      ForProcess(rows.Whole(2), [&](KinetoTrace& trace) { trace.steps.push_back(range); });
+      ForProcess(rows.Whole(2), [&](KinetoTrace& trace) {
+        Keep<KinetoRange>(text.size());
+        trace.steps.push_back(range);
+      });
     }
   }
 
@@ -256,6 +281,7 @@ class NsysReader {
   int64_t base_ = 0;
   uint64_t row_ = 0;
   std::map<Key, Own> traces_;
+  KeptBytes kept_;
 };
 
 void CheckMagic(const std::string& path) {

@@ -313,13 +313,14 @@ std::vector<NcclCall> ReadNcclCalls(SqliteConnection* file, const TextOfId& text
   const std::string payload = NvtxPayloadColumn(file);
   if (payload.empty()) return {};
   const PayloadSchemas schemas = ReadSchemas(file);
-  const auto column = [&](const char* name) {
-    return HasColumn(file, "NVTX_EVENTS", name) ? name : "NULL";
+  const auto column = [&](const char* name, const char* value) {
+    return HasColumn(file, "NVTX_EVENTS", name) ? value : "NULL";
   };
+  // NCCL's names and payloads have less than a hundred bytes.
   SqliteStatement rows = file->Prepare(fmt::format(
       "SELECT start, \"end\", globalTid, {}, {}, {} AS payload FROM NVTX_EVENTS WHERE \"end\" IS "
-      "NOT NULL AND payload IS NOT NULL ORDER BY start",
-      column("text"), column("textId"), payload));
+      "NOT NULL AND length(payload) <= 65536 ORDER BY start",
+      column("text", "substr(text, 1, 1000)"), column("textId", "textId"), payload));
   std::vector<NcclCall> calls;
   while (rows.Step()) {
     NcclCall call;
