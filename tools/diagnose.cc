@@ -185,7 +185,9 @@ void AddTimeline(const std::string& path, const JsonDocument& document, Measured
     throw Error({subject.path, 0, ""}, "the timeline has no op in common with the scenario's step");
   for (MeasuredStep& part : PartsMeasured(comparison)) run->steps.push_back(std::move(part));
   const std::optional<LateRank> late = LateRankOf(measured, expected);
-  run->parts = PartsText(comparison, late);
+  run->parts = PartsText(comparison, rehearsal.schedule, late);
+  const std::string signs = SignsText(LookAt(measured));
+  if (!signs.empty()) run->parts += signs + "\n";
   if (measured.ranks() > 1) run->ranks_differ = late.has_value();
 }
 

@@ -242,6 +242,17 @@ TimelineView LookAt(const TimelineRecord& record) {
   return view;
 }
 
+std::string SignsText(const TimelineView& view) {
+  std::string text;
+  if (!view.signs.empty()) text = "What stands out:\n";
+  for (size_t i = 0; i < view.signs.size(); ++i) {
+    const TimelineSign& sign = view.signs[i];
+    text += fmt::format("{}. {}: {} ({:.1f} % of the step)\n     look at: {}\n", i + 1, sign.name,
+                        sign.what, 100 * sign.share, sign.confirm);
+  }
+  return text;
+}
+
 std::string ToText(const TimelineView& view, size_t rows) {
   std::string text = fmt::format("{}: {} rank{}, {} step{}, {} in the median\n\n",
                                  VisibleText(view.title), view.ranks, view.ranks == 1 ? "" : "s",
@@ -264,12 +275,7 @@ std::string ToText(const TimelineView& view, size_t rows) {
                         Print(ops.time), ops.axis.empty() ? "" : Print(ops.waiting));
   }
   if (view.ops.size() > rows) text += fmt::format("… and {} more\n", view.ops.size() - rows);
-  text += view.signs.empty() ? "\nNothing stands out.\n" : "\nWhat stands out:\n";
-  for (size_t i = 0; i < view.signs.size(); ++i) {
-    const TimelineSign& sign = view.signs[i];
-    text += fmt::format("{}. {}: {} ({:.1f} % of the step)\n     look at: {}\n", i + 1, sign.name,
-                        sign.what, 100 * sign.share, sign.confirm);
-  }
+  text += view.signs.empty() ? "\nNothing stands out.\n" : "\n" + SignsText(view);
   return text;
 }
 

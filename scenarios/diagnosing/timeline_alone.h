@@ -48,6 +48,8 @@ struct TimelineView {
 TimelineView LookAt(const TimelineRecord& record);
 
 // `rows`: at most so many ops.
+// What stands out alone: "What stands out:\n1. straggler: ...". "" if nothing does.
+std::string SignsText(const TimelineView& view);
 std::string ToText(const TimelineView& view, size_t rows);
 nlohmann::ordered_json ToJson(const TimelineView& view);
 

@@ -1,6 +1,8 @@
 #include "scenarios/diagnosing/timeline_parts.h"
 
 #include <algorithm>
+#include <map>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -45,6 +47,56 @@ std::optional<LateRank> LateOf(const std::vector<double>& ranks) {
                   static_cast<size_t>(all) - 1};
 }
 
+struct TransferName {
+  std::string name;
+  std::string kind;
+  std::string axis;
+  auto operator<=>(const TransferName&) const = default;
+};
+
+// Of collectives; messages have no size here.
+std::map<TransferName, Bytes> SizesIn(const Schedule& schedule) {
+  std::map<TransferName, Bytes> sizes;
+  for (const Role& role : schedule.roles) {
+    for (const Op& op : role.ops) {
+      const auto* const collective = std::get_if<Collective>(&op.work);
+      if (collective == nullptr) continue;
+      const std::string& axis = schedule.communicators[collective->communicator.index()].name();
+      sizes.emplace(TransferName{op.name, Name(collective->kind), axis}, collective->bytes);
+    }
+  }
+  return sizes;
+}
+
+// Collectives of one kind, axis and size, or messages of one axis, which have no size here.
+struct TransferGroup {
+  std::string kind;
+  std::string axis;
+  Bytes bytes;
+  auto operator<=>(const TransferGroup&) const = default;
+
+  std::string Words() const {
+    return fmt::format("{} on \"{}\"{}", kind, VisibleText(axis),
+                       bytes > Bytes(0) ? fmt::format(", {}", Print(bytes)) : "");
+  }
+};
+
+// What they take a rank.
+std::map<TransferGroup, TimePair> TransfersBySize(const Comparison& comparison,
+                                                  const Schedule& schedule) {
+  const std::map<TransferName, Bytes> sizes = SizesIn(schedule);
+  std::map<TransferGroup, TimePair> transfers;
+  for (const ComparedOp& one : comparison.ops) {
+    if (one.op.axis.empty()) continue;
+    const auto size = sizes.find({one.op.name, one.op.kind, one.op.axis});
+    TimePair& time =
+        transfers[{one.op.kind, one.op.axis, size == sizes.end() ? Bytes(0) : size->second}];
+    time.a += one.time.a;
+    time.b += one.time.b;
+  }
+  return transfers;
+}
+
 std::string LateRanks(const std::optional<LateRank>& late) {
   if (!late) return "";
   return fmt::format(
@@ -86,15 +138,25 @@ std::vector<MeasuredStep> PartsMeasured(const Comparison& comparison) {
   return parts;
 }
 
-std::string PartsText(const Comparison& comparison, const std::optional<LateRank>& late) {
+std::string PartsText(const Comparison& comparison, const Schedule& expected,
+                      const std::optional<LateRank>& late) {
   std::string text =
-      fmt::format("{:<22} {:>12} {:>12} {:>10}\n", "of a rank", "expected", "measured", "measured");
-  text += fmt::format("{:<22} {:>12} {:>12} {:>10}\n", "", "", "", "/expected");
-  for (const ComparedGroup& kind : comparison.kinds) {
-    if (kind.total.a <= Seconds(0)) continue;
-    text += fmt::format("{:<22} {:>12} {:>12} {:>10.2f}\n", VisibleText(kind.name),
-                        Print(kind.total.a), Print(kind.total.b), kind.total.b / kind.total.a);
-  }
+      fmt::format("{:<46} {:>12} {:>12} {:>10}\n", "of a rank", "expected", "measured", "measured");
+  text += fmt::format("{:<46} {:>12} {:>12} {:>10}\n", "", "", "", "/expected");
+  const auto write = [&](const std::string& name, const TimePair& time) {
+    if (time.a <= Seconds(0)) return;
+    text += fmt::format("{:<46} {:>12} {:>12} {:>10.2f}\n", name, Print(time.a), Print(time.b),
+                        time.b / time.a);
+  };
+  const auto is_transfer = [&](const std::string& kind) {
+    return std::any_of(comparison.ops.begin(), comparison.ops.end(), [&](const ComparedOp& one) {
+      return one.op.kind == kind && !one.op.axis.empty();
+    });
+  };
+  for (const ComparedGroup& kind : comparison.kinds)
+    if (!is_transfer(kind.name)) write(VisibleText(kind.name), kind.total);
+  for (const auto& [group, time] : TransfersBySize(comparison, expected))
+    write(group.Words(), time);
   return text + LateRanks(late) + "\n";
 }
 

@@ -10,6 +10,7 @@
 #include "scenarios/diagnosing/measured_step.h"
 #include "sim/report/comparison.h"
 #include "sim/report/timeline_record.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 
@@ -28,8 +29,9 @@ std::optional<LateRank> LateRankOf(const TimelineRecord& record);
 // records have as many ranks.
 std::optional<LateRank> LateRankOf(const TimelineRecord& measured, const TimelineRecord& expected);
 
-// Kinds of kernels and collectives, how long they take a rank, measured and expected; and the rank
-// that is late.
-std::string PartsText(const Comparison& comparison, const std::optional<LateRank>& late);
+// Kinds of kernels, and collectives by axis and size as the expected schedule has them, how long
+// they take a rank, measured and expected; and the rank that is late.
+std::string PartsText(const Comparison& comparison, const Schedule& expected,
+                      const std::optional<LateRank>& late);
 
 }  // namespace rehearse
