@@ -26,7 +26,8 @@ std::string KindsWith(ImportKind::Options option) {
   return names;
 }
 
-// What the first argument names; a file there, in front of the others, is of the kind that it shows.
+// What the first argument names; a file there, in front of the others, is of the kind that it
+// shows.
 const ImportKind& TakeKind(const std::string& first, std::vector<std::string>* files) {
   std::string name = first;
   if (FindImportKind(name) == nullptr) {

@@ -99,8 +99,8 @@ void LookAtRanks(const TimelineRecord& record, const Timeline& timeline, Timelin
        waiting, "what else runs on the hosts; the same profile of several ranks, side by side"});
 }
 
-// What a rank's ops take more than the same ops usually do, where that is several times as long: the
-// rank was stopped within them. Per step, over all steps that count.
+// What a rank's ops take more than the same ops usually do, where that is several times as long:
+// the rank was stopped within them. Per step, over all steps that count.
 struct Interruptions {
   uint32_t rank = 0;
   double count = 0;

@@ -1,5 +1,5 @@
-// What tests of diagnoses of steps share: shipped steps, causes that are put into them at random, and
-// how often they are found.
+// What tests of diagnoses of steps share: shipped steps, causes that are put into them at random,
+// and how often they are found.
 #pragma once
 
 #include <cmath>
