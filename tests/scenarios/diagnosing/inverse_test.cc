@@ -291,8 +291,8 @@ bool OneAloneDoes(const LogExpectation& expectation, const std::vector<double>& 
       const std::vector<double> alone = curve.At(strength);
       double most = 0;
       for (size_t row = 0; row < both.size(); ++row)
-        most = std::max(most, std::abs(both[row] - alone[row]) /
-                                  std::hypot(expectation.errors()[row], noise));
+        most = std::max(
+            most, std::abs(both[row] - alone[row]) / std::hypot(expectation.errors()[row], noise));
       if (most <= 3) return true;
     }
   }
