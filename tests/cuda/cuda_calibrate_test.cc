@@ -107,7 +107,8 @@ TEST_F(CudaCalibrateTest, EveryOpIsMeasuredInItsOwnTypeAndAScenarioCanUseTheResu
       MakeGpuCalibration({world}, {"test", "abc", "2026-11-20T12:00:00Z", 1}, gpu);
   const nlohmann::ordered_json json = ToJson(calibration);
   EXPECT_EQ(json["about"]["backend"], "cuda");
-  EXPECT_EQ(json["about"]["representative"], true);
+  // The pretended GPUs compute on cores that others use, too: products may be off by any share.
+  EXPECT_EQ(json["about"]["representative"], DoubtsOf(calibration).empty());
   EXPECT_EQ(json["about"]["gpu"]["nccl"], "2.28.9");
   EXPECT_FALSE(json.contains("host_cores"));  // GPUs share none
   EXPECT_EQ(json["launch_overhead"], "2us");
