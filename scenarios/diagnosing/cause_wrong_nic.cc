@@ -2,7 +2,8 @@
 //
 // NCCL reaches such a NIC through the hosts' memory (NCCL_NET_GDR_LEVEL is PHB unless it is set),
 // and all that a box sends and gets crosses the link between its sockets: half of each in each
-// direction, so a direction of it carries what all NICs send.
+// direction, so a direction of it carries what all NICs send. Boxes of
+// more sockets are taken to be as if they had two.
 #include <algorithm>
 
 #include "scenarios/diagnosing/cause_rows.h"

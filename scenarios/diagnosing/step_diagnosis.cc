@@ -22,7 +22,8 @@ constexpr double kErrorOfOthers = 0.12;  // of predictions, where no published s
 constexpr double kLeastError = 0.04;
 constexpr double kErrorOfParts = 0.25;  // of communication and idle time
 constexpr double kFloor = 0.05;         // of parts, of the step
-// A cause under which ranks would differ where they do not, or would not where they do.
+// How much less likely a cause is under which ranks would differ where they do not, or would not
+// where they do: a guess, since neither a late rank nor none is ever quite certain.
 constexpr double kContradicted = 1.0 / 30;
 // Two runs are like two sizes of a log that are an octave apart.
 constexpr double kOctave = 28;

@@ -20,7 +20,7 @@ constexpr double kIsStall = 0.05;      // of the step, in one piece
 constexpr double kStepsDiffer = 1.15;  // the slowest of the steps, to the median
 const Seconds kShortGap(1e-3);         // that the host takes to launch what comes next
 constexpr double kManyGaps = 10;       // of a rank
-constexpr double kInterrupted = 3;     // times as long as the same op usually takes
+constexpr double kInterrupted = 3;     // times as long as the same op usually takes: a guess
 constexpr size_t kFewestAlike = 5;     // ops that tell how long is usual
 
 // A rank does nothing, not even wait for others.
