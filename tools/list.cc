@@ -82,10 +82,8 @@ std::vector<ListedEntry> Devices() {
 
 std::vector<ListedEntry> Models() {
   std::vector<ListedEntry> entries;
-  for (ModelPreset& preset : ModelPresets()) {
-    entries.push_back(
-        {std::move(preset.name), std::move(preset.summary), std::move(preset.source)});
-  }
+  for (const ModelPreset& preset : ModelPresets())
+    entries.push_back({preset.name, preset.summary, preset.source});
   return entries;
 }
 

@@ -39,11 +39,12 @@ constexpr KeyOption kKeyOptions[] = {{"objective", "objective"},
                                      {"formula", "formula"},
                                      {"evaluations", "evaluations"},
                                      {"seed", "seed"},
-                                     {"per", "per"}};
+                                     {"per", "per"},
+                                     {"gpus", "gpus"}};
 
 // A name becomes JSON text; two names separated by a comma become a list.
 std::string ValueOfOption(const std::string& option, const std::string& text) {
-  if (option == "evaluations" || option == "seed") return text;
+  if (option == "evaluations" || option == "seed" || option == "gpus") return text;
   const std::vector<std::string> parts = SplitAtCommas(text);
   return parts.size() == 1 ? nlohmann::json(text).dump() : nlohmann::json(parts).dump();
 }
@@ -74,6 +75,8 @@ void SetClusters(const std::string& text, JsonDocument* document) {
       if (!axis.is_object() || axis.value("path", nlohmann::json()) != "cluster")
         axes.push_back(axis);
   document->Set("search.axes=" + axes.dump(), place);
+  if (!scenario.contains("cluster"))
+    document->Set("cluster=" + nlohmann::json(ClustersIn(text).front()).dump(), place);
   document->Set("search.per=cluster", place);
 }
 
@@ -162,6 +165,8 @@ CommandSyntax SearchSyntax() {
       "of result.json; with two, the Pareto front");
   add("clusters", po::value<std::string>()->value_name("CLUSTER[,CLUSTER]"),
       "try these clusters (presets or files), and show the best on each");
+  add("gpus", po::value<std::string>()->value_name("N"),
+      "use at most N GPUs of each cluster, equally many of each machine");
   add("per", po::value<std::string>()->value_name("PATH"),
       "show the best for each value of an axis, such as cluster");
   add("method",
@@ -170,8 +175,9 @@ CommandSyntax SearchSyntax() {
   add("decide", po::value<std::string>()->value_name("both|simulation|formula"),
       "the formula chooses what is simulated (both), everything is simulated, or nothing is");
   add("formula",
-      po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|atp|autoddl|closed-forms"),
-      "a paper's model, or the simulator's closed forms without contention");
+      po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|atp|autoddl|closed-forms|composed"),
+      "a paper's model, or the simulator's closed forms without contention, as they are or composed "
+      "of a few layers' (large spaces)");
   add("evaluations", po::value<std::string>()->value_name("N"),
       "look at no more than N points (2000; not with exhaustive)");
   add("seconds", Wait("TIME", nullptr), "begin no point after this time");

@@ -58,8 +58,11 @@ Result Engine::Play(const Scenario& scenario, const std::function<void(double)>&
                                    .hash = options_.hash,
                                    .bounds_memory = options_.bounds_memory});
   if (result) return *std::move(result);
-  return Rehearse(scenario,
-                  {.observer = &observer, .threads = 1, .hash = options_.hash, .spans = false})
+  return Rehearse(scenario, {.observer = &observer,
+                             .threads = 1,
+                             .hash = options_.hash,
+                             .memory = memory.get(),
+                             .spans = false})
       .result;
 }
 

@@ -37,10 +37,10 @@ const StrategyKind& FindStrategy(const std::string& name) {
   throw Error(fmt::format("unknown strategy \"{}\"{}", name, KnownNames(name, names)));
 }
 
-ModelPreset FindModel(const std::string& name) {
+const ModelPreset& FindModel(const std::string& name) {
   std::vector<std::string> names;
-  for (ModelPreset& preset : ModelPresets()) {
-    if (preset.name == name) return std::move(preset);
+  for (const ModelPreset& preset : ModelPresets()) {
+    if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
   throw Error(
@@ -262,7 +262,7 @@ std::optional<std::string> ProblemOf(const std::string& text) {
 
 std::string FirstScenario(const FirstScenarioRequest& request) {
   const StrategyKind& kind = FindStrategy(request.strategy);
-  const ModelPreset model = FindModel(request.model);
+  const ModelPreset& model = FindModel(request.model);
   const std::unique_ptr<Cluster> cluster = ReadClusterArgument(request.cluster);
   const uint32_t ranks = cluster->device_count();
 

@@ -431,7 +431,8 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, options.threads, observer);
   PlayedScenario played = PlayJobs(
       scenario, std::move(jobs),
-      {.record_link_loads = options.record_link_loads, .observer = &observer}, nullptr,
+      {.record_link_loads = options.record_link_loads, .observer = &observer},
+      routes ? nullptr : options.memory,
       options.spans || scenario.lists_jobs ? CopiedSpans::kWrittenOut : CopiedSpans::kLeftOut);
   if (!played.simulation.timeline.played) played.lowered.program = {};
   if (routes) DescribeRoutes(*scenario.cluster, played, &*routes);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/model_reader.h"
 #include "scenarios/readers/pipeline_reader.h"
 #include "scenarios/readers/placement.h"
@@ -153,13 +154,16 @@ JobRequest ReadScheduleOfJob(const JsonReader& document) {
 // What is given here, or in the file that is named.
 JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& cluster) {
   const bool has_software = reader.IsObject() && reader.value().contains("software");
-  if (!reader.IsString() && !has_software) return ReadScenarioOfJob(reader, cluster);
+  const bool has_size = reader.IsObject() && reader.value().contains("training") &&
+                        reader.value()["training"].contains("micro_batch_size");
+  if (!reader.IsString() && !has_software && !has_size) return ReadScenarioOfJob(reader, cluster);
   JsonDocument document =
       reader.IsString()
           ? reader.Open(reader.Text())
           : JsonDocument::FromValue(reader.value(), reader.place(), reader.FilesOfDocument());
   if (reader.IsString()) reader.Change(&document);
   ApplySoftware(&document, CapabilityOf(cluster));
+  ResolveMicroBatchSize(&document);
   return ReadScenarioOfJob(document.Root(), cluster);
 }
 

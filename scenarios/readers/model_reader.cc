@@ -194,15 +194,18 @@ const char* VariantOfTraining(const std::string& kind) {
   CHECK(false);
 }
 
-std::vector<ModelPreset> ModelPresets() {
-  std::vector<ModelPreset> presets;
-  for (const Kind& kind : kKinds) {
-    for (ModelPreset& preset : kind.presets()) {
-      preset.kind = kind.name;
-      presets.push_back(std::move(preset));
+const std::vector<ModelPreset>& ModelPresets() {
+  static const std::vector<ModelPreset> all = [] {
+    std::vector<ModelPreset> presets;
+    for (const Kind& kind : kKinds) {
+      for (ModelPreset& preset : kind.presets()) {
+        preset.kind = kind.name;
+        presets.push_back(std::move(preset));
+      }
     }
-  }
-  return presets;
+    return presets;
+  }();
+  return all;
 }
 
 }  // namespace rehearse

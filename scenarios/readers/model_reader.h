@@ -38,6 +38,6 @@ struct ModelPreset {
   std::string kind = {};  // "decoder"
   bool has_experts = false;
 };
-std::vector<ModelPreset> ModelPresets();  // of all kinds
+const std::vector<ModelPreset>& ModelPresets();  // of all kinds
 
 }  // namespace rehearse

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/readers/cost_options.h"
+#include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/reader_cache.h"
 #include "scenarios/readers/run_options.h"
@@ -88,6 +89,7 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
       cache != nullptr ? cache->ClusterOf(root, written.Given()) : ReadReadyCluster(root);
   scenario.cluster = machine.ready;
   ApplySoftware(&document, machine.nominal->DeviceOf(0).compute_capability);
+  ResolveMicroBatchSize(&document);
   if (root.Has("simulator")) {
     const JsonReader simulator = root.At("simulator").As(SimulatorShape());
     SimulatorOptions options = ReadSimulator(simulator, *scenario.cluster);

@@ -16,7 +16,8 @@ constexpr ValueName<FormulaKind> kFormulas[] = {{"auto", FormulaKind::kAuto},
                                                 {"axonn-agnostic", FormulaKind::kAxonnAgnostic},
                                                 {"atp", FormulaKind::kAtp},
                                                 {"autoddl", FormulaKind::kAutoddl},
-                                                {"closed-forms", FormulaKind::kClosedForms}};
+                                                {"closed-forms", FormulaKind::kClosedForms},
+                                                {"composed", FormulaKind::kComposed}};
 constexpr ValueName<WalkMethod> kMethods[] = {{"exhaustive", WalkMethod::kExhaustive},
                                               {"random", WalkMethod::kRandom},
                                               {"descent", WalkMethod::kDescent},
@@ -115,6 +116,8 @@ const Fields<SearchOptions>& SearchFields() {
         "a path that one of the axes changes, such as cluster: the best of each of its choices is "
         "searched for by itself, and they are compared",
         "\"cluster\""},
+       {"gpus", &Search::gpus, AWhole(1, int64_t{1} << 24), Optional("all that a cluster has"),
+        "use at most so many GPUs of each cluster, equally many of each machine", "1024"},
        {"most_p0", &Search::most_p0, AWhole(1, int64_t{1} << 24), Optional("no limit"),
         "of sbp by numbers: each weight is kept at most so often, as AutoDDL bounds memory", "8"},
        {"objective", Either({AText("objective"), ListOf(AText("objective"))}), Default("\"time\""),
@@ -130,8 +133,9 @@ const Fields<SearchOptions>& SearchFields() {
         "both: the formula chooses what is simulated; simulation: everything is simulated; "
         "formula: nothing is"},
        {"formula", &Search::formula, OneOf(kFormulas), Usual(),
-        "a paper's model, or the simulator's closed forms without contention; auto: that of the "
-        "strategy's paper"},
+        "a paper's model, or the simulator's closed forms without contention; composed: put "
+        "together from a few layers' closed forms, for large spaces; auto: that of the strategy's "
+        "paper, composed for a scenario without a strategy and for large spaces, or closed forms"},
        {"keep", &Search::keep, ANumberAbove(0, 1), Usual(),
         "with decide both: the share of the space that is simulated, best by the formula first",
         "0.1"},

@@ -39,7 +39,7 @@ struct WalkOptions {
 };
 
 enum class Decision : uint8_t { kBoth, kSimulation, kFormula };
-enum class FormulaKind : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp, kClosedForms, kAuto };
+enum class FormulaKind : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp, kClosedForms, kComposed, kAuto };
 const char* Name(FormulaKind formula);
 
 // Axes and objectives are read by hand: they depend on the scenario, and on each other.
@@ -53,6 +53,7 @@ struct SearchOptions {
   uint64_t keep_at_least = 20;
   WalkOptions walk;
   std::optional<double> seconds;
+  std::optional<uint32_t> gpus;    // at most so many of each cluster's
   std::optional<std::string> per;  // a path of an axis: the best of each of its choices
 };
 const Fields<SearchOptions>& SearchFields();

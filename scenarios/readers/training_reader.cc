@@ -106,6 +106,11 @@ const Fields<Training>& TrainingFields() {
         "tokens per sequence", "2048", kOfDecoders},
        {"micro_batches", &Training::micro_batches, AWhole(1, 1 << 16), Usual(),
         "parts of the batch, computed one after the other", "4"},
+       {"micro_batch_size", &Training::micro_batch_size, AWhole(1, 1 << 16),
+        Optional("as many micro-batches as \"micro_batches\" says"),
+        "samples of a micro-batch in each group of ranks that has its own, instead of "
+        "\"micro_batches\"",
+        "2"},
        {"recomputation", &Training::recomputation, OneOf(kRecomputationNames), Required(),
         "what the backward pass computes again: nothing, unfused attention, or everything"},
        {"recomputed_layers", &Training::recomputed_layers, ListOf(AWhole(0, 10000)),

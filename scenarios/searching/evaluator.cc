@@ -68,7 +68,12 @@ PointEvaluator::PointEvaluator(const Search& search, const SearchRun& run)
                .is_stopped = is_over_}),
       broken_(search.space.constraints.size()) {
   if (search.formula == FormulaKind::kClosedForms) return;
-  paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario, &papers_);
+  if (search.formula == FormulaKind::kComposed)
+    composed_ = std::make_unique<ComposedSteps>(search.space, search.scenario, search.is_wide,
+                                                search.MostRanks(), &engine_);
+  else
+    paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario,
+                   &papers_);
   if (search.space.Size() <= kMostExhaustivePoints)
     numbers_ = std::vector<std::atomic<double>>(static_cast<size_t>(search.space.Size()));
   for (std::atomic<double>& number : numbers_) number.store(kUnknown, std::memory_order_relaxed);
@@ -179,6 +184,44 @@ double PointEvaluator::ClosedForms(const SpacePoint& point, Scenario scenario) {
   return objective.CostOf(ValueOf(objective, result, device, RatesAt(point, scenario, result)));
 }
 
+void PointEvaluator::NoteExcluded(const std::string* reason) {
+  const std::lock_guard lock(mutex_);
+  ++not_planned_[reason];
+}
+
+// Where it needs far more memory than there is, it is not possible; where a little more, it comes
+// after all that fit, as the memory is estimated too.
+std::optional<double> PointEvaluator::Composed(const SpacePoint& point) {
+  static const std::string kTooMuch = kOutOfMemory;
+  constexpr double kFarMore = 1.15;
+  ComposedSteps::Found found;
+  try {
+    found = composed_->At(point);
+  } catch (const Stopped&) {
+    return std::nullopt;
+  }
+  if (found.excluded == nullptr && !run_.allow_out_of_memory && found.room > 0 &&
+      found.memory > kFarMore * found.room)
+    found.excluded = &kTooMuch;
+  if (found.excluded != nullptr) {
+    NoteExcluded(found.excluded);
+    return std::nullopt;
+  }
+  const Objective& objective = search_.objectives.front();
+  double cost = found.step;
+  if (objective.kind != ObjectiveKind::kTime) {
+    Result result;
+    result.step = Seconds(found.step);
+    result.breakdown.idle = found.idle * Seconds(found.step);
+    result.ranks = found.ranks;
+    result.tokens_per_second = found.tokens / found.step;
+    result.memory.activations = Bytes(found.memory);
+    cost = objective.CostOf(ValueOf(objective, result, *found.device, rates_.At(point)));
+  }
+  Note(point, cost);
+  return cost;
+}
+
 // By the scenario's own prices, if it has any: a GPU's hour has its share of all that is paid for,
 // and its power that of all that draws any.
 Rates PointEvaluator::RatesAt(const SpacePoint& point, const Scenario& scenario,
@@ -237,6 +280,7 @@ void PointEvaluator::CheckMemory(const Result& result) const {
 
 std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
   if (IsBroken(point)) return std::nullopt;
+  if (composed_ != nullptr) return Composed(point);
   if (paper_) {
     const SpaceFormula::Found found = paper_->At(point);
     if (found.seconds) {
@@ -298,6 +342,9 @@ std::vector<std::pair<double, SpacePoint>> PointEvaluator::ByFormula() {
     if (entry.error.empty() && entry.formula) order.emplace_back(*entry.formula, point);
   });
   std::sort(order.begin(), order.end());
+  if (composed_ != nullptr && !run_.allow_out_of_memory)
+    std::stable_partition(order.begin(), order.end(),
+                          [&](const auto& one) { return composed_->At(one.second).Fits(); });
   return order;
 }
 
@@ -335,6 +382,12 @@ FoundPoints PointEvaluator::Found() {
       found.points.push_back({point, entry.formula, std::move(entry.simulated)});
     }
   });
+  for (const auto& [reason, points] : not_planned_) {
+    ExcludedPoints& excluded = found.excluded[ReasonOf(*reason)];
+    if (excluded.points == 0) excluded.example = *reason;
+    excluded.points += points;
+    found.looked_at += points;
+  }
   for (size_t i = 0; i < broken_.size(); ++i) {
     if (broken_[i] == 0) continue;
     const std::string error = BrokenWords(search_.space.constraints[i].Text());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "scenarios/evaluating/engine.h"
 #include "scenarios/playing/paper_models.h"
+#include "scenarios/searching/composed_step.h"
 #include "scenarios/searching/point_conditions.h"
 #include "scenarios/searching/point_rates.h"
 #include "scenarios/searching/search.h"
@@ -68,6 +70,7 @@ class PointEvaluator {
   JsonDocument DocumentOf(const SpacePoint& point) const;
   EvaluationKey KeyOf(const SpacePoint& point) const;
   double ClosedForms(const SpacePoint& point, Scenario scenario);
+  std::optional<double> Composed(const SpacePoint& point);
   void CheckMemory(const Result& result) const;
   SimulatedPoint SimulatedOf(const SpacePoint& point, const Result& result,
                              const std::string& device);
@@ -75,6 +78,7 @@ class PointEvaluator {
   // Counts a point that a condition excludes, and says whether one does.
   bool IsBroken(const SpacePoint& point);
   void Note(const SpacePoint& point, double number);
+  void NoteExcluded(const std::string* reason);
   // What is known about each point, in order.
   template <typename Visit>
   void ForEach(const Visit& visit);
@@ -95,6 +99,8 @@ class PointEvaluator {
   Engine engine_;
   PaperModels papers_;
   std::optional<SpaceFormula> paper_;  // nothing if the formula is no paper's
+  std::unique_ptr<ComposedSteps> composed_;           // null if the formula is another
+  std::map<const std::string*, size_t> not_planned_;  // points by why they are impossible
   std::mutex mutex_;
   std::map<SpacePoint, Entry> entries_;
   // By the number of the point, of all points if there are not too many: what the paper's formula

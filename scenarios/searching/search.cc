@@ -1,9 +1,12 @@
 #include "scenarios/searching/search.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +14,10 @@
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/search_options.h"
+#include "scenarios/searching/composed_step.h"
 #include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/point_rates.h"
+#include "scenarios/searching/wide_space.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "sim/base/threads.h"
@@ -36,8 +41,25 @@ bool DiffersInStrategyOnly(const SearchSpace& space) {
   return true;
 }
 
-FormulaKind FormulaOf(const Search& partial, const std::optional<Scenario>& scenario) {
+// Spaces of which closed forms would take minutes.
+constexpr double kLargeSpace = 1000;
+
+FormulaKind FormulaOf(const Search& partial, const std::optional<Scenario>& scenario,
+                      const JsonReader& reader) {
+  const auto is_composed = [&] {
+    Engine engine({.hash = false});
+    const bool has_number = partial.objectives.front().kind != ObjectiveKind::kNumber;
+    return has_number && ComposedSteps(partial.space, partial.scenario, partial.is_wide,
+                                       partial.MostRanks(), &engine)
+                             .is_known();
+  };
+  if (partial.formula == FormulaKind::kComposed && !is_composed())
+    reader.At("formula").Fail(
+        "\"composed\" is for decoders under the strategy combined, axes that change at most the "
+        "cluster beside it, and an objective that it knows; expected \"closed-forms\"");
   if (partial.formula != FormulaKind::kAuto) return partial.formula;
+  if ((partial.is_wide || partial.space.Size() > kLargeSpace) && is_composed())
+    return FormulaKind::kComposed;
   if (partial.objectives.size() > 1 || !IsOfTime(partial.objectives.front()) ||
       !DiffersInStrategyOnly(partial.space) || !scenario)
     return FormulaKind::kClosedForms;
@@ -277,6 +299,60 @@ void CheckOthers(const JsonDocument& document, const SearchSpace& space) {
   ReadScenario(document);
 }
 
+// A scenario without a strategy gets one to begin with; where fewer GPUs are wanted than there are,
+// each machine has equally many.
+JsonDocument Completed(const JsonDocument& written, bool is_wide) {
+  JsonDocument document = is_wide ? WithAnyStrategy(written) : written;
+  const JsonReader root = written.Root();
+  const bool has_gpus = root.Has("search") && root.At("search").Has("gpus");
+  if (has_gpus && root.Has("placement"))
+    root.At("search").At("gpus").Fail(
+        "the scenario has a \"placement\", which says which GPUs are used; expected one of them");
+  if (has_gpus) document.Set("placement=\"even\"");
+  return document;
+}
+
+// Of a long look at formulas, simulates the best so far after a second, and again now and then, so
+// that there is always something to show.
+class EarlySimulations {
+ public:
+  EarlySimulations(const SearchRun& run, PointEvaluator* evaluator)
+      : run_(run), evaluator_(*evaluator) {}
+
+  void Note(const SpacePoint& point, std::optional<double> cost) {
+    if (!cost || run_.IsPart()) return;
+    std::unique_lock lock(mutex_);
+    if (!least_ || *cost < *least_) {
+      least_ = cost;
+      best_ = point;
+    }
+    const std::chrono::duration<double> past = std::chrono::steady_clock::now() - begin_;
+    if (past.count() < next_ || is_busy_ || best_.empty()) return;
+    const SpacePoint tried = std::exchange(best_, {});
+    is_busy_ = true;
+    lock.unlock();
+    const bool is_possible = evaluator_.Simulate(tried).has_value();
+    lock.lock();
+    is_busy_ = false;
+    if (!is_possible) {
+      least_.reset();  // the next one is as good as any
+      return;
+    }
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now() - begin_;
+    next_ = std::max(10.0, 3 * now.count());
+  }
+
+ private:
+  const SearchRun& run_;
+  PointEvaluator& evaluator_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  double next_ = 1;  // seconds from the beginning
+  bool is_busy_ = false;
+  std::optional<double> least_;
+  SpacePoint best_;  // that has not been simulated; empty if there is none
+};
+
 // Nothing may be possible.
 FoundPoints RunWhole(const Search& search, const SearchRun& run) {
   PointEvaluator evaluator(search, run);
@@ -289,10 +365,12 @@ FoundPoints RunWhole(const Search& search, const SearchRun& run) {
     run.observer->Begin("looking at", "points", static_cast<uint64_t>(most));
   else
     evaluator.BeginSimulations(static_cast<size_t>(most));
+  EarlySimulations early(run, &evaluator);
   const CostOfPoint cost = [&](const SpacePoint& point, uint32_t start) -> std::optional<double> {
     std::optional<double> value;
     if (by_formula) {
       value = evaluator.Formula(point);
+      if (search.decide == Decision::kBoth) early.Note(point, value);
     } else if (const auto values = evaluator.Simulate(point)) {
       value = JointCost(search, *values, start);
       if (run.all_formulas) evaluator.Formula(point);
@@ -369,14 +447,17 @@ FoundPoints RunPerChoice(const Search& search, const SearchRun& run) {
 }
 }  // namespace
 
-Search ReadSearch(const JsonDocument& document) {
+Search ReadSearch(const JsonDocument& written) {
   Search search;
+  search.is_wide = LeavesStrategyOpen(written.Root());
+  const JsonDocument document = Completed(written, search.is_wide);
   const JsonReader root = document.Root();
   search.scenario = document;
   search.name = root.Has("name") ? root.At("name").String() : "search";
   if (root.Has("jobs")) root.At("jobs").Fail("a search is for one step; found \"jobs\"");
   const std::optional<Scenario> scenario = ReadBase(document);
-  search.space = ReadSpace(document, RanksOf(scenario, root));
+  search.space =
+      ReadSpace(document, RanksOf(scenario, root), search.is_wide ? &written : nullptr);
   if (!scenario) CheckOthers(document, search.space);
 
   const JsonDocument nothing = JsonDocument::FromText("{}", document.name());
@@ -388,7 +469,9 @@ Search ReadSearch(const JsonDocument& document) {
   if (root.Has("costs")) search.currency_of_costs = ReadCosts(root.At("costs")).currency;
   SetCurrency(reader, &search);
   if (search.per) search.per_axis = AxisOf(search.space, reader.At("per"));
-  search.formula = FormulaOf(search, scenario);
+  search.formula = FormulaOf(search, scenario, reader);
+  // Its best few are enough: what counts is told by simulations around them.
+  if (search.is_wide && !reader.Has("keep")) search.keep = 0;
   if (search.decide == Decision::kFormula && search.objectives.size() > 1)
     reader.At("decide").Fail("a formula has one number; expected one objective");
   if (search.walk.method == WalkMethod::kExhaustive &&

@@ -6,7 +6,9 @@
 // differ only in sizes, none is read: scenarios/searching/space_formula.h), or the simulator's
 // closed forms without contention. The simulation decides: with "decide": "both", the
 // formula's best are simulated, as many as "keep" says, then the neighbours of the best one until
-// none is better (formulas know no overlap); with "simulation", all are. What a search finds does
+// none is better (formulas know no overlap); with "simulation", all are. Large spaces, and those of
+// scenarios without a strategy (wide_space.h), have a formula that takes microseconds
+// (composed_step.h), and one point is simulated within two seconds. What a search finds does
 // not depend on the number of threads, unless "seconds" ends it.
 #pragma once
 
@@ -37,6 +39,10 @@ struct Search : SearchOptions {
   Rates rates;
   std::string currency_of_costs = {};  // of the scenario's "costs"; "" if it has none
   std::optional<size_t> per_axis;      // the axis that "per" means
+  bool is_wide = false;  // the scenario has no strategy (scenarios/searching/wide_space.h)
+
+  // GPUs of each cluster.
+  uint32_t MostRanks() const { return gpus.value_or(UINT32_MAX); }
 };
 
 // Throws Error (file, line, pointer, found, expected).

@@ -41,7 +41,7 @@ std::string Counted(double number) {
 bool HasOwnUnits(const Search& search) { return search.formula == FormulaKind::kAxonnAgnostic; }
 
 std::string FormulaText(const Search& search, double value) {
-  if (search.formula == FormulaKind::kClosedForms) {
+  if (search.formula == FormulaKind::kClosedForms || search.formula == FormulaKind::kComposed) {
     const Objective& objective = search.objectives.front();
     return Print(objective, objective.more_is_better ? -value : value);
   }

@@ -10,6 +10,7 @@
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/objective.h"
 #include "scenarios/searching/point_rates.h"
+#include "scenarios/searching/wide_space.h"
 #include "sim/base/error.h"
 #include "topology/files/cluster_file.h"
 
@@ -94,8 +95,8 @@ SpaceAxis SbpAxis(const std::string& product, uint32_t nodes, uint32_t gpus, uin
 
 class SpaceReader {
  public:
-  SpaceReader(const JsonDocument& document, uint32_t ranks)
-      : document_(document), scenario_(document.Root()), ranks_({ranks}) {}
+  SpaceReader(const JsonDocument& document, uint32_t ranks, const JsonDocument* open)
+      : document_(document), scenario_(document.Root()), open_(open), ranks_({ranks}) {}
 
   SearchSpace Read() {
     if (scenario_.Has("search")) {
@@ -105,6 +106,7 @@ class SpaceReader {
       if (options.most_p0 && scenario_.At("strategy").At("kind").String() != "sbp")
         search.At("most_p0").Fail("is for the strategy sbp by numbers");
       most_p0_ = options.most_p0.value_or(most_p0_);
+      most_ranks_ = options.gpus.value_or(most_ranks_);
       // Axes of the cluster come first: others depend on how many ranks there may be.
       for (const JsonReader& axis : search.At("axes").Elements())
         if (axis.Has("path") || axis.Has("choices")) Add(ReadAxis(axis));
@@ -132,7 +134,9 @@ class SpaceReader {
   // If axes change the cluster and no placement says how many ranks there are, all devices of each
   // cluster count.
   void FindRanks() {
-    if (scenario_.Has("placement")) return;
+    const bool has_placement = open_ != nullptr ? open_->value().contains("placement")
+                                                : scenario_.Has("placement");
+    if (has_placement && most_ranks_ == std::numeric_limits<uint32_t>::max()) return;
     std::set<uint32_t> ranks;
     for (const SpaceAxis& axis : space_.axes) {
       for (const SpaceChoice& choice : axis.choices) {
@@ -144,7 +148,8 @@ class SpaceReader {
         JsonDocument document = document_;
         for (const auto& [path, value] : choice.changes)
           document.Set(path + "=" + value.dump(), axis.place);
-        ranks.insert(ReadCluster(document.Root().At("cluster"))->device_count());
+        clusters_.emplace_back(ReadCluster(document.Root().At("cluster")));
+        ranks.insert(std::min(clusters_.back()->device_count(), most_ranks_));
       }
     }
     if (!ranks.empty()) ranks_ = std::move(ranks);
@@ -201,6 +206,10 @@ class SpaceReader {
   // ---- Default axes -----------------------------------------------------------------------------
 
   void AddDefaults() {
+    if (open_ != nullptr) {
+      AddWide();
+      return;
+    }
     const JsonReader strategy = scenario_.At("strategy");
     const std::string kind = strategy.At("kind").String();
     if (kind == "sbp") {
@@ -212,6 +221,19 @@ class SpaceReader {
       space_.axes.insert(space_.axes.begin(), std::move(axis));
     }
     if (!ChangesAny({"training.micro_batches"})) AddMicroBatches();
+  }
+
+  // All but what axes change already.
+  void AddWide() {
+    if (clusters_.empty()) clusters_.emplace_back(ReadCluster(scenario_.At("cluster")));
+    for (SpaceAxis& axis : WideAxes(*open_, clusters_, most_ranks_)) {
+      if (axis.choices.empty())
+        scenario_.At("training").At("batch").Fail(
+            "no number of these clusters' GPUs divides it; expected a multiple of some of them");
+      std::vector<std::string> paths;
+      for (const auto& [path, value] : axis.choices.front().changes) paths.push_back(path);
+      if (!ChangesAny(paths)) Add(std::move(axis));
+    }
   }
 
   bool ChangesAny(const std::vector<std::string>& paths) const {
@@ -280,10 +302,13 @@ class SpaceReader {
 
   const JsonDocument& document_;
   const JsonReader scenario_;
+  const JsonDocument* open_;  // null if there is a strategy
   SearchSpace space_;
   std::set<uint32_t> ranks_;     // that the axes of a mesh may multiply to
   std::set<std::string> paths_;  // that declared axes change
   uint32_t most_p0_ = std::numeric_limits<uint32_t>::max();
+  uint32_t most_ranks_ = std::numeric_limits<uint32_t>::max();
+  std::vector<std::shared_ptr<const Cluster>> clusters_;  // of axes
 };
 
 }  // namespace
@@ -338,8 +363,8 @@ std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t facto
   return all;
 }
 
-SearchSpace ReadSpace(const JsonDocument& document, uint32_t ranks) {
-  return SpaceReader(document, ranks).Read();
+SearchSpace ReadSpace(const JsonDocument& document, uint32_t ranks, const JsonDocument* open) {
+  return SpaceReader(document, ranks, open).Read();
 }
 
 }  // namespace rehearse

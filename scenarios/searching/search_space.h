@@ -43,7 +43,9 @@ std::vector<std::vector<uint32_t>> Factorisations(uint32_t product, size_t facto
 
 // The axes of a scenario's "search", and its default ones. The document has been read as a scenario
 // with `ranks` ranks. Throws Error (file, line, pointer, found, expected), also if an axis has no
-// choices or if the default axes of this strategy are not known.
-SearchSpace ReadSpace(const JsonDocument& document, uint32_t ranks);
+// choices or if the default axes of this strategy are not known. `open` is the scenario as it was
+// written if it says no strategy: its default axes are all that is known (wide_space.h).
+SearchSpace ReadSpace(const JsonDocument& document, uint32_t ranks,
+                      const JsonDocument* open = nullptr);
 
 }  // namespace rehearse

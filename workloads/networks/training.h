@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/base/quantity.h"
@@ -67,6 +68,9 @@ struct Training {
   uint64_t batch = 0;     // sequences or images per step, over all ranks
   uint64_t sequence = 0;  // tokens
   uint32_t micro_batches = 1;
+  // Samples of a micro-batch in each group of ranks that has its own, if the scenario says that
+  // instead (scenarios/readers/micro_batch_size.h).
+  std::optional<uint32_t> micro_batch_size = std::nullopt;
   Recomputation recomputation = Recomputation::kFull;
   // Full recomputation: so many of each stage's first layers, as one number for all stages or one
   // for each. If it is empty, all layers are recomputed.

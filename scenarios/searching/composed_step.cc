@@ -1,0 +1,558 @@
+#include "scenarios/searching/composed_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/readers/micro_batch_size.h"
+#include "scenarios/readers/software.h"
+#include "scenarios/searching/evaluator.h"
+#include "scenarios/searching/wide_space.h"
+#include "sim/base/error.h"
+#include "sim/base/fnv.h"
+#include "sim/base/json_reader.h"
+#include "topology/files/cluster_file.h"
+#include "workloads/networks/model.h"
+
+namespace rehearse {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t kNoValue = UINT32_MAX;
+constexpr uint32_t kUnknown = UINT32_MAX - 1;  // a name that is not in the lists below
+
+// How an order of a pipeline fills and drains it, and how many micro-batches are under way on the
+// first of p stages with v parts each, out of m.
+struct Order {
+  const char* name;
+  double bubble;     // of (p - 1) passes over a stage's part
+  bool interleaves;  // p divides m, and passes are over one part at a time
+  double (*under_way)(double p, double v, double m);
+};
+constexpr Order kOrders[] = {
+    {"1f1b", 1, false, [](double p, double, double) { return p; }},
+    {"interleaved", 1, true,
+     [](double p, double v, double) { return (2 * (p - 1) + (v - 1) * p + 1) / v; }},
+    {"gpipe", 1, false, [](double, double, double m) { return m; }},
+    {"breadth-first", 1, true, [](double, double, double m) { return m; }},
+    {"zb-h1", 1.0 / 3, false, [](double p, double, double) { return p; }},
+    {"zb-h2", 0, false, [](double p, double, double) { return 2 * p - 1; }},
+    {"zb-1p", 1.0 / 3, false, [](double p, double, double) { return p; }},
+    {"zb-2p", 0, false, [](double p, double, double) { return 2 * p - 1; }},
+    {"zb-v", 0, false, [](double p, double, double) { return p; }},
+    {"dualpipe", 0.5, false, [](double p, double, double) { return p + 1; }},
+    {"dualpipev", 0.5, false, [](double p, double, double) { return p + 1; }}};
+constexpr const char* kSplits[] = {"layers", "layers-and-ends", "flops", "parameters"};
+enum Split : uint32_t { kByLayers, kByLayersAndEnds, kByFlops, kByParameters };
+
+constexpr uint32_t kOneForwardOneBackward = 0;
+
+// Changes of these make no difference to a piece.
+bool IsOfStages(const std::string& path) {
+  return path.rfind("pipeline.", 0) == 0 || path.rfind("search.", 0) == 0 || path == "placement" ||
+         path.rfind("costs", 0) == 0 || path.rfind("run", 0) == 0;
+}
+
+bool IsOfCluster(const std::string& path) {
+  return path == "cluster" || path.rfind("cluster.", 0) == 0;
+}
+
+bool IsOfRecomputation(const std::string& path) {
+  return path.rfind("training.recomput", 0) == 0;
+}
+
+// What a message between stages meets.
+struct Wires {
+  double across = 0;  // seconds a byte of one rank's, between machines
+  double within = 0;
+  double latency = 0;
+  uint32_t machine = 1;  // devices
+};
+
+Wires WiresOf(const Cluster& cluster) {
+  Wires network;
+  network.machine = std::max(1u, cluster.device_count() / std::max(1u, cluster.node_count()));
+  double nics = 0;
+  double inside = 0;
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const VertexKind source = cluster.KindOfVertex(cluster.SourceOf(i));
+    const ClusterLink link = cluster.Link(i);
+    if (source == VertexKind::kNic && link.kind == LinkKind::kNetwork) {
+      nics += link.Capacity().value();
+      network.latency = std::max(network.latency, link.latency.value());
+    }
+    if (source == VertexKind::kDevice && link.kind != LinkKind::kNetwork)
+      inside = std::max(inside, link.Capacity().value());
+  }
+  if (inside > 0) network.within = 1 / inside;
+  network.across = nics > 0 ? cluster.device_count() / nics : network.within;
+  return network;
+}
+
+}  // namespace
+
+struct ComposedSteps::Axis {
+  std::vector<std::vector<std::pair<Field, uint32_t>>> sets;  // by choice
+  bool is_other = false;                                      // changes what pieces are made of
+  bool is_of_recomputation = false;                           // and nothing else
+};
+
+struct ComposedSteps::Piece {
+  std::once_flag once;
+  std::string error;  // "" if it can be played
+  // Seconds and bytes.
+  double layer = 0;
+  double ends = 0;
+  double update = 0;
+  double rest = 0;
+  double kept_layer = 0;  // parameters, gradients and the optimizer's state
+  double kept_rest = 0;
+  double active_layer = 0;  // activations of a micro-batch
+  double active_rest = 0;
+  double reserve = 0;
+  double room = 0;
+  double tokens_of_sample = 0;
+  double row_bytes = 0;   // of a sample's activations between stages, on one rank
+  uint32_t layers = 0;    // of the whole model
+  Wires network;
+  std::string device;
+};
+
+size_t ComposedSteps::HashOfKey::operator()(const Key& key) const {
+  Fnv1a hash;
+  for (const uint32_t value : key) hash.Add(uint64_t{value});
+  return hash.hash();
+}
+
+ComposedSteps::ComposedSteps(const SearchSpace& space, const JsonDocument& scenario, bool is_wide,
+                             uint32_t most_ranks, Engine* engine)
+    : space_(space), scenario_(scenario), is_wide_(is_wide), engine_(*engine) {
+  Compile(scenario, most_ranks);
+}
+
+ComposedSteps::~ComposedSteps() = default;
+
+// ---- What a point says --------------------------------------------------------------------------
+
+void ComposedSteps::SetField(const std::string& path, const json& value, Values* values) const {
+  static const std::map<std::string_view, Field> kFields = {
+      {"strategy.tensor", kTensor},
+      {"strategy.context", kContext},
+      {"strategy.shard", kShard},
+      {"strategy.replicas", kReplicas},
+      {"strategy.data", kData},
+      {"strategy.expert", kExpert},
+      {"strategy.expert_tensor", kExpertTensor},
+      {"strategy.zero", kZero},
+      {"strategy.sequence_parallel", kSequenceParallel},
+      {"pipeline.stages", kStages},
+      {"pipeline.schedule", kSchedule},
+      {"pipeline.virtual", kVirtual},
+      {"pipeline.split", kSplit},
+      {"training.micro_batches", kMicroBatches},
+      {"training.micro_batch_size", kMicroBatchSize},
+      {"training.batch", kBatch}};
+  const auto field = kFields.find(path);
+  if (field == kFields.end()) return;
+  uint32_t& number = (*values)[field->second];
+  if (value.is_boolean()) {
+    number = value.get<bool>() ? 1 : 0;
+  } else if (value.is_number_integer() && value.get<int64_t>() >= 0) {
+    number = value.get<uint32_t>();
+  } else if (value.is_string()) {
+    const auto text = value.get<std::string>();
+    const auto position = [&](const auto& names, const auto& name_of) {
+      uint32_t i = 0;
+      for (const auto& one : names) {
+        if (name_of(one) == text) return i;
+        ++i;
+      }
+      return kUnknown;
+    };
+    if (field->second == kSchedule)
+      number = position(kOrders, [](const Order& order) { return std::string(order.name); });
+    if (field->second == kSplit)
+      number = position(kSplits, [](const char* name) { return std::string(name); });
+  }
+}
+
+bool ComposedSteps::CompileAxis(const SpaceAxis& axis) {
+  Axis compiled;
+  bool is_of_cluster = false;
+  bool has_recomputation = false;
+  bool has_others = false;
+  for (const SpaceChoice& choice : axis.choices) {
+    Values values;
+    values.fill(kNoValue);
+    for (const auto& [path, value] : choice.changes) {
+      const Values before = values;
+      SetField(path, value, &values);
+      is_of_cluster = is_of_cluster || IsOfCluster(path);
+      // All of a strategy or a model at once is not taken apart.
+      if (path == "strategy" || path == "pipeline" || path == "training" ||
+          path == "strategy.kind" || path == "strategy.order")
+        return false;
+      if (values != before || IsOfStages(path)) continue;
+      (IsOfRecomputation(path) ? has_recomputation : has_others) = true;
+    }
+    if (values[kSchedule] == kUnknown || values[kSplit] == kUnknown) return false;
+    std::vector<std::pair<Field, uint32_t>> sets;
+    for (uint8_t field = 0; field < kFieldCount; ++field)
+      if (values[field] != kNoValue) sets.emplace_back(static_cast<Field>(field), values[field]);
+    compiled.sets.push_back(std::move(sets));
+  }
+  compiled.is_other = has_recomputation || has_others;
+  compiled.is_of_recomputation = has_recomputation && !has_others;
+  if (is_of_cluster) {
+    if (cluster_axis_ != SIZE_MAX) return false;
+    cluster_axis_ = axes_.size();
+  }
+  axes_.push_back(std::move(compiled));
+  return true;
+}
+
+void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
+  const json& value = scenario.value();
+  if (!value.contains("strategy") || !value["strategy"].is_object() ||
+      value["strategy"].value("kind", json()) != "combined")
+    return;
+  const JsonReader model = scenario.Root().At("model");
+  if (!model.IsObject() || model.value().value("kind", json("decoder")) != "decoder") return;
+
+  const auto counts_of = [&](const Cluster& cluster) -> std::vector<uint32_t> {
+    if (is_wide_) return RankCounts(cluster, most_ranks);
+    return {std::min(cluster.device_count(), most_ranks)};
+  };
+  for (const SpaceAxis& axis : space_.axes)
+    if (!CompileAxis(axis)) return;
+  std::unique_ptr<Cluster> first;
+  if (cluster_axis_ == SIZE_MAX) {
+    first = ReadCluster(scenario.Root().At("cluster"));
+    rank_counts_.push_back(counts_of(*first));
+  } else {
+    for (const SpaceChoice& choice : space_.axes[cluster_axis_].choices) {
+      JsonDocument document = scenario;
+      for (const auto& [path, change] : choice.changes)
+        document.Set(path + "=" + change.dump(), space_.axes[cluster_axis_].place);
+      first = ReadCluster(document.Root().At("cluster"));
+      rank_counts_.push_back(counts_of(*first));
+    }
+  }
+  if (!is_wide_ && value.contains("placement")) rank_counts_.clear();
+
+  JsonDocument whole = scenario;
+  ApplySoftware(&whole, first->DeviceOf(0).compute_capability);
+  base_.fill(1);
+  base_[kZero] = 0;
+  base_[kSequenceParallel] = 0;
+  base_[kSchedule] = kOneForwardOneBackward;
+  base_[kSplit] = kByLayers;
+  base_[kMicroBatches] = 0;
+  base_[kMicroBatchSize] = 0;
+  for (const char* object : {"strategy", "pipeline", "training"}) {
+    if (!whole.value().contains(object)) continue;
+    for (const auto& [key, one] : whole.value()[object].items())
+      SetField(std::string(object) + "." + key, one, &base_);
+  }
+  is_known_ = base_[kSchedule] < std::size(kOrders) && base_[kSplit] < std::size(kSplits);
+}
+
+// Nothing if it may be possible.
+const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint& point) const {
+  static const std::string kWhyRanks =
+      "the mesh has another number of ranks than this cluster is to have";
+  static const std::string kWhyBatch =
+      "the batch cannot be split over the groups of ranks and their micro-batches";
+  static const std::string kWhyMultiple = "the stages do not divide the micro-batches, as the order "
+                                       "needs";
+  static const std::string kWhyOneStage = "an order of several stages, but there is one";
+  static const std::string kWhyNoTensor = "sequence parallelism without tensor parallelism";
+  static const std::string kWhyNothingShared = "there is one rank to shard over, as with zero 1";
+  static const std::string kWhyExperts = "the ranks of the experts do not divide those of a stage";
+  static const std::string kWhyExpertParts = "experts are divided more than other products";
+  const uint64_t groups =
+      uint64_t{values[kShard]} * values[kReplicas] * values[kData];
+  const uint64_t of_stage = groups * values[kTensor] * values[kContext];
+  if (!rank_counts_.empty()) {
+    const auto& counts =
+        rank_counts_[cluster_axis_ == SIZE_MAX ? 0 : point[cluster_axis_]];
+    const uint64_t ranks = of_stage * values[kStages];
+    if (std::find(counts.begin(), counts.end(), ranks) == counts.end()) return &kWhyRanks;
+  }
+  const uint64_t parts =
+      groups * (values[kMicroBatchSize] > 0 ? values[kMicroBatchSize]
+                                            : std::max(1u, values[kMicroBatches]));
+  if (values[kBatch] % parts != 0) return &kWhyBatch;
+  if (of_stage % (uint64_t{values[kExpert]} * values[kExpertTensor]) != 0) return &kWhyExperts;
+  const uint64_t micro_batches =
+      values[kMicroBatchSize] > 0 ? values[kBatch] / parts : std::max(1u, values[kMicroBatches]);
+  const Order& order = kOrders[values[kSchedule]];
+  if (order.interleaves && values[kStages] > 1 && micro_batches % values[kStages] != 0)
+    return &kWhyMultiple;
+  if (!is_wide_) return nullptr;
+  if (values[kStages] == 1 && values[kSchedule] != kOneForwardOneBackward) return &kWhyOneStage;
+  if (values[kTensor] == 1 && values[kSequenceParallel] != 0) return &kWhyNoTensor;
+  if (values[kZero] > 1 && values[kShard] == 1) return &kWhyNothingShared;
+  if (values[kExpertTensor] > values[kTensor]) return &kWhyExpertParts;
+  return nullptr;
+}
+
+// ---- Pieces -------------------------------------------------------------------------------------
+
+ComposedSteps::Key ComposedSteps::KeyOf(const SpacePoint& point, const Values& values,
+                                        bool of_update) const {
+  uint64_t others = 0;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (!axes_[i].is_other) continue;
+    others *= axes_[i].sets.size();
+    if (!of_update || !axes_[i].is_of_recomputation) others += point[i];
+  }
+  // Where weights are not gathered, shards only matter to the update.
+  const bool shards = of_update || values[kZero] >= 3;
+  return {of_update ? 1u : 0u,
+          values[kTensor],
+          values[kContext],
+          values[kExpert],
+          values[kExpertTensor],
+          shards ? values[kShard] : 1,
+          of_update ? values[kReplicas] : 1,
+          of_update ? values[kData] : 1,
+          shards ? values[kZero] : 1,
+          of_update ? 1 : values[kMicroBatchSize],
+          static_cast<uint32_t>(others),
+          static_cast<uint32_t>(others >> 32) * 2 + values[kSequenceParallel]};
+}
+
+const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePoint& point,
+                                                   const Values& values, bool of_update) {
+  Piece* piece = nullptr;
+  {
+    const std::shared_lock lock(mutex_);
+    const auto known = pieces_.find(key);
+    if (known != pieces_.end()) piece = known->second.get();
+  }
+  if (piece == nullptr) {
+    const std::unique_lock lock(mutex_);
+    std::unique_ptr<Piece>& made = pieces_[key];
+    if (made == nullptr) made = std::make_unique<Piece>();
+    piece = made.get();
+  }
+  std::call_once(piece->once, [&] {
+    try {
+      Play(point, values, of_update, piece);
+    } catch (const Error& error) {
+      piece->error = WithoutPlace(error.what());
+    }
+    ++played_;
+  });
+  return *piece;
+}
+
+// A few layers on the ranks of one stage that the piece is about.
+JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& values,
+                                       bool of_update, uint32_t layers,
+                                       uint32_t micro_batches) const {
+  json value = scenario_.Given();
+  for (const char* key : {"search", "pipeline", "run", "costs"}) value.erase(key);
+  value["placement"] = "block";
+  JsonDocument document =
+      JsonDocument::FromValue(std::move(value), {scenario_.name(), 0, ""}, scenario_.Root().FilesOfDocument());
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (!axes_[i].is_other || (of_update && axes_[i].is_of_recomputation)) continue;
+    for (const auto& [path, change] : space_.axes[i].choices[point[i]].changes)
+      if (!IsOfStages(path)) document.Set(path + "=" + change.dump());
+  }
+  const bool shards = of_update || values[kZero] >= 3;
+  const uint32_t sharers = values[kTensor] * values[kContext];
+  const uint32_t of_experts = values[kExpert] * values[kExpertTensor];
+  const uint32_t fewest = of_experts / std::gcd(of_experts, sharers);
+  const uint32_t shard = shards ? values[kShard] : std::max(1u, fewest);
+  const uint32_t replicas =
+      of_update ? values[kReplicas] : std::max(1u, fewest / std::gcd(fewest, shard));
+  const uint32_t data = of_update ? values[kData] : 1;
+  json value_now = document.value();
+  json& strategy = value_now["strategy"];
+  strategy["tensor"] = values[kTensor];
+  strategy["context"] = values[kContext];
+  strategy["shard"] = shard;
+  strategy["replicas"] = replicas;
+  strategy["data"] = data;
+  strategy["expert"] = values[kExpert];
+  strategy["expert_tensor"] = values[kExpertTensor];
+  strategy["zero"] = values[kZero];
+  strategy["sequence_parallel"] = values[kSequenceParallel] != 0;
+  json& training = value_now["training"];
+  for (const char* key : {"micro_batch_size", "recomputed_layers"}) training.erase(key);
+  if (training.contains("offloaded_layers")) training["offloaded_layers"] = 0;
+  const uint64_t size = of_update ? 1 : std::max(1u, values[kMicroBatchSize]);
+  training["micro_batches"] = micro_batches;
+  training["batch"] = size * shard * replicas * data * micro_batches;
+  value_now["model"]["layers"] = layers;
+  return JsonDocument::FromValue(std::move(value_now), {scenario_.name(), 0, ""},
+                                 scenario_.Root().FilesOfDocument());
+}
+
+void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_update,
+                         Piece* piece) {
+  JsonDocument as_written = scenario_;
+  for (size_t i = 0; i < axes_.size(); ++i)
+    for (const auto& [path, change] : space_.axes[i].choices[point[i]].changes)
+      if (path.rfind("model", 0) == 0) as_written.Set(path + "=" + change.dump());
+  const GptModel model = ReadModel(as_written.Root().At("model"));
+  // Layers take turns, and some at either end differ.
+  uint32_t turn = std::max(1u, model.global_every);
+  uint32_t first = 0;
+  if (model.experts) {
+    turn = std::lcm(turn, model.experts->every);
+    first = model.experts->first_dense;
+  }
+  const uint32_t step = turn == 1 ? 2 : turn;
+
+  std::array<std::array<Result, 2>, 2> results;  // by depth and micro-batches
+  std::array<uint32_t, 2> depths = {first + step, first + 2 * step};
+  for (size_t deep = 0; deep < 2; ++deep) {
+    for (size_t more = 0; more < 2; ++more) {
+      Scenario scenario = engine_.Read(
+          DocumentOf(point, values, of_update, depths[deep], static_cast<uint32_t>(more) + 1));
+      scenario.lowering.fidelity = Fidelity::kFormula;
+      scenario.allow_out_of_memory = true;
+      results[deep][more] = engine_.Play(scenario);
+      if (deep > 0 || more > 0) continue;
+      piece->device = scenario.cluster->DeviceOf(0).name;
+      piece->network = WiresOf(*scenario.cluster);
+    }
+  }
+  const auto time = [&](size_t deep, size_t more) { return results[deep][more].step.value(); };
+  const double k = step;
+  const double base = depths[0];
+  piece->layer = std::max(0.0, (time(1, 1) - time(0, 1) - time(1, 0) + time(0, 0)) / k);
+  piece->ends = std::max(0.0, time(0, 1) - time(0, 0) - base * piece->layer);
+  piece->update = std::max(0.0, (time(1, 0) - time(0, 0)) / k - piece->layer);
+  piece->rest =
+      std::max(0.0, time(0, 0) - base * (piece->update + piece->layer) - piece->ends);
+  piece->layers = model.layers;
+  const auto kept = [&](size_t deep) {
+    const MemoryUse& memory = results[deep][0].memory;
+    return (memory.parameters + memory.gradients + memory.optimizer).value();
+  };
+  const auto active = [&](size_t deep) {
+    const MemoryUse& memory = results[deep][0].memory;
+    return (memory.activations + memory.buffers).value();
+  };
+  piece->kept_layer = (kept(1) - kept(0)) / k;
+  piece->kept_rest = kept(0) - base * piece->kept_layer;
+  piece->active_layer = (active(1) - active(0)) / k;
+  piece->active_rest = active(0) - base * piece->active_layer;
+  const Result& result = results[0][0];
+  piece->reserve = result.memory_reserve.value();
+  piece->room = (1 - result.memory_headroom) * result.memory_capacity.value();
+  const JsonDocument first_document = DocumentOf(point, values, of_update, depths[0], 1);
+  piece->tokens_of_sample = result.tokens_per_second * result.step.value() /
+                            first_document.value()["training"]["batch"].get<double>();
+  const double sequence = first_document.value()["training"].value("sequence", 1.0);
+  piece->row_bytes = 2 * sequence / values[kContext] * static_cast<double>(model.hidden) /
+                     (values[kSequenceParallel] != 0 ? values[kTensor] : 1);
+}
+
+// ---- The step -----------------------------------------------------------------------------------
+
+ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
+  Values values = base_;
+  for (size_t i = 0; i < axes_.size(); ++i)
+    for (const auto& [field, value] : axes_[i].sets[point[i]]) {
+      // The later of the two ways to say how many micro-batches there are counts.
+      if (field == kMicroBatches) values[kMicroBatchSize] = 0;
+      values[field] = value;
+    }
+  Found found;
+  if (const std::string* broken = Broken(values, point)) {
+    found.excluded = broken;
+    return found;
+  }
+  const double groups = double{1} * values[kShard] * values[kReplicas] * values[kData];
+  if (values[kMicroBatchSize] == 0)
+    values[kMicroBatchSize] = static_cast<uint32_t>(
+        values[kBatch] / (groups * std::max(1u, values[kMicroBatches])));
+  const Piece& pass = PieceOf(KeyOf(point, values, false), point, values, false);
+  if (!pass.error.empty()) {
+    found.excluded = &pass.error;
+    return found;
+  }
+  const Piece& whole = PieceOf(KeyOf(point, values, true), point, values, true);
+  if (!whole.error.empty()) {
+    found.excluded = &whole.error;
+    return found;
+  }
+
+  const Order& order = kOrders[values[kSchedule]];
+  const double p = values[kStages];
+  const double v = order.interleaves ? std::max(1u, values[kVirtual]) : 1;
+  const double m = values[kBatch] / (groups * values[kMicroBatchSize]);
+  const double layers = pass.layers;
+  const double all = layers * pass.layer + pass.ends;
+  double cycle = all;
+  double fullest = layers;  // layers of the first stage
+  if (p > 1) {
+    static const std::string kFewLayers = "the model has fewer layers than there are stages";
+    static const std::string kUneven = "the layers do not split evenly into the stages";
+    const double chunks = p * v;
+    if (layers < chunks) {
+      found.excluded = &kFewLayers;
+      return found;
+    }
+    if (values[kSplit] == kByLayers || values[kSplit] == kByLayersAndEnds) {
+      const double units = layers + (values[kSplit] == kByLayersAndEnds ? 2 : 0);
+      if (is_wide_ && std::fmod(units, chunks) != 0) {
+        found.excluded = &kUneven;
+        return found;
+      }
+      const double own = std::ceil(units / chunks) * v;
+      const double last = own - (values[kSplit] == kByLayersAndEnds ? 1 : 0);
+      cycle = std::max(own * pass.layer, last * pass.layer + pass.ends);
+      fullest = own;
+    } else {
+      // So many layers on every stage but the last that the two are as equal as can be.
+      cycle = std::numeric_limits<double>::infinity();
+      for (double own = std::floor(layers / p); own <= std::ceil(layers / p) + 3; ++own) {
+        const double last = std::max(0.0, layers - (p - 1) * own);
+        const double longest = std::max(own * pass.layer, last * pass.layer + pass.ends);
+        if (longest >= cycle || (last == 0 && own > std::ceil(layers / p))) continue;
+        cycle = longest;
+        fullest = own;
+      }
+    }
+    const double of_stage = groups * values[kTensor] * values[kContext];
+    const bool crosses = of_stage >= pass.network.machine;
+    const double message =
+        values[kMicroBatchSize] * pass.row_bytes *
+            (crosses ? pass.network.across : pass.network.within) +
+        (crosses ? pass.network.latency : 0);
+    const bool waits = values[kSchedule] == kOneForwardOneBackward;
+    if (waits) cycle += 2 * message;
+    found.step = (p - 1) * (order.bubble * all / (p * v) + 2 * message);
+  }
+  const double busy = m * all / p + whole.update * layers / p + whole.rest;
+  found.step += m * cycle + whole.update * layers / p + whole.rest;
+  found.idle = std::clamp(1 - busy / found.step, 0.0, 1.0);
+  found.tokens = pass.tokens_of_sample * values[kBatch];
+  found.ranks = static_cast<uint32_t>(p * groups * values[kTensor] * values[kContext]);
+  found.device = &pass.device;
+
+  const double under_way = p > 1 ? std::min(m, order.under_way(p, v, m)) : 1;
+  const double halves = p > 1 ? 0.5 : 1;
+  const double kept = halves * whole.kept_rest + fullest * whole.kept_layer;
+  const double first = kept + fullest * pass.active_layer * under_way;
+  const double last = kept + fullest * pass.active_layer + pass.active_rest;
+  found.memory = std::max(first, last) + pass.reserve;
+  found.room = pass.room;
+  return found;
+}
+
+}  // namespace rehearse

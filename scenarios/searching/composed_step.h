@@ -1,0 +1,125 @@
+// What a step takes, put together from pieces that are played once: microseconds a configuration,
+// where planning one takes milliseconds.
+//
+// A piece is a step of a few layers under the simulator's closed forms, of two depths and of one
+// and two micro-batches. From its four times t(layers, micro-batches) follow what a layer and what
+// the ends (embedding, loss) add for every micro-batch, and what both add once (gradients, Adam,
+// weights gathered again):
+//
+//   layer  = (t(2k, 2) - t(k, 2) - t(2k, 1) + t(k, 1)) / k       ends = t(k, 2) - t(k, 1) - k layer
+//   update = (t(2k, 1) - t(k, 1)) / k - layer         rest = t(k, 1) - k update - ends - k layer
+//
+// One piece has the ranks that share products (tensor, context, experts; with ZeRO-3 those that
+// gather, too); another has all that hold the same layers, for `update`. Then, for p stages of v
+// parts each, m micro-batches and L layers (Narayanan et al. 2021, arXiv 2104.04473, section 2.2):
+//
+//   step = m cycle + (p - 1) (L layer + ends) / (p v) + update L / p + rest
+//
+// where `cycle` is the fullest stage's time, with messages that kernels wait for. Memory is that of
+// the first or the last stage, by the micro-batches under way there. Contention, what the ends of
+// stages hide, and rounding of layers within chunks are left out: it puts configurations in order,
+// and simulations decide.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scenarios/evaluating/engine.h"
+#include "scenarios/searching/search_space.h"
+#include "sim/base/json_document.h"
+#include "sim/base/quantity.h"
+
+namespace rehearse {
+
+class ComposedSteps {
+ public:
+  // The scenario is the one that the space changes; `is_wide` if the space is all that a search
+  // knows by itself (scenarios/searching/wide_space.h), in which equal configurations are looked at
+  // once. `engine` must outlive it.
+  ComposedSteps(const SearchSpace& space, const JsonDocument& scenario, bool is_wide,
+                uint32_t most_ranks, Engine* engine);
+  ~ComposedSteps();
+
+  // Whether it can be put to this space: decoders under "combined", where at most one axis changes
+  // the cluster.
+  bool is_known() const { return is_known_; }
+
+  struct Found {
+    const std::string* excluded = nullptr;  // why it is impossible; lives as long as this object
+    double step = 0;                        // seconds
+    double idle = 0;                        // share of the step
+    double tokens = 0;                      // of a step, or what the model counts
+    double memory = 0;                      // bytes of the fullest rank, driver and libraries too
+    double room = 0;                        // bytes that it may have; 0: unknown
+    uint32_t ranks = 0;
+    const std::string* device = nullptr;
+
+    bool Fits() const { return room <= 0 || memory <= room; }
+  };
+  // May be called from several threads. Throws Stopped when the engine is stopped.
+  Found At(const SpacePoint& point);
+  size_t pieces() const { return played_; }
+
+ private:
+  enum Field : uint8_t {
+    kTensor,
+    kContext,
+    kShard,
+    kReplicas,
+    kData,
+    kExpert,
+    kExpertTensor,
+    kZero,
+    kSequenceParallel,
+    kStages,
+    kSchedule,
+    kVirtual,
+    kSplit,
+    kMicroBatches,
+    kMicroBatchSize,
+    kBatch,
+    kFieldCount
+  };
+  using Values = std::array<uint32_t, kFieldCount>;
+  struct Axis;
+  struct Piece;
+  // Values, and which choices of axes with other changes.
+  using Key = std::array<uint32_t, 12>;
+  struct HashOfKey {
+    size_t operator()(const Key& key) const;
+  };
+
+  void Compile(const JsonDocument& scenario, uint32_t most_ranks);
+  bool CompileAxis(const SpaceAxis& axis);
+  void SetField(const std::string& path, const nlohmann::json& value, Values* values) const;
+  const std::string* Broken(const Values& values, const SpacePoint& point) const;
+  Key KeyOf(const SpacePoint& point, const Values& values, bool of_update) const;
+  const Piece& PieceOf(const Key& key, const SpacePoint& point, const Values& values,
+                       bool of_update);
+  void Play(const SpacePoint& point, const Values& values, bool of_update, Piece* piece);
+  JsonDocument DocumentOf(const SpacePoint& point, const Values& values, bool of_update,
+                          uint32_t layers, uint32_t micro_batches) const;
+
+  const SearchSpace& space_;
+  const JsonDocument& scenario_;
+  const bool is_wide_;
+  Engine& engine_;
+  bool is_known_ = false;
+  Values base_ = {};
+  std::vector<Axis> axes_;
+  size_t cluster_axis_ = SIZE_MAX;
+  std::vector<std::vector<uint32_t>> rank_counts_;  // by choice of the axis, or one
+  std::shared_mutex mutex_;
+  std::unordered_map<Key, std::unique_ptr<Piece>, HashOfKey> pieces_;
+  std::atomic<size_t> played_ = 0;
+};
+
+}  // namespace rehearse
