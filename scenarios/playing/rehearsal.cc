@@ -428,11 +428,12 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
-  std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, options.threads, observer);
+  std::optional<RouteSpread> routes;
+  if (options.memory == nullptr)
+    routes = SettleRoutes(jobs, &scenario, options.threads, observer);
   PlayedScenario played = PlayJobs(
       scenario, std::move(jobs),
-      {.record_link_loads = options.record_link_loads, .observer = &observer},
-      routes ? nullptr : options.memory,
+      {.record_link_loads = options.record_link_loads, .observer = &observer}, options.memory,
       options.spans || scenario.lists_jobs ? CopiedSpans::kWrittenOut : CopiedSpans::kLeftOut);
   if (!played.simulation.timeline.played) played.lowered.program = {};
   if (routes) DescribeRoutes(*scenario.cluster, played, &*routes);

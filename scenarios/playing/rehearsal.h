@@ -87,7 +87,7 @@ struct RehearsalOptions {
   ProgressObserver* observer = nullptr;
   unsigned threads = 0;      // for seeds of routes; 0: as many as the machine has cores
   bool hash = true;          // Result::timeline_hash
-  GroupMemory* memory = nullptr;  // as for PlayJobs()
+  GroupMemory* memory = nullptr;  // as for PlayJobs(), of ways that no seed decides
   bool allocations = false;  // Result::memory_idle
   // Timeline::spans; without them, large pipelines take less time and memory.
   bool spans = true;

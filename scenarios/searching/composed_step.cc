@@ -314,8 +314,8 @@ ComposedSteps::Key ComposedSteps::KeyOf(const SpacePoint& point, const Values& v
     others *= axes_[i].sets.size();
     if (!of_update || !axes_[i].is_of_recomputation) others += point[i];
   }
-  // Where weights are not gathered, shards only matter to the update.
-  const bool shards = of_update || values[kZero] >= 3;
+  // Where gradients are not divided, shards only matter to the update.
+  const bool shards = of_update || values[kZero] >= 2;
   return {of_update ? 1u : 0u,
           values[kTensor],
           values[kContext],
@@ -350,8 +350,7 @@ const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePo
     } catch (const Error& error) {
       piece->error = WithoutPlace(error.what());
     }
-    ++played_;
-  });
+    });
   return *piece;
 }
 
@@ -365,11 +364,12 @@ JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& va
   JsonDocument document =
       JsonDocument::FromValue(std::move(value), {scenario_.name(), 0, ""}, scenario_.Root().FilesOfDocument());
   for (size_t i = 0; i < axes_.size(); ++i) {
-    if (!axes_[i].is_other || (of_update && axes_[i].is_of_recomputation)) continue;
-    for (const auto& [path, change] : space_.axes[i].choices[point[i]].changes)
+    if (!axes_[i].is_other) continue;
+    const uint32_t choice = of_update && axes_[i].is_of_recomputation ? 0 : point[i];
+    for (const auto& [path, change] : space_.axes[i].choices[choice].changes)
       if (!IsOfStages(path)) document.Set(path + "=" + change.dump());
   }
-  const bool shards = of_update || values[kZero] >= 3;
+  const bool shards = of_update || values[kZero] >= 2;
   const uint32_t sharers = values[kTensor] * values[kContext];
   const uint32_t of_experts = values[kExpert] * values[kExpertTensor];
   const uint32_t fewest = of_experts / std::gcd(of_experts, sharers);
@@ -415,10 +415,21 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   }
   const uint32_t step = turn == 1 ? 2 : turn;
 
+  // What a pass takes is known from another piece, of the same layers.
+  const Piece* pass = nullptr;
+  if (of_update) {
+    SpacePoint same = point;
+    for (size_t i = 0; i < axes_.size(); ++i)
+      if (axes_[i].is_of_recomputation) same[i] = 0;
+    Values one = values;
+    one[kMicroBatchSize] = 1;
+    pass = &PieceOf(KeyOf(same, one, false), same, one, false);
+    if (!pass->error.empty()) throw Error(pass->error);
+  }
   std::array<std::array<Result, 2>, 2> results;  // by depth and micro-batches
-  std::array<uint32_t, 2> depths = {first + step, first + 2 * step};
+  const std::array<uint32_t, 2> depths = {first + step, first + 2 * step};
   for (size_t deep = 0; deep < 2; ++deep) {
-    for (size_t more = 0; more < 2; ++more) {
+    for (size_t more = 0; more < (of_update ? 1 : 2); ++more) {
       Scenario scenario = engine_.Read(
           DocumentOf(point, values, of_update, depths[deep], static_cast<uint32_t>(more) + 1));
       scenario.lowering.fidelity = Fidelity::kFormula;
@@ -432,8 +443,13 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   const auto time = [&](size_t deep, size_t more) { return results[deep][more].step.value(); };
   const double k = step;
   const double base = depths[0];
-  piece->layer = std::max(0.0, (time(1, 1) - time(0, 1) - time(1, 0) + time(0, 0)) / k);
-  piece->ends = std::max(0.0, time(0, 1) - time(0, 0) - base * piece->layer);
+  if (of_update) {
+    piece->layer = pass->layer;
+    piece->ends = pass->ends;
+  } else {
+    piece->layer = std::max(0.0, (time(1, 1) - time(0, 1) - time(1, 0) + time(0, 0)) / k);
+    piece->ends = std::max(0.0, time(0, 1) - time(0, 0) - base * piece->layer);
+  }
   piece->update = std::max(0.0, (time(1, 0) - time(0, 0)) / k - piece->layer);
   piece->rest =
       std::max(0.0, time(0, 0) - base * (piece->update + piece->layer) - piece->ends);
@@ -442,8 +458,10 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
     const MemoryUse& memory = results[deep][0].memory;
     return (memory.parameters + memory.gradients + memory.optimizer).value();
   };
+  // Where gradients are divided, what is summed is whole while there is more than one micro-batch.
+  const size_t sums = !of_update && values[kZero] >= 2 ? 1 : 0;
   const auto active = [&](size_t deep) {
-    const MemoryUse& memory = results[deep][0].memory;
+    const MemoryUse& memory = results[deep][sums].memory;
     return (memory.activations + memory.buffers).value();
   };
   piece->kept_layer = (kept(1) - kept(0)) / k;
@@ -463,14 +481,27 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
 
 // ---- The step -----------------------------------------------------------------------------------
 
-ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
+ComposedSteps::Values ComposedSteps::ValuesAt(const SpacePoint& point) const {
   Values values = base_;
-  for (size_t i = 0; i < axes_.size(); ++i)
+  for (size_t i = 0; i < axes_.size(); ++i) {
     for (const auto& [field, value] : axes_[i].sets[point[i]]) {
       // The later of the two ways to say how many micro-batches there are counts.
       if (field == kMicroBatches) values[kMicroBatchSize] = 0;
       values[field] = value;
     }
+  }
+  return values;
+}
+
+uint32_t ComposedSteps::FamilyOf(const SpacePoint& point) const {
+  const Values values = ValuesAt(point);
+  return (values[kStages] > 1 ? 1u : 0) + (values[kZero] >= 3 ? 2u : 0) +
+         (values[kContext] > 1 ? 4u : 0) + (values[kExpert] > 1 ? 8u : 0) +
+         (cluster_axis_ == SIZE_MAX ? 0 : 16 * point[cluster_axis_]);
+}
+
+ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
+  Values values = ValuesAt(point);
   Found found;
   if (const std::string* broken = Broken(values, point)) {
     found.excluded = broken;

@@ -9,9 +9,10 @@
 //   layer  = (t(2k, 2) - t(k, 2) - t(2k, 1) + t(k, 1)) / k       ends = t(k, 2) - t(k, 1) - k layer
 //   update = (t(2k, 1) - t(k, 1)) / k - layer         rest = t(k, 1) - k update - ends - k layer
 //
-// One piece has the ranks that share products (tensor, context, experts; with ZeRO-3 those that
-// gather, too); another has all that hold the same layers, for `update`. Then, for p stages of v
-// parts each, m micro-batches and L layers (Narayanan et al. 2021, arXiv 2104.04473, section 2.2):
+// One piece has the ranks that share products (tensor, context, experts; with ZeRO-2 and -3 those
+// that share gradients, too), and gives `layer` and `ends`. Another has all ranks that hold the same layers and
+// one micro-batch, and gives `update` and `rest`. Then, for p stages of v parts each, m micro-batches
+// and L layers (Narayanan et al. 2021, arXiv 2104.04473, section 2.2):
 //
 //   step = m cycle + (p - 1) (L layer + ends) / (p v) + update L / p + rest
 //
@@ -22,7 +23,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -62,11 +62,14 @@ class ComposedSteps {
     uint32_t ranks = 0;
     const std::string* device = nullptr;
 
-    bool Fits() const { return room <= 0 || memory <= room; }
+    // Memory is estimated, too: within 4 % it may fit.
+    bool MayFit() const { return room <= 0 || memory <= 1.04 * room; }
   };
   // May be called from several threads. Throws Stopped when the engine is stopped.
   Found At(const SpacePoint& point);
-  size_t pieces() const { return played_; }
+  // Configurations of one family err alike: those with the same of stages, gathered weights, shared
+  // sequences and spread experts.
+  uint32_t FamilyOf(const SpacePoint& point) const;
 
  private:
   enum Field : uint8_t {
@@ -101,6 +104,9 @@ class ComposedSteps {
   bool CompileAxis(const SpaceAxis& axis);
   void SetField(const std::string& path, const nlohmann::json& value, Values* values) const;
   const std::string* Broken(const Values& values, const SpacePoint& point) const;
+  Values ValuesAt(const SpacePoint& point) const;
+  // `of_update` is of one sample and of the first of the kinds of recomputation, which do not
+  // matter.
   Key KeyOf(const SpacePoint& point, const Values& values, bool of_update) const;
   const Piece& PieceOf(const Key& key, const SpacePoint& point, const Values& values,
                        bool of_update);
@@ -115,11 +121,10 @@ class ComposedSteps {
   bool is_known_ = false;
   Values base_ = {};
   std::vector<Axis> axes_;
-  size_t cluster_axis_ = SIZE_MAX;
+  size_t cluster_axis_ = SIZE_MAX;  // if one changes it
   std::vector<std::vector<uint32_t>> rank_counts_;  // by choice of the axis, or one
   std::shared_mutex mutex_;
   std::unordered_map<Key, std::unique_ptr<Piece>, HashOfKey> pieces_;
-  std::atomic<size_t> played_ = 0;
 };
 
 }  // namespace rehearse

@@ -344,7 +344,7 @@ std::vector<std::pair<double, SpacePoint>> PointEvaluator::ByFormula() {
   std::sort(order.begin(), order.end());
   if (composed_ != nullptr && !run_.allow_out_of_memory)
     std::stable_partition(order.begin(), order.end(),
-                          [&](const auto& one) { return composed_->At(one.second).Fits(); });
+                          [&](const auto& one) { return composed_->At(one.second).MayFit(); });
   return order;
 }
 

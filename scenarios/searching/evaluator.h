@@ -45,9 +45,12 @@ class PointEvaluator {
   void BeginSimulations(size_t most);
   void EndOne();
 
-  // Possible points with a number from the formula, the best first.
+  // Possible points with a number from the formula, the best first; those that hardly fit by a
+  // composed estimate come after all others.
   std::vector<std::pair<double, SpacePoint>> ByFormula();
   bool IsSimulated(const SpacePoint& point) const;
+  // Null if the formula is another.
+  const ComposedSteps* composed() const { return composed_.get(); }
   // By the first objective; of equal ones, the first point.
   std::optional<SpacePoint> Best() const;
   // In no order of merit. Simulations are moved there.

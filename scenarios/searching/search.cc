@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -173,6 +174,111 @@ void SimulateNeighbours(const Search& search, const SearchRun& run,
   }
 }
 
+// Simulations tell by how much a formula that is put together errs for each family of
+// configurations. The best by numbers that are corrected so come next, a few at a time, until one
+// more cannot be expected to be better: then the rest are left out.
+class CorrectedOrder {
+ public:
+  CorrectedOrder(const std::vector<std::pair<double, SpacePoint>>& order,
+                 const ComposedSteps& composed) {
+    double before = -std::numeric_limits<double>::infinity();
+    for (const auto& [formula, point] : order) {
+      // Those that hardly fit begin where the order falls.
+      has_all_that_fit_ = has_all_that_fit_ || formula < before;
+      before = formula;
+      (has_all_that_fit_ ? tight_ : points_).push_back({formula, composed.FamilyOf(point), &point});
+    }
+  }
+
+  // Nothing if there is no more. Of a family of which nothing is known, the number is taken as it
+  // is, times the least that others were found to be above theirs.
+  std::pair<double, const SpacePoint*> Next() {
+    double least = std::numeric_limits<double>::infinity();
+    size_t best = points_.size();
+    for (size_t i = 0; i < points_.size(); ++i) {
+      if (points_[i].point == nullptr) continue;
+      const double corrected = points_[i].formula * FactorOf(points_[i].family);
+      if (corrected >= least) continue;
+      least = corrected;
+      best = i;
+    }
+    if (best == points_.size() && !tight_.empty()) {
+      points_ = std::exchange(tight_, {});
+      return Next();
+    }
+    if (best == points_.size()) return {least, nullptr};
+    return {least, std::exchange(points_[best].point, nullptr)};
+  }
+
+  // Numbers are positive, or all negative: then more of an objective is better.
+  void Learn(double formula, uint32_t family, double simulated) {
+    if (formula != 0) factors_[family].push_back(simulated / formula);
+  }
+
+ private:
+  struct Point {
+    double formula;
+    uint32_t family;
+    const SpacePoint* point;  // null once it is taken
+  };
+
+  double FactorOf(uint32_t family) const {
+    const auto known = factors_.find(family);
+    if (known != factors_.end()) return Median(known->second);
+    std::optional<double> least;
+    for (const auto& [other, factors] : factors_) {
+      const double factor = Median(factors);
+      if (!least || factor < *least) least = factor;
+    }
+    return least.value_or(1);
+  }
+  static double Median(std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2),
+                     values.end());
+    return values[values.size() / 2];
+  }
+
+  bool has_all_that_fit_ = false;
+  std::vector<Point> points_;
+  std::vector<Point> tight_;  // for when there is nothing else
+  std::map<uint32_t, std::vector<double>> factors_;
+};
+
+void SimulateCorrected(const Search& search, const SearchRun& run, size_t wanted,
+                       const std::vector<std::pair<double, SpacePoint>>& order,
+                       PointEvaluator* evaluator) {
+  constexpr size_t kTogether = 2;  // whatever the number of threads, so that all find the same
+  constexpr double kWorthIt = 1.01;
+  constexpr size_t kMostImpossible = 60;
+  const Objective& objective = search.objectives.front();
+  CorrectedOrder corrected(order, *evaluator->composed());
+  std::map<SpacePoint, double> formulas;
+  for (const auto& [formula, point] : order) formulas.emplace(point, formula);
+  std::optional<double> best;
+  size_t possible = 0;
+  for (size_t tried = 0; tried < wanted + kMostImpossible || possible == 0;) {
+    if (evaluator->is_over()()) return;
+    std::vector<SpacePoint> points;
+    bool is_worth_it = false;
+    while (points.size() < kTogether) {
+      const auto [expected, point] = corrected.Next();
+      if (point == nullptr) break;
+      is_worth_it = is_worth_it || !best || expected < *best + (kWorthIt - 1) * std::abs(*best);
+      points.push_back(*point);
+    }
+    if (points.empty() || (possible >= wanted && !is_worth_it)) return;
+    tried += points.size();
+    possible += SimulateAll(points, run, evaluator);
+    for (const SpacePoint& point : points) {
+      const auto values = evaluator->Simulate(point);  // as it is known
+      if (!values) continue;
+      const double cost = objective.CostOf(values->front());
+      corrected.Learn(formulas[point], evaluator->composed()->FamilyOf(point), cost);
+      if (!best || cost < *best) best = cost;
+    }
+  }
+}
+
 // The formula's best points are simulated until enough of them were possible. Returns the formula's
 // number of the last one.
 std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
@@ -191,6 +297,10 @@ std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
     return wanted > 0 ? std::optional(order[wanted - 1].first) : std::nullopt;
   }
   evaluator->BeginSimulations(wanted);
+  if (evaluator->composed() != nullptr && search.objectives.size() == 1) {
+    SimulateCorrected(search, run, wanted, order, evaluator);
+    return std::nullopt;
+  }
   size_t next = 0;
   size_t possible = 0;
   while (possible < wanted && next < order.size() && !evaluator->is_over()()) {
@@ -312,6 +422,22 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
   return document;
 }
 
+// Of a wide space, the best few by the formula are enough: what counts is told by simulations around
+// them. Where it is large, most pieces that its formula is put together from (composed_step.h) are
+// of no good configuration, and descents look at few of them.
+void SetUsualWalk(const JsonReader& reader, Search* search) {
+  constexpr double kMostWholly = 200'000;
+  constexpr uint64_t kEvaluations = 30'000;
+  constexpr uint64_t kFewest = 8;
+  if (!reader.Has("keep")) search->keep = 0;
+  if (!reader.Has("keep_at_least")) search->keep_at_least = kFewest;
+  double points = search->space.Size();
+  if (search->per_axis)
+    points /= static_cast<double>(search->space.axes[*search->per_axis].choices.size());
+  if (!reader.Has("method") && points > kMostWholly) search->walk.method = WalkMethod::kDescent;
+  if (!reader.Has("evaluations")) search->walk.evaluations = kEvaluations;
+}
+
 // Of a long look at formulas, simulates the best so far after a second, and again now and then, so
 // that there is always something to show.
 class EarlySimulations {
@@ -353,6 +479,25 @@ class EarlySimulations {
   SpacePoint best_;  // that has not been simulated; empty if there is none
 };
 
+// Walks in a wide space by descent go where the formula leads them, which errs for one stage of ZeRO
+// more than for another: each has walks of its own.
+void WalkWide(const Search& search, const SearchRun& run, const CostOfPoint& cost,
+              const PointEvaluator& evaluator, const std::function<bool()>& is_over) {
+  size_t axis = 0;
+  for (size_t i = 0; i < search.space.axes.size(); ++i)
+    for (const auto& [path, value] : search.space.axes[i].choices.front().changes)
+      if (path == "strategy.zero") axis = i;
+  const auto choices = static_cast<uint32_t>(search.space.axes[axis].choices.size());
+  WalkOptions options = search.walk;
+  options.evaluations = std::max<uint64_t>(1, options.evaluations / choices);
+  for (uint32_t choice = 0; choice < choices; ++choice) {
+    const auto is_allowed = [&](const SpacePoint& point) {
+      return point[axis] == choice && evaluator.IsAllowed(point);
+    };
+    Walk(search.space, options, run.threads, cost, is_over, {}, is_allowed);
+  }
+}
+
 // Nothing may be possible.
 FoundPoints RunWhole(const Search& search, const SearchRun& run) {
   PointEvaluator evaluator(search, run);
@@ -380,7 +525,10 @@ FoundPoints RunWhole(const Search& search, const SearchRun& run) {
   };
   const WalkShare share = by_formula ? WalkShare() : WalkShare{run.leases, run.shard};
   const auto is_allowed = [&](const SpacePoint& point) { return evaluator.IsAllowed(point); };
-  Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share, is_allowed);
+  if (search.is_wide && by_formula && search.walk.method == WalkMethod::kDescent)
+    WalkWide(search, run, cost, evaluator, evaluator.is_over());
+  else
+    Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share, is_allowed);
   std::optional<double> worst_kept;
   if (search.decide == Decision::kBoth) worst_kept = SimulateBest(search, run, &evaluator);
 
@@ -470,8 +618,7 @@ Search ReadSearch(const JsonDocument& written) {
   SetCurrency(reader, &search);
   if (search.per) search.per_axis = AxisOf(search.space, reader.At("per"));
   search.formula = FormulaOf(search, scenario, reader);
-  // Its best few are enough: what counts is told by simulations around them.
-  if (search.is_wide && !reader.Has("keep")) search.keep = 0;
+  if (search.is_wide) SetUsualWalk(reader, &search);
   if (search.decide == Decision::kFormula && search.objectives.size() > 1)
     reader.At("decide").Fail("a formula has one number; expected one objective");
   if (search.walk.method == WalkMethod::kExhaustive &&
