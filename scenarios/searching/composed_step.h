@@ -67,6 +67,10 @@ class ComposedSteps {
   };
   // May be called from several threads. Throws Stopped when the engine is stopped.
   Found At(const SpacePoint& point);
+  // Whether sizes alone make the point impossible, which takes less than a microsecond.
+  bool Excludes(const SpacePoint& point) const {
+    return Broken(ValuesAt(point), point) != nullptr;
+  }
   // Configurations of one family err alike: those with the same of stages, gathered weights, shared
   // sequences and spread experts.
   uint32_t FamilyOf(const SpacePoint& point) const;

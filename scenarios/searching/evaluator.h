@@ -37,6 +37,10 @@ class PointEvaluator {
 
   // Whether no condition on the numbers of its choices excludes it.
   bool IsAllowed(const SpacePoint& point) const { return conditions_.Allow(point); }
+  // Nor what a composed formula knows of sizes.
+  bool IsPlausible(const SpacePoint& point) const {
+    return IsAllowed(point) && (composed_ == nullptr || !composed_->Excludes(point));
+  }
   // The formula's number; nothing if the point is impossible.
   std::optional<double> Formula(const SpacePoint& point);
   // By objective.

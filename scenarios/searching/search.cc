@@ -427,7 +427,7 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
 // of no good configuration, and descents look at few of them.
 void SetUsualWalk(const JsonReader& reader, Search* search) {
   constexpr double kMostWholly = 200'000;
-  constexpr uint64_t kEvaluations = 30'000;
+  constexpr uint64_t kEvaluations = 10'000;
   constexpr uint64_t kFewest = 8;
   if (!reader.Has("keep")) search->keep = 0;
   if (!reader.Has("keep_at_least")) search->keep_at_least = kFewest;
@@ -492,7 +492,7 @@ void WalkWide(const Search& search, const SearchRun& run, const CostOfPoint& cos
   options.evaluations = std::max<uint64_t>(1, options.evaluations / choices);
   for (uint32_t choice = 0; choice < choices; ++choice) {
     const auto is_allowed = [&](const SpacePoint& point) {
-      return point[axis] == choice && evaluator.IsAllowed(point);
+      return point[axis] == choice && evaluator.IsPlausible(point);
     };
     Walk(search.space, options, run.threads, cost, is_over, {}, is_allowed);
   }
