@@ -217,6 +217,9 @@ SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result
   for (const AxisUse& axis : result.axes) simulated.exposed.emplace_back(axis.name, axis.exposed);
   simulated.model_flops_utilization = result.model_flops_utilization;
   simulated.memory = result.MemoryNeeded();
+  simulated.memory_capacity = result.memory_capacity;
+  simulated.typical = result.typical;
+  simulated.trust = result.trust;
   for (const LinkSummary& link : result.links) {
     if (link.kind == "memory") continue;
     simulated.busiest_link = link.name;

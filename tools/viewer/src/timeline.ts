@@ -470,7 +470,7 @@ export class Timeline {
       context.fillText(text, left + 4, this.height - 10);
     }
     const x = this.x(cursor);
-    if (x >= kGutter && x <= this.width) {
+    if (x >= kGutter && x <= this.width && !this.isPrinted) {
       context.fillStyle = color('--cursor');
       context.fillRect(Math.round(x), 0, 1, this.height);
       const text = time(cursor);
