@@ -188,6 +188,8 @@ summary { cursor: pointer; font-weight: 600; }
 .machines figcaption span { font-weight: 600; }
 .scatter { width: 100%; min-height: 260px; overflow: hidden; }
 .scatter svg { display: block; max-width: 100%; height: auto; }
+.scatter text, .scatter polyline { pointer-events: none; }
+.machines .what { flex: 1 1 200px; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .mark { margin-right: 5px; vertical-align: -1px; flex: none; }
 .best { width: 100%; margin-bottom: 8px; }
 .best th, .best td { padding: 3px 10px 1px 0; }
