@@ -4,12 +4,14 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/playing/validated_steps.h"
 #include "scenarios/searching/point_rates.h"
 #include "scenarios/searching/search_groups.h"
 #include "sim/base/units.h"
@@ -163,10 +165,32 @@ std::string WhatBinds(const SimulatedPoint& point) {
   return text;
 }
 
+struct WorstDevice {
+  std::string name;
+  double error = 0;  // the mean over its published steps
+};
+
+// Of the GPUs of which steps are published.
+WorstDevice PredictedWorst() {
+  std::map<std::string, std::pair<double, double>> sums;  // of errors and of steps, by device
+  for (const ValidatedSteps& steps : ValidatedTable()) {
+    sums[steps.device].first += steps.rows * steps.mean_error;
+    sums[steps.device].second += steps.rows;
+  }
+  WorstDevice worst;
+  for (const auto& [device, sum] : sums)
+    if (sum.first / sum.second > worst.error) worst = {device, sum.first / sum.second};
+  return worst;
+}
+
 std::string TrustOfMachine(const SimulatedPoint& point) {
   if (!point.trust) return "";
   const Trust& trust = *point.trust;
-  if (trust.rows == 0) return "no published step is like it";
+  if (trust.rows == 0) {
+    const WorstDevice worst = PredictedWorst();
+    return fmt::format("no published step is like it: its range is for {:.1f} %, as {}, the worst",
+                       kPercent * worst.error, worst.name);
+  }
   return fmt::format("{} published step{} like it ({}): {:.1f} % off in the mean", trust.rows,
                      trust.rows == 1 ? "" : "s", trust.like, kPercent * trust.mean_error);
 }
@@ -379,9 +403,10 @@ RangedNumber RangeOf(const SimulatedPoint& point) {
     range.low = std::min(1.0, point.typical->low / point.step);
     range.high = std::max(1.0, point.typical->high / point.step);
   }
-  if (point.trust && point.trust->rows > 0) {
+  if (point.trust) {
     constexpr double kMostError = 0.9;
-    const double error = std::min(point.trust->mean_error, kMostError);
+    const double error = std::min(
+        point.trust->rows > 0 ? point.trust->mean_error : PredictedWorst().error, kMostError);
     range.low /= 1 + error;
     range.high /= 1 - error;
   }

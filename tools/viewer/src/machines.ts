@@ -295,4 +295,4 @@ export function machinesView(
 export const kExplained =
   'A dot is a simulated configuration, a large one the best of its machine. Lines join what no other ' +
   'is better than in both, for each machine; the wide grey one, for all of them. Ranges: how far equal ' +
-  'GPUs differ (10 % to 90 % of clusters), and the mean error for published steps most like it.';
+  'GPUs differ (10 % to 90 % of clusters), and the mean error for published steps most like it (of a GPU without any, the worst).';

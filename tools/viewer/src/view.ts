@@ -55,6 +55,7 @@ function legend(page: Page): HTMLElement {
   );
 }
 
+const kMostHigh = 1400; // of the timelines of a page that scrolls
 const kBests = 'A step of each best, on one scale of time';
 
 export interface View {
@@ -325,7 +326,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     title: 'Drag to give the timeline more room',
   });
   const room = (height: number) => {
-    timeline.element.style.height = `${Math.max(90, Math.min(height, window.innerHeight - 190))}px`;
+    timeline.element.style.height = `${Math.max(90, Math.min(height, machines ? kMostHigh : window.innerHeight - 190))}px`;
   };
   handle.addEventListener('pointerdown', (event) => {
     handle.setPointerCapture(event.pointerId);
@@ -370,7 +371,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     ),
   );
   // Several steps are what the page is about; of one the views below tell as much.
-  const mostRoom = () => window.innerHeight * (page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
+  const mostRoom = () =>
+    machines ? kMostHigh : window.innerHeight * (page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
   room(Math.min(timeline.wantedHeight, mostRoom()));
   const old = before?.state;
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);
