@@ -17,9 +17,9 @@
 //   "comparison"                             of two runs: rehearse.comparison's object, its "worst"
 //                                            as {"strings", columns}; times in picoseconds
 //   "tables": [{"title", "kind": "study"|"validation"|"search", "rows", ...}]
-//   "machines"                             of a search: what the page begins with, one machine beside
-//                                          the other (scenarios/searching/search_machines.h), each
-//                                          with the "run" that plays its best
+//   "machines"                             of a search, one beside the other: what the page begins
+//                                          with (scenarios/searching/search_machines.h); the "run"
+//                                          of each plays its best
 #pragma once
 
 #include <string>

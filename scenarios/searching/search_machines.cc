@@ -78,8 +78,12 @@ std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) 
        }},
       {"money", "cost", fmt::format("{} a million {}", CurrencyOf(search), tokens), false,
        Follows::kStep, [](const SimulatedPoint& point) { return point.money; }},
-      {"energy", "energy", "kWh a million " + tokens, false, Follows::kStep,
-       [](const SimulatedPoint& point) { return point.energy; }}};
+      {"energy", "energy", "Wh a million " + tokens, false, Follows::kStep,
+       [](const SimulatedPoint& point) -> std::optional<double> {
+         constexpr double kKilo = 1000;
+         if (!point.energy) return std::nullopt;
+         return kKilo * *point.energy;
+       }}};
   std::vector<Measure> known;
   for (Measure& measure : all)
     if (std::any_of(found.points.begin(), found.points.end(), [&](const FoundPoint& point) {
@@ -271,18 +275,26 @@ std::string SentenceOf(const std::vector<Machine>& machines, const std::vector<M
   std::string text = fmt::format("{} is the fastest: {} {}, {} times as fast as {}{}",
                                  fastest.first->name, WithRange(fastest.best), speed.unit,
                                  WithRange(fastest.factor), fastest.second->name, Doubt(fastest));
-  const char* words[][3] = {{"money", "is the cheapest", "is also the cheapest"},
-                            {"energy", "takes the least energy", "also takes the least energy"}};
-  for (const auto& [key, word, also] : words) {
+  struct Praise {
+    const char* key;
+    const char* word;
+    const char* also;
+  };
+  constexpr Praise kPraises[] = {
+      {"money", "is the cheapest", "is also the cheapest"},
+      {"energy", "takes the least energy", "also takes the least energy"}};
+  const Machine* subject = fastest.first;
+  for (const auto& [key, word, also] : kPraises) {
     const Measure* measure = Find(measures, key);
     if (measure == nullptr) continue;
     const auto ranking = RankBy(*measure, machines);
     if (!ranking || ranking->second == nullptr) continue;
-    const bool is_same = ranking->first == fastest.first;
     text += fmt::format("; {} {}: {} {}, {} needs {} times as much{}",
-                        is_same ? "it" : ranking->first->name, is_same ? also : word,
-                        WithRange(ranking->best), measure->unit, ranking->second->name,
-                        WithRange(ranking->factor), Doubt(*ranking));
+                        ranking->first == subject ? "it" : ranking->first->name,
+                        ranking->first == fastest.first ? also : word, WithRange(ranking->best),
+                        measure->unit, ranking->second->name, WithRange(ranking->factor),
+                        Doubt(*ranking));
+    subject = ranking->first;
   }
   return text + ".";
 }

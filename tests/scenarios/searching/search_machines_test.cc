@@ -105,6 +105,15 @@ TEST(SearchMachinesTest, TheSentenceSaysWhoIsAheadByHowMuch) {
                                   "needs 1.02 (0.971 to 1.07) times as much, which their ranges do "
                                   "not tell apart."));
   EXPECT_THAT(sentence, Not(HasSubstr("energy")));
+  // "It" is the machine that was named last.
+  slow.energy = 3;
+  quick.energy = 2;
+  EXPECT_THAT(MachinesSentence(TwoMachines(), Found(slow, quick)),
+              HasSubstr("; two also takes the least energy: 2,000 (2,000 to 2,100) Wh a million "
+                        "tokens, one needs 1.5 "));
+  slow.energy = 1;
+  EXPECT_THAT(MachinesSentence(TwoMachines(), Found(slow, quick)),
+              HasSubstr("; it takes the least energy: 1,000 "));
 }
 
 TEST(SearchMachinesTest, MachinesHaveTheirBestOrAReason) {

@@ -26,8 +26,6 @@ export function shownMeasures(machines: Machines): Shown[] {
     );
     const isSmall = Math.max(...bests) < 1;
     if (isSmall && measure.key === 'step') return { ...measure, unit: 'ms', times: 1e3 };
-    if (isSmall && measure.key === 'energy')
-      return { ...measure, unit: measure.unit.replace('kWh', 'Wh'), times: 1e3 };
     return { ...measure, times: 1 };
   });
 }
