@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,7 @@ std::string TokensOf(const FoundPoints& found) {
   return "tokens";
 }
 
-// Those that at least one point has.
+// Those that at least one point has; where nothing was simulated, those that all have.
 std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) {
   const std::string tokens = TokensOf(found);
   std::vector<Measure> all = {
@@ -86,9 +87,11 @@ std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) 
        }}};
   std::vector<Measure> known;
   for (Measure& measure : all)
-    if (std::any_of(found.points.begin(), found.points.end(), [&](const FoundPoint& point) {
-          return point.simulated && measure.of(*point.simulated);
-        }))
+    if (found.simulated == 0
+            ? measure.key != std::string_view("money") && measure.key != std::string_view("energy")
+            : std::any_of(found.points.begin(), found.points.end(), [&](const FoundPoint& point) {
+                return point.simulated && measure.of(*point.simulated);
+              }))
       known.push_back(std::move(measure));
   return known;
 }

@@ -614,6 +614,18 @@ await test('machines are printed on A4 across, without controls, nothing cut', m
   assert.ok(sheets.length <= 3, `${sheets.length} sheets`);
   for (const sheet of sheets) assert.match(sheet, /\[0 0 84[12][.\d]* 59[45][.\d]*\]/);
 });
+await test(
+  'where a formula decides, steps of the bests are all that was simulated',
+  machinesPage('formula.html', boxes, '--set', 'search.decide="formula"'),
+  async (page) => {
+    await settled(page);
+    assert.match(await page.textContent('.sentence'), /^Nothing was simulated/);
+    assert.match(await page.textContent('.best tbody'), /not simulated/);
+    assert.equal(await page.locator('.scatter .dot').count(), 0);
+    assert.equal(await page.evaluate(() => window.rehearse.state.page.runs.length), 3);
+    assert.deepEqual(await cutOff(page), []);
+  },
+);
 for (const colorScheme of ['light', 'dark'])
   await test(`machines and their steps are saved as a PNG, ${colorScheme}`, machines, async (page) => {
     await page.emulateMedia({ colorScheme });
