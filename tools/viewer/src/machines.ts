@@ -150,9 +150,9 @@ function tableOf(machines: Machines, measures: Shown[]): HTMLElement {
 
 // What has one objective only is drawn beside what it costs.
 function firstAxes(machines: Machines, measures: Shown[]): [Shown, Shown] {
-  const of: Record<string, string> = { time: 'step', tokens: 'tokens', money: 'money', energy: 'energy', memory: 'memory' };
+  const of: Record<string, string> = { time: 'step' }; // the others have the same name
   const find = (key: string | undefined) => measures.find((one) => one.key === key);
-  const [one, other] = machines.objectives.map((name) => find(of[name] ?? ''));
+  const [one, other] = machines.objectives.map((name) => find(of[name] ?? name));
   const up = one ?? find('step')!;
   const across =
     other ?? ['money', 'memory', 'energy', 'step'].map(find).find((one) => one && one !== up)!;
@@ -293,4 +293,5 @@ export function machinesView(
 export const kExplained =
   'A dot is a simulated configuration, a large one the best of its machine. Lines join what no other ' +
   'is better than in both, for each machine; the wide grey one, for all of them. Ranges: how far equal ' +
-  'GPUs differ (10 % to 90 % of clusters), and the mean error for published steps most like it (of a GPU without any, the worst).';
+  'GPUs differ (10 % to 90 % of clusters), and the mean error for published steps most like it (of a ' +
+  'GPU without any, the worst).';

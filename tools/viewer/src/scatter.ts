@@ -191,25 +191,32 @@ export function scatter(machines: Machines, x: Shown, y: Shown, style: ScatterSt
   }
   const titled = (measure: Shown) =>
     `${measure.title}, ${measure.unit} (${measure.more ? 'more' : 'less'} is better)`;
-  add('text', { x: (kLeft + right) / 2, y: height - 8, 'text-anchor': 'middle', class: 'axis-title' }, titled(x));
+  const titleAt = (at: { x: number; y: number; transform?: string }, measure: Shown) =>
+    add('text', { ...at, 'text-anchor': 'middle', class: 'axis-title' }, titled(measure));
   const middle = (kTop + bottom) / 2;
-  add(
-    'text',
-    { x: 15, y: middle, 'text-anchor': 'middle', transform: `rotate(-90 15 ${middle})`, class: 'axis-title' },
-    titled(y),
-  );
+  titleAt({ x: (kLeft + right) / 2, y: height - 8 }, x);
+  titleAt({ x: 15, y: middle, transform: `rotate(-90 15 ${middle})` }, y);
 
   const line = (front: Dot[], more: Record<string, string | number>) =>
     add('polyline', {
-      points: front.map((dot) => `${across.at(dot.x.value).toFixed(1)},${up.at(dot.y.value).toFixed(1)}`).join(' '),
+      points: front
+        .map((dot) => `${across.at(dot.x.value).toFixed(1)},${up.at(dot.y.value).toFixed(1)}`)
+        .join(' '),
       fill: 'none',
       'stroke-linejoin': 'round',
       'stroke-linecap': 'round',
       ...more,
     });
   if (machines.machines.length > 1)
-    line(frontOf(dots, x, y), { class: 'front-of-all', stroke: style.ink, 'stroke-width': 8, 'stroke-opacity': 0.13 });
-  fronts.forEach((front, machine) => line(front, { class: 'front', stroke: inkOf(machine), 'stroke-width': 1.5 }));
+    line(frontOf(dots, x, y), {
+      class: 'front-of-all',
+      stroke: style.ink,
+      'stroke-width': 8,
+      'stroke-opacity': 0.13,
+    });
+  fronts.forEach((front, machine) =>
+    line(front, { class: 'front', stroke: inkOf(machine), 'stroke-width': 1.5 }),
+  );
 
   // The bests last, over the others.
   const ordered = [...dots].sort((a, b) => Number(a.isBest) - Number(b.isBest) || b.point - a.point);

@@ -326,7 +326,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     title: 'Drag to give the timeline more room',
   });
   const room = (height: number) => {
-    timeline.element.style.height = `${Math.max(90, Math.min(height, machines ? kMostHigh : window.innerHeight - 190))}px`;
+    const most = machines ? kMostHigh : window.innerHeight - 190;
+    timeline.element.style.height = `${Math.max(90, Math.min(height, most))}px`;
   };
   handle.addEventListener('pointerdown', (event) => {
     handle.setPointerCapture(event.pointerId);
