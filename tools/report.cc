@@ -15,6 +15,7 @@
 #include "scenarios/reporting/report_page.h"
 #include "scenarios/reporting/stacked_picture.h"
 #include "scenarios/searching/search.h"
+#include "scenarios/searching/search_machines.h"
 #include "scenarios/searching/search_report.h"
 #include "scenarios/sweeping/study_reader.h"
 #include "scenarios/sweeping/study_report.h"
@@ -36,6 +37,7 @@
 #include "tools/picture_options.h"
 #include "tools/ranks.h"
 #include "tools/scenario_options.h"
+#include "tools/search_keys.h"
 #include "tools/terminal.h"
 #include "tools/viewer_bundle.h"
 #include "workloads/planner/pipeline.h"
@@ -64,6 +66,7 @@ CommandSyntax ReportSyntax() {
       "  rehearse report scenarios/strategy-fsdp.json --live -o live.html\n"
       "  rehearse report scenarios/studies/axonn-table4.json -o dots.html\n"
       "  rehearse report scenarios/search-gpt40b-perlmutter.json --search -o best.html\n"
+      "  rehearse report mine.json --clusters dgx-h100:nodes=16,dgx-b200:nodes=16 -o which.html\n"
       "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n"
       "  rehearse report --pipelines gpipe,1f1b,zb-h1,zb-v,dualpipe -o pipelines.html\n";
   syntax.positional = {"input"};
@@ -71,6 +74,7 @@ CommandSyntax ReportSyntax() {
   AddScenarioSettings(&syntax);
   syntax.takes.erase("scenario");  // inputs may be other things too
   syntax.takes["input"] = TakenFile({".json", ".json.gz", ".csv"});
+  AddSearchKeys(&syntax);
   auto add = syntax.options.add_options();
   add("output,o", po::value<std::string>()->value_name("FILE"),
       "where to write the page; - is standard output");
@@ -82,8 +86,9 @@ CommandSyntax ReportSyntax() {
       "the page also contains the simulator: change bandwidths, switches, grid, micro-batches or "
       "the scenario's text there, and it plays the step again");
   add("search",
-      "also run the scenario's \"search\" (rehearse search): each configuration is a dot, and the "
-      "Pareto front of two objectives is a line");
+      "run the scenario's \"search\" (rehearse search): the page begins with the best of each "
+      "machine, side by side with their ranges, each configuration is a dot, and the steps are "
+      "the bests");
   add("pipelines", po::value<std::string>()->value_name("NAME,NAME..."),
       "play the scenario under these orders of a pipeline (rehearse list pipelines), and draw a "
       "row "
@@ -182,33 +187,77 @@ ReportedTable StudyTable(const Input& input, const std::vector<std::string>& cha
           study.description, study.metric.Title(), TableOf(study, sweep, Compare(study, sweep))};
 }
 
-struct SearchedTable {
-  ReportedTable table;
-  JsonDocument best;  // the scenario of the best point
+bool IsSearched(const po::variables_map& values) {
+  return values.count("search") > 0 || HasSearchKeys(values);
+}
+
+struct PlayedSearch {
+  Search search;
+  FoundPoints found;
+  nlohmann::ordered_json machines;
 };
 
-SearchedTable PlayedSearch(const Input& input, const po::variables_map& values,
-                           ProgressObserver& observer) {
+// What a page compares are machines: if the search chooses among clusters, each has its best.
+void ComparesClusters(JsonDocument* document) {
+  const nlohmann::json& scenario = document->value();
+  if (!scenario.contains("search") || !scenario["search"].is_object() ||
+      scenario["search"].contains("per"))
+    return;
+  const Search search = ReadSearch(*document);
+  for (const SpaceAxis& axis : search.space.axes)
+    for (const SpaceChoice& choice : axis.choices)
+      for (const auto& [path, value] : choice.changes)
+        if (path == "cluster") {
+          document->Set("search.per=cluster", {"--search", 0, ""});
+          return;
+        }
+}
+
+PlayedSearch PlaySearch(const Input& input, const po::variables_map& values,
+                        ProgressObserver& observer) {
   JsonDocument document = input.document;
   for (const std::string& change : ChangesOf(values, "set")) document.Set(change);
-  const Search search = ReadSearch(document);
+  SetSearchKeys(values, &document);
+  if (values.count("clusters") == 0) ComparesClusters(&document);
+  PlayedSearch played;
+  played.search = ReadSearch(document);
   SearchRun run;
   run.observer = &observer;
   run.allow_out_of_memory = values.count("allow-oom") > 0;
-  const FoundPoints found = RunSearch(search, run);
-  ReportedTable table{DotsKind::kSearch, "search", input.path, "", "", TableOf(search, found)};
-  table.metric = search.objectives.front().name;
-  if (search.objectives.size() > 1) table.across = search.objectives.back().name;
-  return {std::move(table), ScenarioOf(search, found.points.front().point)};
+  played.found = RunSearch(played.search, run);
+  played.machines = MachinesJson(played.search, played.found);
+  return played;
 }
 
-bool CanBeRead(const JsonDocument& document, const po::variables_map& values) {
-  try {
-    ReadScenarioWith(document, values);
-    return true;
-  } catch (const Error&) {
-    return false;
+ReportedTable TableOfSearch(const Input& input, const PlayedSearch& played) {
+  const std::vector<Objective>& objectives = played.search.objectives;
+  ReportedTable table{DotsKind::kSearch,
+                      "All configurations",
+                      input.path,
+                      "",
+                      objectives.front().name,
+                      TableOf(played.search, played.found)};
+  if (objectives.size() > 1) table.across = objectives.back().name;
+  return table;
+}
+
+// Plays the best of each machine, as many as a page shows, and says which run is whose.
+std::vector<ReportedRun> RunsOfBests(const Input& input, po::variables_map values,
+                                     PlayedSearch* played, ProgressObserver& observer) {
+  values.erase("set");  // the search has made these changes before its own
+  std::vector<ReportedRun> runs;
+  for (size_t i = 0; i < played->machines["machines"].size() && runs.size() < kMostRuns; ++i) {
+    nlohmann::ordered_json& machine = played->machines["machines"][i];
+    if (!machine.contains("configuration")) continue;
+    const size_t best = played->found.groups.empty() ? 0 : *played->found.groups[i].best;
+    const Scenario scenario =
+        ReadScenarioWith(ScenarioOf(played->search, played->found.points[best].point), values);
+    machine["run"] = runs.size();
+    runs.push_back(PlayedRun(input, scenario, values, observer));
+    runs.back().record.title = machine["name"].get<std::string>();
+    runs.back().source += ": " + machine["configuration"].get<std::string>();
   }
+  return runs;
 }
 
 ReportedTable ValidationRows(const Input& input, const std::vector<std::string>& changes,
@@ -270,12 +319,21 @@ void CheckLive(const std::vector<Input>& inputs, const po::variables_map& values
   if (inputs.size() != 1 || inputs.front().kind != InputKind::kScenario)
     throw Error("--live plays one scenario or schedule again; give exactly one input");
   for (const char* option :
-       {"versus", "search", "svg", "pipelines", "calibration", "device-points"})
+       {"versus", "search", "clusters", "svg", "pipelines", "calibration", "device-points"})
     if (values.count(option) > 0)
       throw Error(fmt::format("--live and --{} do not go together{}", option,
                               std::string_view(option) == "versus"
                                   ? ": the page itself shows changes beside the step"
                                   : ""));
+}
+
+// The page begins with one search.
+void CheckSearched(const std::vector<Input>& inputs, const po::variables_map& values) {
+  if (!IsSearched(values)) return;
+  if (inputs.size() != 1 || inputs.front().kind != InputKind::kScenario)
+    throw Error("--search is for one scenario; give exactly one input");
+  if (values.count("versus") > 0)
+    throw Error("--search and --versus do not go together: the steps are the bests of the search");
 }
 
 void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& values) {
@@ -289,6 +347,7 @@ void CheckInputs(const std::vector<Input>& inputs, const po::variables_map& valu
       throw Error(
           fmt::format("--versus changes a scenario, but {} is a timeline", InputName(input.path)));
   }
+  CheckSearched(inputs, values);
   if (runs > kMostRuns)
     throw Error(fmt::format("found {} steps, expected at most {}, drawn one above the other", runs,
                             kMostRuns));
@@ -348,7 +407,7 @@ std::vector<ReportedRun> RunsOfPipelines(const std::vector<Input>& inputs,
                            !inputs.front().document.value().contains("pipeline"))))
     throw Error(
         "--pipelines draws one scenario that has a \"pipeline\"; give exactly one, or none");
-  for (const char* option : {"versus", "search"})
+  for (const char* option : {"versus", "search", "clusters"})
     if (values.count(option) > 0)
       throw Error(fmt::format("--pipelines and --{} do not go together", option));
   Input own;
@@ -404,12 +463,12 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   for (Input& input : inputs) {
     switch (input.kind) {
       case InputKind::kScenario: {
-        // A search's scenario may be impossible as it is written: then its best point is shown.
-        std::optional<ReportedTable> searched;
-        if (values.count("search") > 0 && !CanBeRead(input.document, values)) {
-          SearchedTable search = PlayedSearch(input, values, progress);
-          searched = std::move(search.table);
-          input.document = std::move(search.best);
+        if (IsSearched(values)) {
+          PlayedSearch played = PlaySearch(input, values, progress);
+          report.runs = RunsOfBests(input, values, &played, progress);
+          report.tables.push_back(TableOfSearch(input, played));
+          report.machines = std::move(played.machines);
+          break;
         }
         // Both are read before the first is played, so that a mistake costs no time.
         const Scenario scenario = ReadScenarioWith(input.document, values);
@@ -428,9 +487,6 @@ int ReportCommand(const std::vector<std::string>& arguments) {
           live = PackedForPage(
               told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
         }
-        if (values.count("search") > 0)
-          report.tables.push_back(searched ? *std::move(searched)
-                                           : PlayedSearch(input, values, progress).table);
         if (!other) break;
         report.runs.push_back(PlayedRun(input, *other, values, progress));
         for (const std::string& change : versus) report.runs.back().source += " " + change;

@@ -339,6 +339,7 @@ std::string PageBytes(const Report& report, const std::string& known) {
     header["comparison"]["worst"] = WorstOps(comparison, kMostRows, &columns);
   }
   if (report.as_pipelines) header["as_pipelines"] = true;
+  if (!report.machines.is_null()) header["machines"] = report.machines;
   header["tables"] = Json::array();
   for (const ReportedTable& table : report.tables) {
     header["tables"].push_back({{"title", table.title},

@@ -17,6 +17,9 @@
 //   "comparison"                             of two runs: rehearse.comparison's object, its "worst"
 //                                            as {"strings", columns}; times in picoseconds
 //   "tables": [{"title", "kind": "study"|"validation"|"search", "rows", ...}]
+//   "machines"                             of a search, one beside the other: what the page begins
+//                                          with (scenarios/searching/search_machines.h); the "run"
+//                                          of each plays its best
 #pragma once
 
 #include <string>
@@ -47,6 +50,7 @@ struct Report {
   std::vector<ReportedRun> runs;  // each below the one before
   std::vector<ReportedTable> tables;
   bool as_pipelines = false;  // the page begins with a row for each rank of a pipeline
+  nlohmann::ordered_json machines = nullptr;  // of a search
 };
 
 // What the page unpacks (scenarios/reporting/page_columns.h). `known`: the hash of the timeline

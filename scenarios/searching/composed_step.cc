@@ -230,19 +230,23 @@ void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
     if (is_wide_) return RankCounts(cluster, most_ranks);
     return {std::min(cluster.device_count(), most_ranks)};
   };
+  const auto add_cluster = [&](const Cluster& cluster) {
+    rank_counts_.push_back(counts_of(cluster));
+    machines_.push_back(cluster.device_count() / std::max(1u, cluster.node_count()));
+  };
   for (const SpaceAxis& axis : space_.axes)
     if (!CompileAxis(axis)) return;
   std::unique_ptr<Cluster> first;
   if (cluster_axis_ == SIZE_MAX) {
     first = ReadCluster(scenario.Root().At("cluster"));
-    rank_counts_.push_back(counts_of(*first));
+    add_cluster(*first);
   } else {
     for (const SpaceChoice& choice : space_.axes[cluster_axis_].choices) {
       JsonDocument document = scenario;
       for (const auto& [path, change] : choice.changes)
         document.Set(path + "=" + change.dump(), space_.axes[cluster_axis_].place);
       first = ReadCluster(document.Root().At("cluster"));
-      rank_counts_.push_back(counts_of(*first));
+      add_cluster(*first);
     }
   }
   if (!is_wide_ && value.contains("placement")) rank_counts_.clear();
@@ -264,6 +268,14 @@ void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
   is_known_ = base_[kSchedule] < std::size(kOrders) && base_[kSplit] < std::size(kSplits);
 }
 
+// Ranks on each machine where they are placed evenly (scenarios/readers/placement.h).
+uint64_t ComposedSteps::MachineShare(uint64_t ranks, const SpacePoint& point) const {
+  const uint64_t devices = machines_[cluster_axis_ == SIZE_MAX ? 0 : point[cluster_axis_]];
+  for (uint64_t share = std::min(devices, ranks); share > 1; --share)
+    if (ranks % share == 0) return share;
+  return 1;
+}
+
 // Nothing if it may be possible.
 const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint& point) const {
   static const std::string kWhyRanks =
@@ -273,6 +285,9 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   static const std::string kWhyMultiple = "the stages do not divide the micro-batches, as the order "
                                        "needs";
   static const std::string kWhyOneStage = "an order of several stages, but there is one";
+  static const std::string kWhyAcross =
+      "groups of ranks would begin in the middle of a machine and end in another";
+  static const std::string kWhyMachine = "tensor parallelism across machines";
   static const std::string kWhyNoTensor = "sequence parallelism without tensor parallelism";
   static const std::string kWhyNothingShared = "there is one rank to shard over, as with zero 1";
   static const std::string kWhyExperts = "the ranks of the experts do not divide those of a stage";
@@ -297,6 +312,12 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   if (order.interleaves && values[kStages] > 1 && micro_batches % values[kStages] != 0)
     return &kWhyMultiple;
   if (!is_wide_) return nullptr;
+  if (values[kTensor] > machines_[cluster_axis_ == SIZE_MAX ? 0 : point[cluster_axis_]])
+    return &kWhyMachine;
+  const uint64_t machine = MachineShare(of_stage * values[kStages], point);
+  for (const uint64_t group : {uint64_t{values[kTensor]} * values[kContext],
+                               uint64_t{values[kExpert]} * values[kExpertTensor], of_stage})
+    if (group % machine != 0 && machine % group != 0) return &kWhyAcross;
   if (values[kStages] == 1 && values[kSchedule] != kOneForwardOneBackward) return &kWhyOneStage;
   if (values[kTensor] == 1 && values[kSequenceParallel] != 0) return &kWhyNoTensor;
   if (values[kZero] > 1 && values[kShard] == 1) return &kWhyNothingShared;
@@ -413,7 +434,9 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
     turn = std::lcm(turn, model.experts->every);
     first = model.experts->first_dense;
   }
-  const uint32_t step = turn == 1 ? 2 : turn;
+  // Weights are gathered ahead, and so two layers are more alike than one.
+  const uint32_t step = turn == 1 && values[kZero] >= 3 ? 2 : turn;
+  const uint32_t least = std::max(2u, first + step);
 
   // What a pass takes is known from another piece, of the same layers.
   const Piece* pass = nullptr;
@@ -427,7 +450,7 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
     if (!pass->error.empty()) throw Error(pass->error);
   }
   std::array<std::array<Result, 2>, 2> results;  // by depth and micro-batches
-  const std::array<uint32_t, 2> depths = {first + step, first + 2 * step};
+  const std::array<uint32_t, 2> depths = {least, least + step};
   for (size_t deep = 0; deep < 2; ++deep) {
     for (size_t more = 0; more < (of_update ? 1 : 2); ++more) {
       Scenario scenario = engine_.Read(

@@ -1,13 +1,13 @@
 // What a step takes, put together from pieces that are played once: microseconds a configuration,
 // where planning one takes milliseconds.
 //
-// A piece is a step of a few layers under the simulator's closed forms, of two depths and of one
-// and two micro-batches. From its four times t(layers, micro-batches) follow what a layer and what
+// A piece is a step of a few layers under the simulator's closed forms, of two depths a < b and of
+// one and two micro-batches. From its four times t(layers, micro-batches) follow what a layer and what
 // the ends (embedding, loss) add for every micro-batch, and what both add once (gradients, Adam,
 // weights gathered again):
 //
-//   layer  = (t(2k, 2) - t(k, 2) - t(2k, 1) + t(k, 1)) / k       ends = t(k, 2) - t(k, 1) - k layer
-//   update = (t(2k, 1) - t(k, 1)) / k - layer         rest = t(k, 1) - k update - ends - k layer
+//   layer  = (t(b, 2) - t(a, 2) - t(b, 1) + t(a, 1)) / (b - a)   ends = t(a, 2) - t(a, 1) - a layer
+//   update = (t(b, 1) - t(a, 1)) / (b - a) - layer   rest = t(a, 1) - a (update + layer) - ends
 //
 // One piece has the ranks that share products (tensor, context, experts; with ZeRO-2 and -3 those
 // that share gradients, too), and gives `layer` and `ends`. Another has all ranks that hold the same layers and
@@ -67,9 +67,10 @@ class ComposedSteps {
   };
   // May be called from several threads. Throws Stopped when the engine is stopped.
   Found At(const SpacePoint& point);
-  // Whether sizes alone make the point impossible, which takes less than a microsecond.
-  bool Excludes(const SpacePoint& point) const {
-    return Broken(ValuesAt(point), point) != nullptr;
+  // Why sizes alone make the point impossible, or no configuration that a framework would run; null
+  // if they do not. Takes less than a microsecond.
+  const std::string* Excluded(const SpacePoint& point) const {
+    return is_known_ ? Broken(ValuesAt(point), point) : nullptr;
   }
   // Configurations of one family err alike: those with the same of stages, gathered weights, shared
   // sequences and spread experts.
@@ -107,6 +108,7 @@ class ComposedSteps {
   void Compile(const JsonDocument& scenario, uint32_t most_ranks);
   bool CompileAxis(const SpaceAxis& axis);
   void SetField(const std::string& path, const nlohmann::json& value, Values* values) const;
+  uint64_t MachineShare(uint64_t ranks, const SpacePoint& point) const;
   const std::string* Broken(const Values& values, const SpacePoint& point) const;
   Values ValuesAt(const SpacePoint& point) const;
   // `of_update` is of one sample and of the first of the kinds of recomputation, which do not
@@ -127,6 +129,7 @@ class ComposedSteps {
   std::vector<Axis> axes_;
   size_t cluster_axis_ = SIZE_MAX;  // if one changes it
   std::vector<std::vector<uint32_t>> rank_counts_;  // by choice of the axis, or one
+  std::vector<uint32_t> machines_;                  // likewise: devices of a machine
   std::shared_mutex mutex_;
   std::unordered_map<Key, std::unique_ptr<Piece>, HashOfKey> pieces_;
 };

@@ -67,11 +67,11 @@ PointEvaluator::PointEvaluator(const Search& search, const SearchRun& run)
                .bounds_memory = run.stores.empty(),
                .is_stopped = is_over_}),
       broken_(search.space.constraints.size()) {
-  if (search.formula == FormulaKind::kClosedForms) return;
-  if (search.formula == FormulaKind::kComposed)
+  if (search.formula == FormulaKind::kComposed || search.is_wide)
     composed_ = std::make_unique<ComposedSteps>(search.space, search.scenario, search.is_wide,
                                                 search.MostRanks(), &engine_);
-  else
+  if (search.formula == FormulaKind::kClosedForms) return;
+  if (search.formula != FormulaKind::kComposed)
     paper_.emplace(search.space, static_cast<PaperModel>(search.formula), search.scenario,
                    &papers_);
   if (search.space.Size() <= kMostExhaustivePoints)
@@ -260,6 +260,9 @@ SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result
   for (const AxisUse& axis : result.axes) simulated.exposed.emplace_back(axis.name, axis.exposed);
   simulated.model_flops_utilization = result.model_flops_utilization;
   simulated.memory = result.MemoryNeeded();
+  simulated.memory_capacity = result.memory_capacity;
+  simulated.typical = result.typical;
+  simulated.trust = result.trust;
   for (const LinkSummary& link : result.links) {
     if (link.kind == "memory") continue;
     simulated.busiest_link = link.name;
@@ -280,7 +283,7 @@ void PointEvaluator::CheckMemory(const Result& result) const {
 
 std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
   if (IsBroken(point)) return std::nullopt;
-  if (composed_ != nullptr) return Composed(point);
+  if (search_.formula == FormulaKind::kComposed) return Composed(point);
   if (paper_) {
     const SpaceFormula::Found found = paper_->At(point);
     if (found.seconds) {
@@ -311,6 +314,11 @@ std::optional<double> PointEvaluator::Formula(const SpacePoint& point) {
 
 std::optional<std::vector<double>> PointEvaluator::Simulate(const SpacePoint& point) {
   if (IsBroken(point)) return std::nullopt;
+  // What no framework would run is not simulated either, though it could be.
+  if (const std::string* reason = search_.is_wide ? composed_->Excluded(point) : nullptr) {
+    NoteExcluded(reason);
+    return std::nullopt;
+  }
   Entry known = Known(point);
   if (known.IsOpen() && !known.simulated) {
     known = Add(point, [&](Entry* entry) {

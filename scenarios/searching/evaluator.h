@@ -39,7 +39,7 @@ class PointEvaluator {
   bool IsAllowed(const SpacePoint& point) const { return conditions_.Allow(point); }
   // Nor what a composed formula knows of sizes.
   bool IsPlausible(const SpacePoint& point) const {
-    return IsAllowed(point) && (composed_ == nullptr || !composed_->Excludes(point));
+    return IsAllowed(point) && (composed_ == nullptr || composed_->Excluded(point) == nullptr);
   }
   // The formula's number; nothing if the point is impossible.
   std::optional<double> Formula(const SpacePoint& point);

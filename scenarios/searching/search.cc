@@ -428,6 +428,7 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
 void SetUsualWalk(const JsonReader& reader, Search* search) {
   constexpr double kMostWholly = 200'000;
   constexpr uint64_t kEvaluations = 10'000;
+  constexpr uint32_t kStarts = 2;
   constexpr uint64_t kFewest = 8;
   if (!reader.Has("keep")) search->keep = 0;
   if (!reader.Has("keep_at_least")) search->keep_at_least = kFewest;
@@ -436,6 +437,7 @@ void SetUsualWalk(const JsonReader& reader, Search* search) {
     points /= static_cast<double>(search->space.axes[*search->per_axis].choices.size());
   if (!reader.Has("method") && points > kMostWholly) search->walk.method = WalkMethod::kDescent;
   if (!reader.Has("evaluations")) search->walk.evaluations = kEvaluations;
+  if (!reader.Has("starts")) search->walk.starts = kStarts;
 }
 
 // Of a long look at formulas, simulates the best so far after a second, and again now and then, so

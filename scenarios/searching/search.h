@@ -56,7 +56,10 @@ struct SimulatedPoint {
   Seconds idle;
   std::vector<std::pair<std::string, Seconds>> exposed;  // by axis
   double model_flops_utilization = 0;
-  Bytes memory;  // that the fullest GPU needs, driver and libraries too
+  Bytes memory;           // that the fullest GPU needs, driver and libraries too
+  Bytes memory_capacity;  // of that GPU; 0 if unknown
+  std::optional<TypicalStep> typical;
+  std::optional<Trust> trust;
   std::string busiest_link;
   double busiest_share = 0;
   uint32_t devices = 0;  // that the step keeps busy

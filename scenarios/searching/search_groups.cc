@@ -45,15 +45,6 @@ std::string BindingText(const SimulatedPoint& point) {
   return text;
 }
 
-std::string WhyNone(const FoundGroup& group) {
-  const auto most = std::max_element(
-      group.excluded.begin(), group.excluded.end(),
-      [](const auto& a, const auto& b) { return a.second.points < b.second.points; });
-  if (most == group.excluded.end()) return "no point was looked at";
-  return fmt::format("none of {} points is possible; {} of them: {}", group.looked_at,
-                     most->second.points, WithoutPlace(most->second.example));
-}
-
 struct Column {
   std::string title;
   std::vector<std::string> cells = {};
@@ -81,6 +72,15 @@ std::string Aligned(const std::vector<Column>& columns, size_t rows,
 }
 
 }  // namespace
+
+std::string WhyNone(const FoundGroup& group) {
+  const auto most = std::max_element(
+      group.excluded.begin(), group.excluded.end(),
+      [](const auto& a, const auto& b) { return a.second.points < b.second.points; });
+  if (most == group.excluded.end()) return "no point was looked at";
+  return fmt::format("none of {} points is possible; {} of them: {}", group.looked_at,
+                     most->second.points, WithoutPlace(most->second.example));
+}
 
 std::vector<std::pair<std::string, Seconds>> PartsOf(const SimulatedPoint& point) {
   std::vector<std::pair<std::string, Seconds>> parts = {{"compute", point.compute}};

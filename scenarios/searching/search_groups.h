@@ -14,6 +14,9 @@ namespace rehearse {
 // The parts of a step, which add up to it: compute, what is exposed of each axis, idle.
 std::vector<std::pair<std::string, Seconds>> PartsOf(const SimulatedPoint& point);
 
+// Why nothing is possible with a choice: how many points, and what excludes most of them.
+std::string WhyNone(const FoundGroup& group);
+
 // A row for each choice: its best configuration, what that comes to, how it compares with the first
 // choice's, and the two parts of the step that take most of it; or why nothing is possible with it.
 // "" without groups.

@@ -21,6 +21,7 @@ using nlohmann::json;
 constexpr const char* kUsualSoftware = "nemo";
 constexpr uint64_t kFewestTokens = 2048;  // of a sequence that each rank of a context has
 constexpr uint32_t kMostTensor = 16;      // beyond, products are too narrow to be worth it
+constexpr uint64_t kFewestColumns = 2048;  // of an expert that is divided, likewise
 constexpr uint32_t kMostContext = 64;
 constexpr uint32_t kMostStages = 64;
 constexpr uint32_t kMostVirtual = 12;
@@ -172,7 +173,8 @@ class WideReader {
     std::vector<SpaceChoice> choices;
     for (const uint32_t expert : DivisorsOf(shapes_.model.experts->count)) {
       for (uint32_t tensor = 1; tensor <= MostTensor(); tensor *= 2) {
-        if (shapes_.model.experts->hidden % tensor != 0) continue;
+        const uint64_t hidden = shapes_.model.experts->hidden;
+        if (hidden % tensor != 0 || (tensor > 1 && hidden / tensor < kFewestColumns)) continue;
         std::string name = fmt::format("expert {}", expert);
         if (tensor > 1) name += fmt::format(" expert_tensor {}", tensor);
         choices.push_back(

@@ -34,7 +34,9 @@
 // "groups" is for all groups without their own. A combination of a grid may be impossible (a mesh
 // that does not fit); a point may not, unless it says "allow_failure"; and not all of them may be.
 // Combinations that do not meet "where" (scenarios/evaluating/axes.h) are left out. "pictures" are
-// panels for `sweep --svg` (scenarios/sweeping/study_picture.h): a series has a point for each x.
+// panels for `sweep --svg` (scenarios/sweeping/study_picture.h): a series has a point for each x;
+// its points need no full names (scenarios/sweeping/named_points.h), and without "x" what these
+// differ in labels them.
 #pragma once
 
 #include <cstdint>

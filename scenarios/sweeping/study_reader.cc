@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/evaluating/axes.h"
+#include "scenarios/sweeping/named_points.h"
 #include "scenarios/sweeping/study_shapes.h"
 #include "sim/base/error.h"
 #include "sim/base/file_kind.h"
@@ -251,14 +252,15 @@ class StudyReader {
     return panel;
   }
 
-  PanelSeries ReadSeries(const JsonReader& object, const StudyPanel& panel) const {
+  PanelSeries ReadSeries(const JsonReader& object, StudyPanel& panel) const {
     const JsonReader reader = object.As(SeriesFields().shape());
     PanelSeries series;
     SeriesFields().ReadInto(reader, &series);
-    for (const JsonReader& name : reader.At("points").Elements())
-      series.points.push_back(Find({name.String(), name.place()}));
+    series.points = PointsMeant(study_, reader.At("points"), reader_of_changes_);
+    if (panel.x.empty()) panel.x = LabelsOf(study_, series.points);
     if (series.points.size() != panel.x.size())
-      reader.At("points").Expected(fmt::format("{} points, one for each x", panel.x.size()));
+      reader.At("points").Fail(fmt::format("found {}, expected {} points, one for each x",
+                                           series.points.size(), panel.x.size()));
     if (!panel.ratios) return series;
     for (const size_t point : series.points)
       if (!IsInRatio(point))

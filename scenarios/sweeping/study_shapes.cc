@@ -99,13 +99,30 @@ FieldShape AMetric() {
 constexpr ValueName<PanelKind> kPanelKinds[] = {
     {"lines", PanelKind::kLines}, {"bars", PanelKind::kBars}, {"map", PanelKind::kMap}};
 
+JsonShape SomePoints() { return AText("name of points, its beginning, or a pattern"); }
+
 }  // namespace
+
+const ObjectShape& PointsWhereShape() {
+  static const ObjectShape shape = {
+      "points where",
+      "Points whose scenarios have these values.",
+      {{"where", ChangesShape(), Required(),
+        "paths of the scenario and their values, in which * is any text",
+        R"({"cluster": "dgx-h100*"})"}}};
+  return shape;
+}
 
 const Fields<PanelSeries>& SeriesFields() {
   static const Fields<PanelSeries> fields(
       "series", "Points of the study that are drawn in one colour.",
       {{"name", &PanelSeries::name, AText(), Required(), "what the legend calls it", "\"ATP\""},
-       {"points", ListOf(AText("full name of a point")), Required(), "one for each x",
+       {"points",
+        Either({SomePoints(), ObjectOf(PointsWhereShape),
+                ListOf(Either({SomePoints(), ObjectOf(PointsWhereShape)}))}),
+        Required(),
+        "one for each x, in the study's order where several are meant: a full name, what names "
+        "begin with up to a \"/\", a pattern in which * is any text, or values of their scenarios",
         R"(["IC1/M2", "IC1/M3"])"}});
   return fields;
 }
@@ -116,7 +133,8 @@ const Fields<StudyPanel>& PanelFields() {
       {{"title", &StudyPanel::title, AText(), Required(), "what is written above it", "\"IC1\""},
        {"kind", &StudyPanel::kind, OneOf(kPanelKinds), Usual(),
         "lines, grouped bars, or a heat map with a row for each series"},
-       {"x", &StudyPanel::x, ListOf(AText("label")), Required(), "labels, evenly spaced",
+       {"x", &StudyPanel::x, ListOf(AText("label")),
+        Optional("what the names of the first series' points differ in"), "labels, evenly spaced",
         R"(["M2", "M3"])"},
        {"x_title", &StudyPanel::x_title, AText(), Usual(), "what the labels are", "\"GPUs\""},
        {"y_title", &StudyPanel::y_title, AText(), Optional("the metric's unit"),
@@ -127,7 +145,7 @@ const Fields<StudyPanel>& PanelFields() {
        {"series", ListOf(ObjectOf(ShapeIn<SeriesFields>)), Required(), "what is drawn",
         R"([{"name": "ATP", "points": ["IC1/M2", "IC1/M3"]}])"}},
       [](const JsonReader& reader, StudyPanel* panel) {
-        if (panel->x.empty()) reader.At("x").Expected("at least one label");
+        if (reader.Has("x") && panel->x.empty()) reader.At("x").Expected("at least one label");
       });
   return fields;
 }

@@ -18,5 +18,6 @@ const Fields<StudyCalibration>& StudyCalibrationFields();
 const Fields<StudyPoint>& PointFields();
 const Fields<StudyPanel>& PanelFields();
 const Fields<PanelSeries>& SeriesFields();
+const ObjectShape& PointsWhereShape();
 
 }  // namespace rehearse

@@ -277,6 +277,47 @@ TEST_F(ReportCommandTest, ASearchIsDots) {
   EXPECT_EQ(page["tables"][0]["kind"], "search");
   EXPECT_EQ(page["tables"][0]["metric"], "time");
   EXPECT_GE(page["tables"][0]["rows"].size(), 2u);
+  ASSERT_EQ(page["machines"]["machines"].size(), 1u);
+  EXPECT_EQ(page["machines"]["machines"][0]["run"], 0);
+  EXPECT_EQ(page["runs"].size(), 1u);  // the best
+}
+
+TEST_F(ReportCommandTest, ClustersAreComparedAndTheirBestsPlayed) {
+  const nlohmann::json page =
+      Reported(Shipped("strategy-fsdp") + " --clusters dgx-a100,dgx-h100:nodes=1");
+  const nlohmann::json& machines = page["machines"]["machines"];
+  ASSERT_EQ(machines.size(), 2u);
+  EXPECT_EQ(machines[0]["name"], "dgx-a100");
+  EXPECT_EQ(machines[1]["name"], "dgx-h100:nodes=1");
+  const nlohmann::json& points = page["machines"]["points"];
+  for (size_t i = 0; i < 2; ++i) {
+    const nlohmann::json& run = page["runs"][i];
+    EXPECT_EQ(run["title"], machines[i]["name"]);
+    EXPECT_NEAR(run["result"]["step_seconds"].get<double>(),
+                points["values"]["step"][machines[i]["point"].get<size_t>()].get<double>(), 1e-5);
+  }
+  EXPECT_THAT(page["machines"]["sentence"].get<std::string>(),
+              StartsWith("dgx-h100:nodes=1 is the fastest: "));
+}
+
+// The search made the changes before its own: they do not undo what it found.
+TEST_F(ReportCommandTest, ABestIsPlayedAsItWasFound) {
+  const nlohmann::json page = Reported(
+      Shipped("cpu-4d") +
+      " --search --set training.batch=16 --set 'search={\"default_axes\": false, \"axes\": "
+      "[{\"path\": \"training.batch\", \"values\": [8]}]}'");
+  EXPECT_NEAR(page["runs"][0]["result"]["step_seconds"].get<double>(),
+              page["machines"]["points"]["values"]["step"][0].get<double>(), 1e-7);
+}
+
+TEST_F(ReportCommandTest, APageHasOneSearch) {
+  const std::string both = Shipped("cpu-4d") + " " + Shipped("cpu-fsdp");
+  ExpectMistake("report " + both + " --search -o page.html", {"--search is for one scenario"});
+  ExpectMistake("report " + Shipped("cpu-4d") + " --search --versus a.b=1 -o page.html",
+                {"--search and --versus do not go together"});
+  ExpectMistake("report " + Shipped("cpu-4d") + " --live --clusters dgx-a100 -o page.html",
+                {"--live and --clusters do not go together"});
+  ExpectMistake("report " + Shipped("cpu-4d") + " --clusters dgx-z100 -o page.html", {"dgx-z100"});
 }
 
 TEST_F(ReportCommandTest, ThePageGoesToStandardOutputToo) {

@@ -512,8 +512,44 @@ export interface Dots {
   rows: Record<string, string | number | boolean>[];
 }
 
+// What a search found, machine by machine (scenarios/searching/search_machines.h).
+export interface Measure {
+  key: string;
+  title: string;
+  unit: string;
+  more: boolean; // is better
+  follows: 'step' | 'reciprocal' | 'not'; // how its range follows that of the step
+}
+export interface Machine {
+  name: string;
+  point?: number; // of its best in Machines.points
+  run?: number; // of the page, which plays its best
+  devices?: number;
+  configuration?: string;
+  binds?: string;
+  capacity?: number; // GiB
+  trust?: string;
+  why_none?: string;
+}
+export interface Machines {
+  title: string;
+  facts: string[];
+  sentence: string;
+  objectives: string[];
+  measures: Measure[];
+  machines: Machine[];
+  points: {
+    machine: number[];
+    name: string[];
+    low: number[]; // of the step, as multiples of the simulated one
+    high: number[];
+    values: Record<string, (number | null)[]>;
+  };
+}
+
 export interface Page {
   madeBy: string;
+  machines: Machines | null;
   runs: Run[];
   comparison: Json | null;
   tables: Dots[];
@@ -550,6 +586,7 @@ export function readPage(unpacked: Unpacked, known: Run | null = null): Page {
     madeBy: header.made_by,
     runs: runs.map((run) => (run ? new Run(run, unpacked.column) : known!)),
     comparison: header.comparison ? withWorst(header.comparison, unpacked.column) : null,
+    machines: header.machines ?? null,
     tables: header.tables,
     asPipelines: header.as_pipelines === true,
   };

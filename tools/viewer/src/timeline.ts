@@ -43,9 +43,11 @@ export class Timeline {
     private readonly tell: (text: string) => void,
   ) {
     const each = state.page.runs.length > 1 ? 4 : 8;
-    this.rankChoices = state.page.runs.flatMap((run) =>
-      firstRanks(run, run.roles.length > 1 ? 16 : each),
-    );
+    this.rankChoices = state.page.runs.flatMap((run) => {
+      const ranks = firstRanks(run, run.roles.length > 1 ? 16 : each);
+      // Machines are compared at a glance: the first stage of a pipeline and the last.
+      return state.page.machines && ranks.length > 2 ? [ranks[0], ranks[ranks.length - 1]] : ranks;
+    });
     this.hasMessages = haveMessages(this.rankChoices);
     this.canvas = h('canvas', { tabindex: 0, role: 'img', 'aria-label': 'Timeline of the step' });
     this.spacer = h('div', { class: 'spacer' });
@@ -470,7 +472,7 @@ export class Timeline {
       context.fillText(text, left + 4, this.height - 10);
     }
     const x = this.x(cursor);
-    if (x >= kGutter && x <= this.width) {
+    if (x >= kGutter && x <= this.width && !this.isPrinted) {
       context.fillStyle = color('--cursor');
       context.fillRect(Math.round(x), 0, 1, this.height);
       const text = time(cursor);

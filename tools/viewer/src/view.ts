@@ -5,6 +5,7 @@ import { dotsPanel } from './dots';
 import { breakdownPanel } from './breakdown_panel';
 import { clusterPanel } from './cluster_panel';
 import { collectivesPanel } from './collectives_panel';
+import { machinesView } from './machines';
 import { memoryPanel } from './memory_panel';
 import { forgetColors } from './paint';
 import type { Panel } from './panel';
@@ -54,6 +55,9 @@ function legend(page: Page): HTMLElement {
   );
 }
 
+const kMostHigh = 1400; // of the timelines of a page that scrolls
+const kBests = 'A step of each best, on one scale of time';
+
 export interface View {
   state: State | null; // of a page with steps
   parts: Record<string, unknown>; // what tests drive
@@ -78,7 +82,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   const tell = (text: string) => {
     status.textContent = text;
   };
-  const header = h('header', {}, h('h1', {}, title));
+  const header = h('header', {}, page.machines ? null : h('h1', {}, title));
   const tabs = h('div', { class: 'tabs', role: 'tablist' });
   const below = h('div', { class: 'below' });
   const panels: Panel[] = [];
@@ -105,10 +109,20 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     below.append(panel.element);
   };
 
+  let shown: Timeline | null = null;
+  const machines = page.machines
+    ? machinesView(page.machines, () => shown, [theme()])
+    : null;
+  if (machines) {
+    document.body.classList.add('machine-page');
+    document.head.append(h('style', {}, '@page { size: A4 landscape; margin: 10mm; }'));
+    document.addEventListener('theme', () => machines.draw(), { signal });
+  }
+
   if (page.runs.length === 0) {
     page.tables.forEach((dots, i) => add(dotsPanel(dots, i)));
-    header.append(h('span', { class: 'grow' }), theme());
-    root.replaceChildren(header, tabs, below);
+    if (!machines) header.append(h('span', { class: 'grow' }), theme());
+    root.replaceChildren(...(machines ? [machines.element] : []), header, tabs, below);
     document.body.classList.add('dots-only');
     document.addEventListener(
       'theme',
@@ -125,6 +139,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   const state = new State(page);
   if (before?.state && state.havePipelines) state.asPipelines = before.state.asPipelines;
   const timeline = new Timeline(state, tell);
+  shown = timeline;
   add(selectionPanel(state, timeline));
   add(breakdownPanel(state, timeline));
   add(comparePanel(state));
@@ -151,8 +166,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
       if (result.fidelity) facts.push(`fidelity ${result.fidelity}`);
     }
     if (run.leftOut) facts.push(`spans of ${whole(run.leftOut)} ranks left out`);
-    // Of many steps the timeline says as much.
-    if (page.runs.length <= 3)
+    // Of many steps the timeline says as much, of machines the table.
+    if (page.runs.length <= 3 && !machines)
       header.append(h('p', { class: 'facts', title: run.source }, facts.join(', ')));
   }
   const search = h('input', {
@@ -297,8 +312,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
       { title: 'How to read this (?)', id: 'tour', click: () => tour.start() },
       'How to read this',
     ),
-    h('button', { title: 'Print', click: () => print() }, 'Print'),
-    theme(),
+    machines ? null : h('button', { title: 'Print', click: () => print() }, 'Print'),
+    machines ? null : theme(),
     status,
   );
 
@@ -311,7 +326,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     title: 'Drag to give the timeline more room',
   });
   const room = (height: number) => {
-    timeline.element.style.height = `${Math.max(90, Math.min(height, window.innerHeight - 190))}px`;
+    const most = machines ? kMostHigh : window.innerHeight - 190;
+    timeline.element.style.height = `${Math.max(90, Math.min(height, most))}px`;
   };
   handle.addEventListener('pointerdown', (event) => {
     handle.setPointerCapture(event.pointerId);
@@ -336,7 +352,9 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     room(Math.min(timeline.wantedHeight, mostRoom()));
   });
   tellLegend();
+  if (machines) header.prepend(h('h2', {}, kBests));
   root.replaceChildren(
+    ...(machines ? [machines.element] : []),
     header,
     toolbar,
     legends,
@@ -354,7 +372,8 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     ),
   );
   // Several steps are what the page is about; of one the views below tell as much.
-  const mostRoom = () => window.innerHeight * (page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
+  const mostRoom = () =>
+    machines ? kMostHigh : window.innerHeight * (page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
   room(Math.min(timeline.wantedHeight, mostRoom()));
   const old = before?.state;
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);
@@ -436,6 +455,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
       } else if (!on && answer.dataset['printed']) answer.open = false;
     }
     for (const panel of panels) if (on || panel.id === current) panel.show();
+    machines?.draw();
   };
   window.addEventListener('beforeprint', () => printing(true), { signal });
   window.addEventListener('afterprint', () => printing(false), { signal });

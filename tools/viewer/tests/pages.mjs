@@ -379,6 +379,280 @@ await test(
   },
 );
 
+// The first screen of a search: its machines side by side.
+const price = (name, cluster, value) => ({
+  name,
+  set: { cluster, 'search.price': `${value}USD/h` },
+});
+const boxes = [
+  price('DGX A100', 'dgx-a100', 1.3),
+  price('DGX H100', 'dgx-h100', 2.2),
+  price('DGX B200', 'dgx-b200', 4),
+];
+const machinesPage = (name, choices, ...more) =>
+  report(
+    name,
+    join(scenarios, 'strategy-fsdp.json'),
+    '--search',
+    '--set',
+    `search=${JSON.stringify({ per: 'cluster', axes: [{ choices }] })}`,
+    ...more,
+  );
+const machines = machinesPage('machines.html', boxes);
+// Okabe and Ito's blue, vermillion and green.
+const kMachineColors = [
+  [0x00, 0x72, 0xb2],
+  [0xd5, 0x5e, 0x00],
+  [0x00, 0x9e, 0x73],
+];
+// How many pixels of a picture have each colour.
+const pixelsOfPicture = (page, picture, colors) =>
+  page.evaluate(
+    async ([base64, wanted]) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${base64}`;
+      await image.decode();
+      const canvas = document.createElement('canvas');
+      canvas.width = image.width;
+      canvas.height = image.height;
+      const pen = canvas.getContext('2d');
+      pen.drawImage(image, 0, 0);
+      const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+      return wanted.map((rgb) => {
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4)
+          if (rgb.every((value, k) => Math.abs(data[i + k] - value) < 3)) ++count;
+        return count;
+      });
+    },
+    [picture.toString('base64'), colors],
+  );
+// What is wider than the page, or than its cell, is cut or runs into its neighbour.
+const cutOff = (page) =>
+  page.evaluate(() => {
+    const isShown = (one) => one.offsetParent !== null || one instanceof SVGElement;
+    const outside = [...document.querySelectorAll('.machines *, header, .timeline canvas')]
+      .filter(isShown)
+      .filter((one) => {
+        const box = one.getBoundingClientRect();
+        return box.width > 0 && (box.right > innerWidth + 0.5 || box.left < -0.5);
+      });
+    const wide = [...document.querySelectorAll('.best th, .best td')].filter(
+      (one) => isShown(one) && one.scrollWidth > one.clientWidth + 1,
+    );
+    const names = [...document.querySelectorAll('.scatter text')].filter((one) => {
+      const box = one.getBoundingClientRect();
+      const plot = document.querySelector('.scatter').getBoundingClientRect();
+      return box.left < plot.left - 1 || box.right > plot.right + 1 || box.bottom > plot.bottom + 1;
+    });
+    return [
+      ...(document.documentElement.scrollWidth > innerWidth ? ['the page'] : []),
+      ...[...outside, ...wide, ...names].map((one) => `${one.tagName} ${one.textContent}`),
+    ];
+  });
+await test('a search begins with its machines, one beside the other', machines, async (page) => {
+  await settled(page);
+  assert.match(
+    await page.textContent('.machines .sentence'),
+    /^DGX B200 is the fastest: [\d,]+ \([\d,]+ to [\d,]+\) tokens\/s, [\d.]+ \([\d.]+ to [\d.]+\) times as fast as DGX H100/,
+  );
+  const rows = await page.evaluate(() =>
+    [...document.querySelectorAll('.best tbody')].map((body) => body.innerText),
+  );
+  assert.equal(rows.length, 3);
+  assert.match(rows[0], /^\s*DGX A100\s+8 GPUs/);
+  assert.match(rows[1], /×[\d.]+ \([\d.]+\u2060–\u2060[\d.]+\)/); // beside the first
+  assert.match(rows[2], /of 168, \d+ %/);
+  assert.match(rows[2], /compute \d+ %/);
+  for (const unit of ['step\ns', 'tokens/s', 'GiB', '% of the step', 'USD a million', 'Wh a million'])
+    assert.ok((await page.innerText('.best thead')).includes(unit), unit);
+  // All of it is on the first screen, and what comes below are the steps of the bests.
+  const places = await page.evaluate(() => ({
+    table: document.querySelector('.best').getBoundingClientRect().top,
+    plot: document.querySelector('.scatter svg').getBoundingClientRect().bottom,
+    steps: document.querySelector('.timeline').getBoundingClientRect().top,
+    titles: window.rehearse.state.page.runs.map((run) => run.title),
+  }));
+  assert.ok(places.table < 200 && places.plot < 800 && places.steps > places.plot, JSON.stringify(places));
+  assert.deepEqual(places.titles, ['DGX A100', 'DGX H100', 'DGX B200']);
+});
+await test('dots have a colour a machine, ranges, fronts and names', machines, async (page) => {
+  await settled(page);
+  const dots = await page.locator('.scatter').screenshot();
+  const counts = await pixelsOfPicture(page, dots, kMachineColors);
+  assert.ok(Math.min(...counts) > 25, `${counts}`);
+  const drawn = await page.evaluate(() => {
+    const { points } = window.rehearse.state.page.machines;
+    const width = (one) => one.getBoundingClientRect();
+    return {
+      dots: document.querySelectorAll('.scatter .dot').length,
+      points: points.machine.length,
+      bars: [...document.querySelectorAll('.scatter .best .range')].map(
+        (one) => width(one).width + width(one).height,
+      ),
+      fronts: document.querySelectorAll('.scatter .front').length,
+      ofAll: document.querySelectorAll('.scatter .front-of-all').length,
+      names: [...document.querySelectorAll('.scatter .name')].map((one) => one.textContent),
+      boxes: [...document.querySelectorAll('.scatter .name')].map((one) => {
+        const box = width(one);
+        return [box.left, box.top, box.right, box.bottom];
+      }),
+      shapes: new Set(
+        [...document.querySelectorAll('.scatter .best path')].map((one) => one.getAttribute('d')),
+      ).size,
+    };
+  });
+  assert.equal(drawn.dots, drawn.points);
+  assert.ok(drawn.bars.length === 6 && Math.min(...drawn.bars) > 3, `${drawn.bars}`);
+  assert.deepEqual([drawn.fronts, drawn.ofAll, drawn.shapes], [3, 1, 3]);
+  assert.deepEqual([...drawn.names].sort(), ['DGX A100', 'DGX B200', 'DGX H100']);
+  for (const [i, a] of drawn.boxes.entries())
+    for (const b of drawn.boxes.slice(i + 1))
+      assert.ok(a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1], 'names overlap');
+});
+await test('both axes can be any measure, and say its unit', machines, async (page) => {
+  const titles = () =>
+    page.evaluate(() =>
+      [...document.querySelectorAll('.scatter .axis-title')].map((one) => one.textContent),
+    );
+  const [across, up] = await page.locator('.machines select').all();
+  const names = await across.evaluate((one) => [...one.options].map((option) => option.text));
+  assert.deepEqual(
+    names,
+    ['step', 'speed', 'memory', 'exposed communication', 'MFU', 'cost', 'energy'],
+  );
+  for (const name of names) {
+    await across.selectOption(name);
+    await up.selectOption(name === 'step' ? 'cost' : 'step');
+    const [one, other] = await titles();
+    assert.match(one, new RegExp(`^${name}, .+ \\((more|less) is better\\)$`));
+    assert.match(other, name === 'step' ? /^cost, USD a million/ : /^step, s /);
+    assert.deepEqual(await cutOff(page), []);
+  }
+  // Where more is better, a front falls from the upper left, and no dot is beyond it.
+  await across.selectOption('speed');
+  await up.selectOption('memory');
+  const beyond = await page.evaluate(() => {
+    const { machine, values } = window.rehearse.state.page.machines.points;
+    const front = [];
+    machine.forEach((_, i) => {
+      const isBeaten = machine.some(
+        (__, k) =>
+          values.tokens[k] >= values.tokens[i] &&
+          values.memory[k] <= values.memory[i] &&
+          (values.tokens[k] > values.tokens[i] || values.memory[k] < values.memory[i]),
+      );
+      if (!isBeaten) front.push(i);
+    });
+    const drawn = document.querySelector('.scatter .front-of-all').getAttribute('points');
+    return [front.length, drawn.split(' ').length];
+  });
+  assert.equal(beyond[0], beyond[1]);
+  await page.hover('.scatter .dot.best path');
+  assert.match(await page.textContent('.machines .what'), /DGX .*: speed [\d,]+ \(.*\) tokens\/s/);
+});
+const longNames = machinesPage('long.html', [
+  ...boxes.map((one, i) => ({ ...one, name: `${one.name}, as our second supplier would build it ${i}` })),
+  price('DGX H200', 'dgx-h200', 3),
+  price('a100-40g-without-any-space-in-its-very-long-name-that-goes-on', 'dgx-a100-80g', 1.6),
+]);
+for (const [file, colorScheme] of [
+  [machines, 'light'],
+  [machines, 'dark'],
+  [longNames, 'light'],
+])
+  await test(`machines fit 800 to 1920 pixels, ${colorScheme}`, file, async (page) => {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [1280, 1920, 800]) {
+      await page.setViewportSize({ width, height: width > 1500 ? 1080 : 800 });
+      await settled(page);
+      await settled(page);
+      assert.deepEqual(await cutOff(page), [], `${width}`);
+      const counts = await pixelsOfPicture(
+        page,
+        await page.locator('.scatter').screenshot(),
+        kMachineColors,
+      );
+      assert.ok(Math.min(...counts) > 25, `${width}: ${counts}`);
+    }
+  });
+await test('machines are printed on A4 across, without controls, nothing cut', machines, async (page) => {
+  await page.emulateMedia({ colorScheme: 'dark' });
+  // What is printed: A4 less its margins of 10 mm, at 96 dots an inch.
+  const [width, height] = [277, 190].map((millimetres) => Math.floor((millimetres / 25.4) * 96));
+  await page.setViewportSize({ width, height });
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+  await settled(page);
+  assert.deepEqual(await cutOff(page), []);
+  const paper = await page.evaluate(() => {
+    const isShown = (one) => one.getBoundingClientRect().height > 0;
+    const high = (selector) => document.querySelector(selector).getBoundingClientRect().height;
+    return {
+      back: getComputedStyle(document.body).backgroundColor,
+      ink: getComputedStyle(document.querySelector('.best td')).color,
+      dots: document.querySelector('.scatter .name').getAttribute('stroke'),
+      controls: [...document.querySelectorAll('button, select, input, .tabs, footer')]
+        .filter(isShown)
+        .map((one) => one.textContent),
+      highest: Math.max(high('figure'), high('.timeline canvas'), high('.best thead')),
+      room: innerHeight,
+    };
+  });
+  assert.deepEqual(
+    [paper.back, paper.ink, paper.dots, paper.controls],
+    ['rgb(255, 255, 255)', 'rgb(22, 32, 43)', '#ffffff', []],
+  );
+  assert.ok(paper.highest < paper.room, JSON.stringify(paper));
+  const printed = await page.screenshot({ fullPage: true });
+  const counts = await pixelsOfPicture(page, printed, kMachineColors);
+  assert.ok(Math.min(...counts) > 25, `${counts}`);
+  await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+  await page.emulateMedia({ media: 'screen' });
+  const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
+  const sheets = pdf.match(/\/MediaBox ?\[[^\]]*\]/g);
+  assert.ok(sheets.length <= 3, `${sheets.length} sheets`);
+  for (const sheet of sheets) assert.match(sheet, /\[0 0 84[12][.\d]* 59[45][.\d]*\]/);
+});
+await test(
+  'where a formula decides, steps of the bests are all that was simulated',
+  machinesPage('formula.html', boxes, '--set', 'search.decide="formula"'),
+  async (page) => {
+    await settled(page);
+    assert.match(await page.textContent('.sentence'), /^Nothing was simulated/);
+    assert.match(await page.textContent('.best tbody'), /not simulated/);
+    assert.equal(await page.locator('.scatter .dot').count(), 0);
+    assert.equal(await page.evaluate(() => window.rehearse.state.page.runs.length), 3);
+    assert.deepEqual(await cutOff(page), []);
+  },
+);
+for (const colorScheme of ['light', 'dark'])
+  await test(`machines and their steps are saved as a PNG, ${colorScheme}`, machines, async (page) => {
+    await page.emulateMedia({ colorScheme });
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.click('.machines button:has-text("Save as PNG")'),
+    ]);
+    assert.match(download.suggestedFilename(), /^[\w.-]+\.png$/);
+    const picture = readFileSync(await download.path());
+    assert.deepEqual([...picture.subarray(1, 4)], [...Buffer.from('PNG')]);
+    assert.equal(picture.readUInt32BE(16), 2560);
+    assert.ok(picture.readUInt32BE(20) > 1200);
+    // Machines, the text, the paper, and forward kernels of the timelines.
+    const counts = await pixelsOfPicture(page, picture, [
+      ...kMachineColors,
+      [0x16, 0x20, 0x2b],
+      [0xff, 0xff, 0xff],
+      [0x2f, 0x7f, 0xd1],
+    ]);
+    assert.ok(Math.min(...counts) > 400 && counts[4] > 1e6, `${counts}`);
+    // The page is as it was.
+    await settled(page);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+    assert.ok((await colorsOf(page, '.timeline canvas')) > 8);
+    assert.deepEqual(await cutOff(page), []);
+  });
+
 const evil = '</script><script>alert(1)</script>"><img src=x onerror=alert(2)>';
 const op = { name: evil, kind: evil, axis: evil, phase: 'forward', layer: 0, micro_batch: 0 };
 writeFileSync(
@@ -411,6 +685,17 @@ await test(
     await page.hover('.timeline canvas', { position: { x: 700, y: 50 } });
     assert.equal(await page.locator('img').count(), 0);
     assert.equal(await page.locator('script').count(), 0); // both of ours have done their work
+  },
+);
+await test(
+  'hostile names of machines do nothing',
+  machinesPage('evil-machines.html', [price(evil, 'dgx-a100', 1), boxes[1]], '--set', `name=${JSON.stringify(evil)}`),
+  async (page) => {
+    await page.hover('.scatter .dot.best path');
+    await settled(page);
+    assert.equal(await page.locator('img').count(), 0);
+    assert.equal(await page.locator('script').count(), 0);
+    assert.ok((await page.textContent('.machines h1')).includes('alert(1)'));
   },
 );
 writeFileSync(

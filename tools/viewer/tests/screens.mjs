@@ -58,6 +58,26 @@ await screen(
   ['--pipelines', 'gpipe,1f1b,interleaved,zb-h1,zb-v,dualpipe'],
   async () => {},
 );
+const boxes = [
+  ['DGX A100, 4 nodes', 'dgx-a100:nodes=4', 1.3],
+  ['DGX H100, 4 nodes', 'dgx-h100:nodes=4', 2.2],
+  ['DGX B200, 4 nodes', 'dgx-b200:nodes=4', 4],
+];
+const choices = boxes.map(([name, cluster, price]) => ({
+  name,
+  set: { cluster, 'search.price': `${price}USD/h` },
+}));
+const machine = join(folder, 'machines.json');
+execFileSync(rehearse, ['init', '--model', 'gpt-20b', '--strategy', 'fsdp', '--cluster', boxes[0][1], '-o', machine], {
+  stdio: 'ignore',
+});
+await page(
+  'machines.png',
+  800,
+  ['report', machine, '--search', '--set', 'name="Which machine for GPT-20B?"']
+    .concat(['--set', `search=${JSON.stringify({ per: 'cluster', axes: [{ choices }] })}`]),
+  (own) => own.setViewportSize({ width: 1280, height: 1180 }),
+);
 await page(
   'ring.png',
   420,

@@ -1,0 +1,156 @@
+#include "scenarios/searching/wide_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/searching/best_scenario.h"
+#include "scenarios/searching/composed_step.h"
+#include "scenarios/searching/search.h"
+#include "topology/files/cluster_file.h"
+
+namespace rehearse {
+namespace wide_space_test {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kOpen = R"({
+  "name": "open", "cluster": "dgx-a100:nodes=2", "model": {"preset": "gpt-1.3b"},
+  "training": {"batch": 32, "sequence": 2048}
+})";
+
+Search SearchOf(const std::vector<std::string>& changes = {}) {
+  JsonDocument document = JsonDocument::FromText(kOpen, "open.json");
+  for (const std::string& change : changes) document.Set(change);
+  return ReadSearch(document);
+}
+
+std::string ErrorOf(const std::vector<std::string>& changes) {
+  try {
+    RunSearch(SearchOf(changes), {.threads = 1});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> AxesOf(const Search& search) {
+  std::vector<std::string> names;
+  for (const SpaceAxis& axis : search.space.axes) names.push_back(axis.name);
+  return names;
+}
+
+TEST(WideSpaceTest, HasAllThatAFrameworkLetsOneChoose) {
+  EXPECT_THAT(AxesOf(SearchOf()),
+              ElementsAre("tensor x context x shard x replicas x stages", "schedule",
+                          "sequence_parallel", "zero", "micro-batch", "recomputation", "products"));
+  EXPECT_THAT(AxesOf(SearchOf({R"(model={"preset": "mixtral-8x7b"})"})),
+              ::testing::Contains("expert x expert_tensor"));
+}
+
+TEST(WideSpaceTest, LeavesWhatTheScenarioSays) {
+  const Search search = SearchOf({"training.recomputation=\"full\"", "training.products=\"plain\"",
+                                  "training.micro_batches=4",
+                                  R"(pipeline={"stages": 2, "schedule": "1f1b"})"});
+  EXPECT_THAT(AxesOf(search), ElementsAre("tensor x context x shard x replicas x stages",
+                                          "sequence_parallel", "zero"));
+  for (const SpaceChoice& choice : search.space.axes.front().choices)
+    EXPECT_EQ(choice.changes.back().second, 2) << choice.name;
+}
+
+// Of 72 GPUs a rack, all, or 64 of each.
+TEST(WideSpaceTest, UsesAsManyGpusAsMachinesDivideEvenly) {
+  const auto racks = ReadClusterArgument("gb200-nvl72:racks=3");
+  EXPECT_THAT(RankCounts(*racks, UINT32_MAX), ElementsAre(216, 192, 128));
+  EXPECT_THAT(RankCounts(*racks, 128), ElementsAre(128, 72));
+  const auto boxes = ReadClusterArgument("dgx-h100:nodes=4");
+  EXPECT_THAT(RankCounts(*boxes, UINT32_MAX), ElementsAre(32));
+  EXPECT_THAT(RankCounts(*boxes, 8), ElementsAre(8));
+}
+
+TEST(WideSpaceTest, ScenariosOfItsPointsArePlayedWithoutASearch) {
+  const Search search = SearchOf();
+  const FoundPoints found = RunSearch(search, {.threads = 2});
+  ASSERT_TRUE(found.points.front().simulated.has_value());
+  const JsonDocument best = ScenarioOf(search, found.points.front().point);
+  EXPECT_FALSE(best.value().contains("search"));
+  Engine engine({.hash = false});
+  const Result result = engine.Play(engine.Read(best));
+  EXPECT_EQ(result.step, found.points.front().simulated->step);
+}
+
+TEST(WideSpaceTest, MistakesHaveOneMessage) {
+  EXPECT_THAT(ErrorOf({R"(model={"kind": "vgg", "preset": "vgg-13"})", "training={\"batch\": 32}"}),
+              HasSubstr("/model: only decoders have configurations that a search knows by itself"));
+  EXPECT_THAT(ErrorOf({"search.gpus=0"}), HasSubstr("/search/gpus"));
+  EXPECT_THAT(ErrorOf({"search.gpus=8", "placement=\"0-7\""}),
+              HasSubstr("/search/gpus: the scenario has a \"placement\""));
+  EXPECT_THAT(ErrorOf({"search.formula=\"composed\"", "search.objective=\"breakdown.idle_seconds\""}),
+              HasSubstr("/search/formula"));
+  EXPECT_THAT(ErrorOf({"training.batch=0"}), HasSubstr("/training/batch"));
+}
+
+// The same with all points played: nothing better was left out. Ten small spaces.
+struct SmallSpace {
+  const char* name;
+  std::vector<std::string> changes;
+};
+class RegretTest : public ::testing::TestWithParam<SmallSpace> {};
+
+TEST_P(RegretTest, IsZero) {
+  const FoundPoints found = RunSearch(SearchOf(GetParam().changes), {.threads = 2});
+  std::vector<std::string> all = GetParam().changes;
+  all.emplace_back("search.decide=\"simulation\"");
+  all.emplace_back("search.method=\"exhaustive\"");
+  const Search search = SearchOf(all);
+  const FoundPoints exhaustive = RunSearch(search, {.threads = 2});
+  const FoundPoint& best = exhaustive.points.front();
+  EXPECT_EQ(found.points.front().simulated->step, best.simulated->step)
+      << "best: " << search.space.NameOf(best.point)
+      << "\nfound: " << search.space.NameOf(found.points.front().point) << "\nsimulated "
+      << found.simulated << " of " << exhaustive.simulated;
+}
+
+const char* const kOneBatch = "training.micro_batch_size=1";
+const char* const kPlain = "training.products=\"plain\"";
+INSTANTIATE_TEST_SUITE_P(
+    Small, RegretTest,
+    ::testing::Values(
+        SmallSpace{"OneBox", {"cluster=\"dgx-a100\"", kOneBatch, kPlain, "training.recomputation=\"none\""}},
+        SmallSpace{"TwoBoxes", {kOneBatch, "training.recomputation=\"none\""}},
+        SmallSpace{"H100", {"cluster=\"dgx-h100\"", kOneBatch, "training.recomputation=\"none\""}},
+        SmallSpace{"LargerModel",
+                   {"cluster=\"dgx-a100\"", "model={\"preset\": \"gpt-13b\"}", kOneBatch,
+                    "training.recomputation=\"full\""}},
+        SmallSpace{"NoNvLink",
+                   {"cluster=\"atp-ic2\"", kOneBatch,
+                    "training.recomputation=\"none\""}},
+        SmallSpace{"LongSequences",
+                   {"cluster=\"dgx-h100\"", "model={\"preset\": \"llama-3-8b\"}",
+                    "training={\"batch\": 16, \"sequence\": 16384}", kOneBatch, kPlain,
+                    "training.recomputation=\"full\""}},
+        SmallSpace{"Experts",
+                   {"cluster=\"dgx-h100\"", "model={\"preset\": \"deepseek-v2-lite\"}",
+                    "training={\"batch\": 16, \"sequence\": 4096}", kOneBatch, kPlain,
+                    "training.recomputation=\"full\""}},
+        SmallSpace{"FewMicroBatches",
+                   {"training.batch=16", kPlain, "training.recomputation=\"full\""}},
+        SmallSpace{"SlowNetwork",
+                   {"cluster=\"dgx-a100:nodes=2,nics=1\"", kOneBatch,
+                    "training.recomputation=\"selective\""}},
+        SmallSpace{"Llama8b",
+                   {"cluster=\"dgx-h100:nodes=2\"", "model={\"preset\": \"llama-3-8b\"}",
+                    "training={\"batch\": 32, \"sequence\": 4096}", kOneBatch, kPlain,
+                    "training.recomputation=\"none\""}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(BestScenarioTest, SaysWhatWasFound) {
+  const std::string text = BestScenario({.cluster = "dgx-a100", .model = "gpt-1.3b"});
+  EXPECT_THAT(text, HasSubstr("// The best that \"rehearse init\" found"));
+  const JsonDocument document = JsonDocument::FromText(text, "best.json");
+  Engine engine({.hash = false});
+  EXPECT_GT(engine.Play(engine.Read(document)).tokens_per_second, 0);
+}
+
+}  // namespace wide_space_test
+}  // namespace rehearse
