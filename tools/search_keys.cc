@@ -93,8 +93,10 @@ void AddSearchKeys(CommandSyntax* syntax) {
   add("decide", po::value<std::string>()->value_name("both|simulation|formula"),
       "the formula chooses what is simulated (both), everything is simulated, or nothing is");
   add("formula",
-      po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|atp|autoddl|closed-forms|composed"),
-      "a paper's model, or the simulator's closed forms without contention, as they are or composed "
+      po::value<std::string>()->value_name(
+          "auto|axonn|axonn-agnostic|atp|autoddl|closed-forms|composed"),
+      "a paper's model, or the simulator's closed forms without contention, as they are or "
+      "composed "
       "of a few layers' (large spaces)");
   add("evaluations", po::value<std::string>()->value_name("N"),
       "look at no more than N points (2000; not with exhaustive)");

@@ -429,8 +429,7 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
   std::optional<RouteSpread> routes;
-  if (options.memory == nullptr)
-    routes = SettleRoutes(jobs, &scenario, options.threads, observer);
+  if (options.memory == nullptr) routes = SettleRoutes(jobs, &scenario, options.threads, observer);
   PlayedScenario played = PlayJobs(
       scenario, std::move(jobs),
       {.record_link_loads = options.record_link_loads, .observer = &observer}, options.memory,

@@ -85,10 +85,10 @@ struct Rehearsal {
 struct RehearsalOptions {
   bool record_link_loads = false;  // for the trace's counters
   ProgressObserver* observer = nullptr;
-  unsigned threads = 0;      // for seeds of routes; 0: as many as the machine has cores
-  bool hash = true;          // Result::timeline_hash
+  unsigned threads = 0;           // for seeds of routes; 0: as many as the machine has cores
+  bool hash = true;               // Result::timeline_hash
   GroupMemory* memory = nullptr;  // as for PlayJobs(), of ways that no seed decides
-  bool allocations = false;  // Result::memory_idle
+  bool allocations = false;       // Result::memory_idle
   // Timeline::spans; without them, large pipelines take less time and memory.
   bool spans = true;
   // Is shown the spans of the whole step rank by rank, whether they are kept or not. Not of

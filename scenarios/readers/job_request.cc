@@ -108,6 +108,8 @@ std::string NameOfSchedule(const JsonReader& document) {
 
 // The step that the scenario itself describes.
 JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster, ReaderCache* cache) {
+  if (!root.Has("strategy"))
+    root.Fail("missing key \"strategy\"; expected one, or `rehearse search`, which finds the best");
   JobRequest request = ReadStep(root, CapabilityOf(cluster), cache);
   request.name = root.At("name").String();
   const auto& workload = std::get<Workload>(request.work);

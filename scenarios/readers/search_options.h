@@ -39,7 +39,15 @@ struct WalkOptions {
 };
 
 enum class Decision : uint8_t { kBoth, kSimulation, kFormula };
-enum class FormulaKind : uint8_t { kAxonn, kAxonnAgnostic, kAutoddl, kAtp, kClosedForms, kComposed, kAuto };
+enum class FormulaKind : uint8_t {
+  kAxonn,
+  kAxonnAgnostic,
+  kAutoddl,
+  kAtp,
+  kClosedForms,
+  kComposed,
+  kAuto
+};
 const char* Name(FormulaKind formula);
 
 // Axes and objectives are read by hand: they depend on the scenario, and on each other.

@@ -34,8 +34,8 @@ Json Ordered(const nlohmann::json& scenario) {
 std::string BestScenario(const BestScenarioRequest& request) {
   const std::unique_ptr<Cluster> cluster = ReadClusterArgument(request.cluster);
   const uint64_t ranks = cluster->device_count();
-  const uint64_t batch =
-      request.batch.value_or(ranks * std::max<uint64_t>(1, kTokensOfStep / request.sequence / ranks));
+  const uint64_t batch = request.batch.value_or(
+      ranks * std::max<uint64_t>(1, kTokensOfStep / request.sequence / ranks));
   const nlohmann::json scenario = {
       {"name", request.model + " on " + request.cluster},
       {"cluster", request.cluster},
@@ -48,14 +48,15 @@ std::string BestScenario(const BestScenarioRequest& request) {
   const FoundPoints found = RunSearch(search, run);
   const FoundPoint& best = found.points.front();
   return fmt::format(
-      "// The best that \"rehearse init\" found, of {:.0f} configurations of which {} were simulated:\n"
+      "// The best that \"rehearse init\" found, of {:.0f} configurations of which {} were "
+      "simulated:\n"
       "// a step of {}, {:.4g} {}/s, {} of each GPU's memory. Play it with\n"
       "//   rehearse run THIS_FILE\n"
       "// and try others with \"rehearse search\"; \"rehearse schema scenario\" lists every key.\n"
       "{}\n",
       search.space.Size(), found.simulated, Print(best.simulated->step),
-      best.simulated->tokens_per_second, best.simulated->token_name,
-      Print(best.simulated->memory), Ordered(ScenarioOf(search, best.point).value()).dump(2));
+      best.simulated->tokens_per_second, best.simulated->token_name, Print(best.simulated->memory),
+      Ordered(ScenarioOf(search, best.point).value()).dump(2));
 }
 
 }  // namespace rehearse

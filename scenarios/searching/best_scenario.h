@@ -12,10 +12,11 @@
 namespace rehearse {
 
 struct BestScenarioRequest {
-  std::string cluster;           // a preset, with changes if wanted, or a file
-  std::string model;             // a preset of a decoder
-  uint64_t sequence = 4096;      // tokens
-  std::optional<uint64_t> batch = {};  // sequences; else about 4 million tokens, so many for each GPU
+  std::string cluster;       // a preset, with changes if wanted, or a file
+  std::string model;         // a preset of a decoder
+  uint64_t sequence = 4096;  // tokens
+  std::optional<uint64_t> batch =
+      {};  // sequences; else about 4 million tokens, so many for each GPU
   ProgressObserver* observer = &NoObserver();
   std::function<bool()> is_stopped = [] { return false; };
 };

@@ -64,9 +64,7 @@ bool IsOfCluster(const std::string& path) {
   return path == "cluster" || path.rfind("cluster.", 0) == 0;
 }
 
-bool IsOfRecomputation(const std::string& path) {
-  return path.rfind("training.recomput", 0) == 0;
-}
+bool IsOfRecomputation(const std::string& path) { return path.rfind("training.recomput", 0) == 0; }
 
 // What a message between stages meets.
 struct Wires {
@@ -116,11 +114,12 @@ struct ComposedSteps::Piece {
   double kept_rest = 0;
   double active_layer = 0;  // activations of a micro-batch
   double active_rest = 0;
+  double sums_layer = 0;  // of gradients of several micro-batches
   double reserve = 0;
   double room = 0;
   double tokens_of_sample = 0;
-  double row_bytes = 0;   // of a sample's activations between stages, on one rank
-  uint32_t layers = 0;    // of the whole model
+  double row_bytes = 0;  // of a sample's activations between stages, on one rank
+  uint32_t layers = 0;   // of the whole model
   Wires network;
   std::string device;
 };
@@ -282,8 +281,9 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
       "the mesh has another number of ranks than this cluster is to have";
   static const std::string kWhyBatch =
       "the batch cannot be split over the groups of ranks and their micro-batches";
-  static const std::string kWhyMultiple = "the stages do not divide the micro-batches, as the order "
-                                       "needs";
+  static const std::string kWhyMultiple =
+      "the stages do not divide the micro-batches, as the order "
+      "needs";
   static const std::string kWhyOneStage = "an order of several stages, but there is one";
   static const std::string kWhyAcross =
       "groups of ranks would begin in the middle of a machine and end in another";
@@ -292,18 +292,16 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   static const std::string kWhyNothingShared = "there is one rank to shard over, as with zero 1";
   static const std::string kWhyExperts = "the ranks of the experts do not divide those of a stage";
   static const std::string kWhyExpertParts = "experts are divided more than other products";
-  const uint64_t groups =
-      uint64_t{values[kShard]} * values[kReplicas] * values[kData];
+  const uint64_t groups = uint64_t{values[kShard]} * values[kReplicas] * values[kData];
   const uint64_t of_stage = groups * values[kTensor] * values[kContext];
   if (!rank_counts_.empty()) {
-    const auto& counts =
-        rank_counts_[cluster_axis_ == SIZE_MAX ? 0 : point[cluster_axis_]];
+    const auto& counts = rank_counts_[cluster_axis_ == SIZE_MAX ? 0 : point[cluster_axis_]];
     const uint64_t ranks = of_stage * values[kStages];
     if (std::find(counts.begin(), counts.end(), ranks) == counts.end()) return &kWhyRanks;
   }
   const uint64_t parts =
-      groups * (values[kMicroBatchSize] > 0 ? values[kMicroBatchSize]
-                                            : std::max(1u, values[kMicroBatches]));
+      groups *
+      (values[kMicroBatchSize] > 0 ? values[kMicroBatchSize] : std::max(1u, values[kMicroBatches]));
   if (values[kBatch] % parts != 0) return &kWhyBatch;
   if (of_stage % (uint64_t{values[kExpert]} * values[kExpertTensor]) != 0) return &kWhyExperts;
   const uint64_t micro_batches =
@@ -371,7 +369,7 @@ const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePo
     } catch (const Error& error) {
       piece->error = WithoutPlace(error.what());
     }
-    });
+  });
   return *piece;
 }
 
@@ -382,8 +380,8 @@ JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& va
   json value = scenario_.Given();
   for (const char* key : {"search", "pipeline", "run", "costs"}) value.erase(key);
   value["placement"] = "block";
-  JsonDocument document =
-      JsonDocument::FromValue(std::move(value), {scenario_.name(), 0, ""}, scenario_.Root().FilesOfDocument());
+  JsonDocument document = JsonDocument::FromValue(std::move(value), {scenario_.name(), 0, ""},
+                                                  scenario_.Root().FilesOfDocument());
   for (size_t i = 0; i < axes_.size(); ++i) {
     if (!axes_[i].is_other) continue;
     const uint32_t choice = of_update && axes_[i].is_of_recomputation ? 0 : point[i];
@@ -474,23 +472,23 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
     piece->ends = std::max(0.0, time(0, 1) - time(0, 0) - base * piece->layer);
   }
   piece->update = std::max(0.0, (time(1, 0) - time(0, 0)) / k - piece->layer);
-  piece->rest =
-      std::max(0.0, time(0, 0) - base * (piece->update + piece->layer) - piece->ends);
+  piece->rest = std::max(0.0, time(0, 0) - base * (piece->update + piece->layer) - piece->ends);
   piece->layers = model.layers;
   const auto kept = [&](size_t deep) {
     const MemoryUse& memory = results[deep][0].memory;
     return (memory.parameters + memory.gradients + memory.optimizer).value();
   };
-  // Where gradients are divided, what is summed is whole while there is more than one micro-batch.
-  const size_t sums = !of_update && values[kZero] >= 2 ? 1 : 0;
-  const auto active = [&](size_t deep) {
-    const MemoryUse& memory = results[deep][sums].memory;
+  const auto active = [&](size_t deep, size_t more) {
+    const MemoryUse& memory = results[deep][more].memory;
     return (memory.activations + memory.buffers).value();
   };
   piece->kept_layer = (kept(1) - kept(0)) / k;
   piece->kept_rest = kept(0) - base * piece->kept_layer;
-  piece->active_layer = (active(1) - active(0)) / k;
-  piece->active_rest = active(0) - base * piece->active_layer;
+  piece->active_layer = (active(1, 0) - active(0, 0)) / k;
+  piece->active_rest = active(0, 0) - base * piece->active_layer;
+  // Where gradients are divided, what is summed is whole while there is more than one micro-batch.
+  if (!of_update && values[kZero] >= 2)
+    piece->sums_layer = std::max(0.0, (active(1, 1) - active(0, 1)) / k - piece->active_layer);
   const Result& result = results[0][0];
   piece->reserve = result.memory_reserve.value();
   piece->room = (1 - result.memory_headroom) * result.memory_capacity.value();
@@ -532,8 +530,8 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
   }
   const double groups = double{1} * values[kShard] * values[kReplicas] * values[kData];
   if (values[kMicroBatchSize] == 0)
-    values[kMicroBatchSize] = static_cast<uint32_t>(
-        values[kBatch] / (groups * std::max(1u, values[kMicroBatches])));
+    values[kMicroBatchSize] =
+        static_cast<uint32_t>(values[kBatch] / (groups * std::max(1u, values[kMicroBatches])));
   const Piece& pass = PieceOf(KeyOf(point, values, false), point, values, false);
   if (!pass.error.empty()) {
     found.excluded = &pass.error;
@@ -584,10 +582,9 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
     }
     const double of_stage = groups * values[kTensor] * values[kContext];
     const bool crosses = of_stage >= pass.network.machine;
-    const double message =
-        values[kMicroBatchSize] * pass.row_bytes *
-            (crosses ? pass.network.across : pass.network.within) +
-        (crosses ? pass.network.latency : 0);
+    const double message = values[kMicroBatchSize] * pass.row_bytes *
+                               (crosses ? pass.network.across : pass.network.within) +
+                           (crosses ? pass.network.latency : 0);
     const bool waits = values[kSchedule] == kOneForwardOneBackward;
     if (waits) cycle += 2 * message;
     found.step = (p - 1) * (order.bubble * all / (p * v) + 2 * message);
@@ -601,7 +598,8 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
 
   const double under_way = p > 1 ? std::min(m, order.under_way(p, v, m)) : 1;
   const double halves = p > 1 ? 0.5 : 1;
-  const double kept = halves * whole.kept_rest + fullest * whole.kept_layer;
+  const double sums = m > 1 ? pass.sums_layer : 0;
+  const double kept = halves * whole.kept_rest + fullest * (whole.kept_layer + sums);
   const double first = kept + fullest * pass.active_layer * under_way;
   const double last = kept + fullest * pass.active_layer + pass.active_rest;
   found.memory = std::max(first, last) + pass.reserve;

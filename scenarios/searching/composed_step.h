@@ -2,17 +2,19 @@
 // where planning one takes milliseconds.
 //
 // A piece is a step of a few layers under the simulator's closed forms, of two depths a < b and of
-// one and two micro-batches. From its four times t(layers, micro-batches) follow what a layer and what
-// the ends (embedding, loss) add for every micro-batch, and what both add once (gradients, Adam,
-// weights gathered again):
+// one and two micro-batches. From its four times t(layers, micro-batches) follow what a layer and
+// what the ends (embedding, loss) add for every micro-batch, and what both add once (gradients,
+// Adam, weights gathered again):
 //
-//   layer  = (t(b, 2) - t(a, 2) - t(b, 1) + t(a, 1)) / (b - a)   ends = t(a, 2) - t(a, 1) - a layer
-//   update = (t(b, 1) - t(a, 1)) / (b - a) - layer   rest = t(a, 1) - a (update + layer) - ends
+//   layer  = (t(b, 2) - t(a, 2) - t(b, 1) + t(a, 1)) / (b - a)
+//   ends   = t(a, 2) - t(a, 1) - a layer
+//   update = (t(b, 1) - t(a, 1)) / (b - a) - layer
+//   rest   = t(a, 1) - a (update + layer) - ends
 //
 // One piece has the ranks that share products (tensor, context, experts; with ZeRO-2 and -3 those
-// that share gradients, too), and gives `layer` and `ends`. Another has all ranks that hold the same layers and
-// one micro-batch, and gives `update` and `rest`. Then, for p stages of v parts each, m micro-batches
-// and L layers (Narayanan et al. 2021, arXiv 2104.04473, section 2.2):
+// that share gradients, too), and gives `layer` and `ends`. Another has all ranks that hold the
+// same layers, and one micro-batch, and gives `update` and `rest`. Then, for p stages of v parts
+// each, m micro-batches and L layers (Narayanan et al. 2021, arXiv 2104.04473, section 2.2):
 //
 //   step = m cycle + (p - 1) (L layer + ends) / (p v) + update L / p + rest
 //
@@ -127,7 +129,7 @@ class ComposedSteps {
   bool is_known_ = false;
   Values base_ = {};
   std::vector<Axis> axes_;
-  size_t cluster_axis_ = SIZE_MAX;  // if one changes it
+  size_t cluster_axis_ = SIZE_MAX;                  // if one changes it
   std::vector<std::vector<uint32_t>> rank_counts_;  // by choice of the axis, or one
   std::vector<uint32_t> machines_;                  // likewise: devices of a machine
   std::shared_mutex mutex_;

@@ -105,7 +105,7 @@ class PointEvaluator {
   const std::function<bool()> is_over_;
   Engine engine_;
   PaperModels papers_;
-  std::optional<SpaceFormula> paper_;  // nothing if the formula is no paper's
+  std::optional<SpaceFormula> paper_;                 // nothing if the formula is no paper's
   std::unique_ptr<ComposedSteps> composed_;           // null if the formula is another
   std::map<const std::string*, size_t> not_planned_;  // points by why they are impossible
   std::mutex mutex_;

@@ -244,19 +244,35 @@ class CorrectedOrder {
   std::map<uint32_t, std::vector<double>> factors_;
 };
 
+// Simulates what is expected to be best until `wanted` more were possible and nothing else can be
+// expected to be better than the best.
 void SimulateCorrected(const Search& search, const SearchRun& run, size_t wanted,
-                       const std::vector<std::pair<double, SpacePoint>>& order,
                        PointEvaluator* evaluator) {
   constexpr size_t kTogether = 2;  // whatever the number of threads, so that all find the same
   constexpr double kWorthIt = 1.01;
   constexpr size_t kMostImpossible = 60;
   const Objective& objective = search.objectives.front();
-  CorrectedOrder corrected(order, *evaluator->composed());
+  std::vector<std::pair<double, SpacePoint>> order = evaluator->ByFormula();
   std::map<SpacePoint, double> formulas;
   for (const auto& [formula, point] : order) formulas.emplace(point, formula);
+  std::vector<SpacePoint> known;
+  std::erase_if(order, [&](const auto& one) {
+    if (!evaluator->IsSimulated(one.second)) return false;
+    known.push_back(one.second);
+    return true;
+  });
+  CorrectedOrder corrected(order, *evaluator->composed());
   std::optional<double> best;
+  const auto learn = [&](const SpacePoint& point) {
+    const auto values = evaluator->Simulate(point);  // as it is known
+    if (!values) return;
+    const double cost = objective.CostOf(values->front());
+    corrected.Learn(formulas[point], evaluator->composed()->FamilyOf(point), cost);
+    if (!best || cost < *best) best = cost;
+  };
+  for (const SpacePoint& point : known) learn(point);
   size_t possible = 0;
-  for (size_t tried = 0; tried < wanted + kMostImpossible || possible == 0;) {
+  for (size_t tried = 0; tried < wanted + kMostImpossible || !best;) {
     if (evaluator->is_over()()) return;
     std::vector<SpacePoint> points;
     bool is_worth_it = false;
@@ -269,13 +285,47 @@ void SimulateCorrected(const Search& search, const SearchRun& run, size_t wanted
     if (points.empty() || (possible >= wanted && !is_worth_it)) return;
     tried += points.size();
     possible += SimulateAll(points, run, evaluator);
-    for (const SpacePoint& point : points) {
-      const auto values = evaluator->Simulate(point);  // as it is known
-      if (!values) continue;
-      const double cost = objective.CostOf(values->front());
-      corrected.Learn(formulas[point], evaluator->composed()->FamilyOf(point), cost);
-      if (!best || cost < *best) best = cost;
+    for (const SpacePoint& point : points) learn(point);
+  }
+}
+
+// Puts the formula to all points that differ from this one in two axes at most, one of which has
+// the most choices: the mesh.
+void LookAround(const Search& search, const SearchRun& run, const SpacePoint& from,
+                PointEvaluator* evaluator) {
+  const std::vector<SpaceAxis>& axes = search.space.axes;
+  size_t widest = 0;
+  for (size_t i = 1; i < axes.size(); ++i)
+    if (axes[i].choices.size() > axes[widest].choices.size()) widest = i;
+  std::vector<SpacePoint> points;
+  for (uint32_t mesh = 0; mesh < axes[widest].choices.size(); ++mesh) {
+    for (size_t other = 0; other < axes.size(); ++other) {
+      for (uint32_t choice = 0; choice < axes[other].choices.size(); ++choice) {
+        SpacePoint point = from;
+        point[widest] = mesh;
+        if (other != widest) point[other] = choice;
+        if (evaluator->IsPlausible(point)) points.push_back(std::move(point));
+      }
     }
+  }
+  ForLeased(points.size(), run.threads, nullptr, [&](size_t i) {
+    if (!evaluator->is_over()()) evaluator->Formula(points[i]);
+  });
+}
+
+// Descents may have passed by what is better: the best so far shows where else to look.
+void SimulateComposed(const Search& search, const SearchRun& run, size_t wanted,
+                      PointEvaluator* evaluator) {
+  constexpr size_t kRounds = 3;
+  constexpr size_t kMore = 2;
+  SimulateCorrected(search, run, wanted, evaluator);
+  std::optional<SpacePoint> before;
+  for (size_t round = 0; round < kRounds && !evaluator->is_over()(); ++round) {
+    const std::optional<SpacePoint> best = evaluator->Best();
+    if (search.walk.method == WalkMethod::kExhaustive || !best || best == before) return;
+    before = best;
+    LookAround(search, run, *best, evaluator);
+    SimulateCorrected(search, run, kMore, evaluator);
   }
 }
 
@@ -298,7 +348,7 @@ std::optional<double> SimulateBest(const Search& search, const SearchRun& run,
   }
   evaluator->BeginSimulations(wanted);
   if (evaluator->composed() != nullptr && search.objectives.size() == 1) {
-    SimulateCorrected(search, run, wanted, order, evaluator);
+    SimulateComposed(search, run, wanted, evaluator);
     return std::nullopt;
   }
   size_t next = 0;
@@ -422,8 +472,8 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
   return document;
 }
 
-// Of a wide space, the best few by the formula are enough: what counts is told by simulations around
-// them. Where it is large, most pieces that its formula is put together from (composed_step.h) are
+// Of a wide space, the best few by the formula are enough: simulations around them decide.
+// Where it is large, most pieces that its formula is put together from (composed_step.h) are
 // of no good configuration, and descents look at few of them.
 void SetUsualWalk(const JsonReader& reader, Search* search) {
   constexpr double kMostWholly = 200'000;
@@ -481,8 +531,8 @@ class EarlySimulations {
   SpacePoint best_;  // that has not been simulated; empty if there is none
 };
 
-// Walks in a wide space by descent go where the formula leads them, which errs for one stage of ZeRO
-// more than for another: each has walks of its own.
+// Walks in a wide space by descent go where the formula leads them, which errs more for one stage
+// of ZeRO than for another: each has walks of its own.
 void WalkWide(const Search& search, const SearchRun& run, const CostOfPoint& cost,
               const PointEvaluator& evaluator, const std::function<bool()>& is_over) {
   size_t axis = 0;
@@ -606,8 +656,7 @@ Search ReadSearch(const JsonDocument& written) {
   search.name = root.Has("name") ? root.At("name").String() : "search";
   if (root.Has("jobs")) root.At("jobs").Fail("a search is for one step; found \"jobs\"");
   const std::optional<Scenario> scenario = ReadBase(document);
-  search.space =
-      ReadSpace(document, RanksOf(scenario, root), search.is_wide ? &written : nullptr);
+  search.space = ReadSpace(document, RanksOf(scenario, root), search.is_wide ? &written : nullptr);
   if (!scenario) CheckOthers(document, search.space);
 
   const JsonDocument nothing = JsonDocument::FromText("{}", document.name());

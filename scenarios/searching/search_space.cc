@@ -134,8 +134,8 @@ class SpaceReader {
   // If axes change the cluster and no placement says how many ranks there are, all devices of each
   // cluster count.
   void FindRanks() {
-    const bool has_placement = open_ != nullptr ? open_->value().contains("placement")
-                                                : scenario_.Has("placement");
+    const bool has_placement =
+        open_ != nullptr ? open_->value().contains("placement") : scenario_.Has("placement");
     if (has_placement && most_ranks_ == std::numeric_limits<uint32_t>::max()) return;
     std::set<uint32_t> ranks;
     for (const SpaceAxis& axis : space_.axes) {
@@ -228,8 +228,11 @@ class SpaceReader {
     if (clusters_.empty()) clusters_.emplace_back(ReadCluster(scenario_.At("cluster")));
     for (SpaceAxis& axis : WideAxes(*open_, clusters_, most_ranks_)) {
       if (axis.choices.empty())
-        scenario_.At("training").At("batch").Fail(
-            "no number of these clusters' GPUs divides it; expected a multiple of some of them");
+        scenario_.At("training")
+            .At("batch")
+            .Fail(
+                "no number of these clusters' GPUs divides it; expected a multiple of some of "
+                "them");
       std::vector<std::string> paths;
       for (const auto& [path, value] : axis.choices.front().changes) paths.push_back(path);
       if (!ChangesAny(paths)) Add(std::move(axis));

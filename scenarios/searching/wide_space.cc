@@ -19,8 +19,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kUsualSoftware = "nemo";
-constexpr uint64_t kFewestTokens = 2048;  // of a sequence that each rank of a context has
-constexpr uint32_t kMostTensor = 16;      // beyond, products are too narrow to be worth it
+constexpr uint64_t kFewestTokens = 2048;   // of a sequence that each rank of a context has
+constexpr uint32_t kMostTensor = 16;       // beyond, products are too narrow to be worth it
 constexpr uint64_t kFewestColumns = 2048;  // of an expert that is divided, likewise
 constexpr uint32_t kMostContext = 64;
 constexpr uint32_t kMostStages = 64;
@@ -70,9 +70,8 @@ class WideReader {
     AddLayouts();
     if (shapes_.model.experts) AddExperts();
     AddSchedules();
-    Add("sequence_parallel",
-        {{"sequence parallel", {{"strategy.sequence_parallel", true}}},
-         {"not sequence parallel", {{"strategy.sequence_parallel", false}}}});
+    Add("sequence_parallel", {{"sequence parallel", {{"strategy.sequence_parallel", true}}},
+                              {"not sequence parallel", {{"strategy.sequence_parallel", false}}}});
     AddZero();
     AddMicroBatches();
     AddRecomputation();
@@ -136,9 +135,8 @@ class WideReader {
       if (!IsContext(context)) continue;
       const uint32_t others = ranks / tensor / context;
       for (const uint32_t stages : DivisorsOf(others)) {
-        const bool is_wanted =
-            given.empty() ? stages <= std::min(kMostStages, shapes_.model.layers)
-                          : stages == given.front();
+        const bool is_wanted = given.empty() ? stages <= std::min(kMostStages, shapes_.model.layers)
+                                             : stages == given.front();
         const uint32_t groups = others / stages;
         if (!is_wanted || shapes_.batch % groups != 0) continue;
         std::set<uint32_t> shards = {groups};
@@ -234,7 +232,7 @@ class WideReader {
          {"full recomputation", {{"training.recomputation", "full"}}}});
   }
 
-  // The recipe of each kind of device that multiplies in 8 bits.
+  // The recipes of devices that multiply in 8 bits.
   void AddProducts() {
     if (Says(scenario_, "training", "products") || Says(scenario_, "training", "precision")) return;
     std::vector<SpaceChoice> choices = {{"bf16", {{"training.products", "plain"}}}};
@@ -243,7 +241,8 @@ class WideReader {
       const DeviceSpec& device = cluster->DeviceOf(0);
       if (!(device.matrix_peak_8 > FlopsPerSecond(0))) continue;
       constexpr uint32_t kBlackwell = 100;
-      recipes.insert(device.compute_capability >= kBlackwell ? "mxfp8" : "fp8");
+      recipes.insert("fp8");
+      if (device.compute_capability >= kBlackwell) recipes.insert("mxfp8");
     }
     for (const std::string& recipe : recipes)
       choices.push_back({recipe, {{"training.products", recipe}}});
@@ -273,8 +272,7 @@ JsonDocument WithAnyStrategy(const JsonDocument& scenario) {
   JsonDocument document = scenario;
   const json& value = scenario.value();
   document.Set(R"(strategy={"kind": "combined", "zero": 1, "sequence_parallel": false})");
-  if (!value.contains("software"))
-    document.Set(std::string("software=\"") + kUsualSoftware + "\"");
+  if (!value.contains("software")) document.Set(std::string("software=\"") + kUsualSoftware + "\"");
   if (!value.contains("placement")) document.Set("placement=\"even\"");
   if (!value.contains("pipeline")) document.Set(R"(pipeline={"stages": 1, "split": "flops"})");
   if (!Says(value, "pipeline", "schedule") && !Says(value, "pipeline", "order"))

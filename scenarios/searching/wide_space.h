@@ -1,23 +1,23 @@
 // The space of a scenario that says no strategy: from model, cluster and batch alone, all that a
 // training framework would let one choose.
 //
-//   axis                                            choices
-//   tensor x context x shard x replicas x stages    the ranks as a product: tensor at most an NVLink
-//                                                   domain, or a machine; context leaves each rank
-//                                                   2,048 tokens or more; shard is all that is left,
-//                                                   or what a machine holds, with replicas beyond
-//   expert x expert tensor                          divisors of the experts, within the mesh
-//   schedule                                        1f1b; interleaved, with 2 stages of a rank or more
-//   sequence_parallel                               yes, no
-//   zero                                            1, 2, 3 (sharded optimizer, gradients, weights)
-//   micro-batch                                     1, 2, 4 or 8 samples
-//   recomputation                                   none, norms and activations, full
-//   products                                        plain, and the 8-bit recipe of the devices
+//   axis                                          choices
+//   tensor x context x shard x replicas x stages  the ranks as a product: tensor within a machine
+//                                                 (or an NVLink domain); context leaves each rank
+//                                                 2,048 tokens or more; shard is what is left, or
+//                                                 what a machine holds, with replicas beyond
+//   expert x expert_tensor                        divisors of the experts, within the mesh
+//   schedule                                      1f1b; interleaved, with 2 parts a stage or more
+//   sequence_parallel                             yes, no
+//   zero                                          1, 2, 3 (optimizer, gradients, weights sharded)
+//   micro-batch                                   1, 2, 4 or 8 samples
+//   recomputation                                 none, norms and activations, full
+//   products                                      plain, and the devices' 8-bit recipes
 //
 // What the scenario itself says stays as it is: with "training": {"products": "plain"} nothing has
-// 8 bits, with a "pipeline" its stages are given. 1F1B's stages are equal in flops; interleaved ones
-// have equal numbers of layers, or of layers and ends (embedding, loss). Where GPUs are left over, the ranks are as many as the machines divide evenly ("placement":
-// "even"): 64 of each 72.
+// 8 bits, with a "pipeline" its stages are given. 1F1B's stages are equal in flops; interleaved
+// ones have equal numbers of layers, or of layers and ends (embedding, loss). Where GPUs are left
+// over, the ranks are as many as the machines divide evenly ("placement": "even"): 64 of each 72.
 #pragma once
 
 #include <cstdint>

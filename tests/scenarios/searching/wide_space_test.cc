@@ -49,9 +49,9 @@ TEST(WideSpaceTest, HasAllThatAFrameworkLetsOneChoose) {
 }
 
 TEST(WideSpaceTest, LeavesWhatTheScenarioSays) {
-  const Search search = SearchOf({"training.recomputation=\"full\"", "training.products=\"plain\"",
-                                  "training.micro_batches=4",
-                                  R"(pipeline={"stages": 2, "schedule": "1f1b"})"});
+  const Search search =
+      SearchOf({"training.recomputation=\"full\"", "training.products=\"plain\"",
+                "training.micro_batches=4", R"(pipeline={"stages": 2, "schedule": "1f1b"})"});
   EXPECT_THAT(AxesOf(search), ElementsAre("tensor x context x shard x replicas x stages",
                                           "sequence_parallel", "zero"));
   for (const SpaceChoice& choice : search.space.axes.front().choices)
@@ -85,8 +85,9 @@ TEST(WideSpaceTest, MistakesHaveOneMessage) {
   EXPECT_THAT(ErrorOf({"search.gpus=0"}), HasSubstr("/search/gpus"));
   EXPECT_THAT(ErrorOf({"search.gpus=8", "placement=\"0-7\""}),
               HasSubstr("/search/gpus: the scenario has a \"placement\""));
-  EXPECT_THAT(ErrorOf({"search.formula=\"composed\"", "search.objective=\"breakdown.idle_seconds\""}),
-              HasSubstr("/search/formula"));
+  EXPECT_THAT(
+      ErrorOf({"search.formula=\"composed\"", "search.objective=\"breakdown.idle_seconds\""}),
+      HasSubstr("/search/formula"));
   EXPECT_THAT(ErrorOf({"training.batch=0"}), HasSubstr("/training/batch"));
 }
 
@@ -116,15 +117,15 @@ const char* const kPlain = "training.products=\"plain\"";
 INSTANTIATE_TEST_SUITE_P(
     Small, RegretTest,
     ::testing::Values(
-        SmallSpace{"OneBox", {"cluster=\"dgx-a100\"", kOneBatch, kPlain, "training.recomputation=\"none\""}},
+        SmallSpace{"OneBox",
+                   {"cluster=\"dgx-a100\"", kOneBatch, kPlain, "training.recomputation=\"none\""}},
         SmallSpace{"TwoBoxes", {kOneBatch, "training.recomputation=\"none\""}},
         SmallSpace{"H100", {"cluster=\"dgx-h100\"", kOneBatch, "training.recomputation=\"none\""}},
         SmallSpace{"LargerModel",
                    {"cluster=\"dgx-a100\"", "model={\"preset\": \"gpt-13b\"}", kOneBatch,
                     "training.recomputation=\"full\""}},
         SmallSpace{"NoNvLink",
-                   {"cluster=\"atp-ic2\"", kOneBatch,
-                    "training.recomputation=\"none\""}},
+                   {"cluster=\"atp-ic2\"", kOneBatch, "training.recomputation=\"none\""}},
         SmallSpace{"LongSequences",
                    {"cluster=\"dgx-h100\"", "model={\"preset\": \"llama-3-8b\"}",
                     "training={\"batch\": 16, \"sequence\": 16384}", kOneBatch, kPlain,
