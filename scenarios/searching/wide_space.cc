@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/file_kind.h"
 #include "sim/base/json_reader.h"
 #include "workloads/networks/model.h"
 
@@ -264,6 +265,7 @@ bool LeavesStrategyOpen(const JsonReader& scenario) {
 }
 
 JsonDocument WithAnyStrategy(const JsonDocument& scenario) {
+  RefuseOtherKinds(scenario.Root(), FileKind::kScenario);
   const JsonReader model = scenario.Root().At("model");
   if (model.IsObject() && model.value().value("kind", "decoder") != "decoder")
     model.Fail(
