@@ -46,7 +46,7 @@ struct Search : SearchOptions {
 };
 
 // Throws Error (file, line, pointer, found, expected).
-Search ReadSearch(const JsonDocument& document);
+Search ReadSearch(const JsonDocument& written);
 
 // The result of a point's simulation.
 struct SimulatedPoint {
