@@ -112,8 +112,14 @@ void MarkFront(const Search& search, FoundPoints* found) {
   for (const auto& [reason, points] : found.excluded) reasons.push_back(&points);
   if (reasons.empty())
     throw Error(place, "no point was looked at; expected more \"evaluations\" or \"seconds\"");
-  std::stable_sort(reasons.begin(), reasons.end(),
-                   [](const auto* a, const auto* b) { return a->points > b->points; });
+  // What more memory would help comes first, then what there is most of.
+  const auto is_of_memory = [](const ExcludedPoints& points) {
+    return points.example.find("out of memory") != std::string::npos;
+  };
+  std::stable_sort(reasons.begin(), reasons.end(), [&](const auto* a, const auto* b) {
+    if (is_of_memory(*a) != is_of_memory(*b)) return is_of_memory(*a);
+    return a->points > b->points;
+  });
   constexpr size_t kMostNamed = 4;
   std::string text;
   size_t named = 0;
@@ -123,8 +129,8 @@ void MarkFront(const Search& search, FoundPoints* found) {
                         WithoutPlace(reasons[i]->example));
   }
   if (reasons.size() > kMostNamed)
-    text += fmt::format("; {} for {} other reasons", found.looked_at - named,
-                        reasons.size() - kMostNamed);
+    text += fmt::format("; {} for {} other reason{}", found.looked_at - named,
+                        reasons.size() - kMostNamed, reasons.size() - kMostNamed > 1 ? "s" : "");
   throw Error(place, fmt::format("none of {} points is possible; {}", found.looked_at, text));
 }
 

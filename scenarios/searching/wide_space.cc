@@ -266,6 +266,8 @@ bool LeavesStrategyOpen(const JsonReader& scenario) {
 
 JsonDocument WithAnyStrategy(const JsonDocument& scenario) {
   RefuseOtherKinds(scenario.Root(), FileKind::kScenario);
+  if (!scenario.Root().Has("cluster"))
+    scenario.Root().Fail("missing key \"cluster\"; expected one, or --clusters of the search");
   const JsonReader model = scenario.Root().At("model");
   if (model.IsObject() && model.value().value("kind", "decoder") != "decoder")
     model.Fail(

@@ -89,6 +89,21 @@ TEST(WideSpaceTest, MistakesHaveOneMessage) {
       ErrorOf({"search.formula=\"composed\"", "search.objective=\"breakdown.idle_seconds\""}),
       HasSubstr("/search/formula"));
   EXPECT_THAT(ErrorOf({"training.batch=0"}), HasSubstr("/training/batch"));
+  // What lacks memory comes first, though most are other orders of the same.
+  EXPECT_THAT(ErrorOf({"model={\"preset\": \"llama-3-405b\"}"}),
+              ::testing::ContainsRegex("points is possible; [0-9]+ of them: out of memory"));
+}
+
+TEST(WideSpaceTest, WantsACluster) {
+  const JsonDocument document = JsonDocument::FromText(
+      R"({"model": {"preset": "gpt-1.3b"}, "training": {"batch": 32, "sequence": 2048}})",
+      "a.json");
+  try {
+    ReadSearch(document);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("missing key \"cluster\"; expected one, or --clusters"));
+  }
 }
 
 // The same with all points played: nothing better was left out. Ten small spaces.
