@@ -14,6 +14,7 @@
 
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/readers/cost_options.h"
+#include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/composed_step.h"
 #include "scenarios/searching/evaluator.h"
@@ -701,7 +702,13 @@ JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
   JsonDocument document = JsonDocument::FromText(value.dump(), search.scenario.name());
   for (const auto& [path, change] : search.space.ChangesOf(point))
     document.Set(path + "=" + change.dump());
-  return document;
+  ResolveMicroBatchSize(&document);
+  value = document.value();
+  if (!value.contains("training") || !value["training"].contains("micro_batch_size"))
+    return document;
+  // It has been counted how many there are, which every reader of scenarios knows.
+  value["training"].erase("micro_batch_size");
+  return JsonDocument::FromText(value.dump(), search.scenario.name());
 }
 
 }  // namespace rehearse

@@ -74,6 +74,8 @@ TEST(WideSpaceTest, ScenariosOfItsPointsArePlayedWithoutASearch) {
   ASSERT_TRUE(found.points.front().simulated.has_value());
   const JsonDocument best = ScenarioOf(search, found.points.front().point);
   EXPECT_FALSE(best.value().contains("search"));
+  EXPECT_TRUE(best.value()["training"].contains("micro_batches"));
+  EXPECT_FALSE(best.value()["training"].contains("micro_batch_size"));
   Engine engine({.hash = false});
   const Result result = engine.Play(engine.Read(best));
   EXPECT_EQ(result.step, found.points.front().simulated->step);
