@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/software.h"
 #include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/wide_space.h"
@@ -164,7 +163,7 @@ void ComposedSteps::SetField(const std::string& path, const json& value, Values*
   if (value.is_boolean()) {
     number = value.get<bool>() ? 1 : 0;
   } else if (value.is_number_integer() && value.get<int64_t>() >= 0) {
-    number = value.get<uint32_t>();
+    number = static_cast<uint32_t>(std::min<int64_t>(value.get<int64_t>(), kUnknown - 1));
   } else if (value.is_string()) {
     const auto text = value.get<std::string>();
     const auto position = [&](const auto& names, const auto& name_of) {
@@ -282,8 +281,7 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   static const std::string kWhyBatch =
       "the batch cannot be split over the groups of ranks and their micro-batches";
   static const std::string kWhyMultiple =
-      "the stages do not divide the micro-batches, as the order "
-      "needs";
+      "the stages do not divide the micro-batches, as the order needs";
   static const std::string kWhyOneStage = "an order of several stages, but there is one";
   static const std::string kWhyAcross =
       "groups of ranks would begin in the middle of a machine and end in another";

@@ -321,16 +321,37 @@ std::optional<std::vector<double>> PointEvaluator::Simulate(const SpacePoint& po
   }
   Entry known = Known(point);
   if (known.IsOpen() && !known.simulated) {
-    known = Add(point, [&](Entry* entry) {
-      const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
-      if (!evaluation.error.empty()) throw Error(evaluation.error);
-      CheckMemory(evaluation.results.front());
-      entry->simulated = SimulatedOf(point, evaluation.results.front(), evaluation.device);
-      NoteBest(point, entry->simulated->values.front());
-    });
+    known = Add(point, [&](Entry* entry) { entry->simulated = Simulated(point); });
   }
   if (!known.IsOpen() || !known.simulated) return std::nullopt;
   return known.simulated->values;
+}
+
+SimulatedPoint PointEvaluator::Simulated(const SpacePoint& point) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto early = early_.find(point);
+    if (early != early_.end()) return early->second;
+  }
+  const Evaluation evaluation = engine_.Evaluate(KeyOf(point), {DocumentOf(point)});
+  if (!evaluation.error.empty()) throw Error(evaluation.error);
+  CheckMemory(evaluation.results.front());
+  SimulatedPoint simulated = SimulatedOf(point, evaluation.results.front(), evaluation.device);
+  NoteBest(point, simulated.values.front());
+  return simulated;
+}
+
+bool PointEvaluator::SimulateEarly(const SpacePoint& point) {
+  try {
+    SimulatedPoint simulated = Simulated(point);
+    const std::lock_guard lock(mutex_);
+    early_.emplace(point, std::move(simulated));
+    return true;
+  } catch (const Stopped&) {
+    return false;
+  } catch (const Error&) {
+    return false;  // which is found out, and counted, if the point is looked at
+  }
 }
 
 void PointEvaluator::BeginSimulations(size_t most) {
@@ -376,6 +397,10 @@ std::optional<SpacePoint> PointEvaluator::Best() const {
 }
 
 FoundPoints PointEvaluator::Found() {
+  if (is_over_()) {
+    for (auto& [point, simulated] : early_)
+      if (Entry& entry = entries_[point]; !entry.simulated) entry.simulated = std::move(simulated);
+  }
   FoundPoints found;
   ForEach([&](const SpacePoint& point, Entry& entry) {
     ++found.looked_at;

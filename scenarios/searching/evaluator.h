@@ -45,6 +45,10 @@ class PointEvaluator {
   std::optional<double> Formula(const SpacePoint& point);
   // By objective.
   std::optional<std::vector<double>> Simulate(const SpacePoint& point);
+  // Tells the user what the point comes to. When this is asked depends on time, and so the result
+  // only counts if the search ends early, or if the point is simulated anyway. Returns whether the
+  // point is possible.
+  bool SimulateEarly(const SpacePoint& point);
 
   void BeginSimulations(size_t most);
   void EndOne();
@@ -96,6 +100,7 @@ class PointEvaluator {
   template <typename Make>
   Entry Add(const SpacePoint& point, const Make& make);
   void NoteBest(const SpacePoint& point, double value);
+  SimulatedPoint Simulated(const SpacePoint& point);
 
   const Search& search_;
   const SearchRun& run_;
@@ -108,6 +113,7 @@ class PointEvaluator {
   std::optional<SpaceFormula> paper_;                 // nothing if the formula is no paper's
   std::unique_ptr<ComposedSteps> composed_;           // null if the formula is another
   std::map<const std::string*, size_t> not_planned_;  // points by why they are impossible
+  std::map<SpacePoint, SimulatedPoint> early_;
   std::mutex mutex_;
   std::map<SpacePoint, Entry> entries_;
   // By the number of the point, of all points if there are not too many: what the paper's formula

@@ -50,7 +50,11 @@ FormulaKind FormulaOf(const Search& partial, const std::optional<Scenario>& scen
                       const JsonReader& reader) {
   const auto is_composed = [&] {
     Engine engine({.hash = false});
-    const bool has_number = partial.objectives.front().kind != ObjectiveKind::kNumber;
+    // What a scenario's own "costs" come to is counted from its parts.
+    const ObjectiveKind kind = partial.objectives.front().kind;
+    const bool has_costs = kind == ObjectiveKind::kMoney || kind == ObjectiveKind::kEnergy;
+    const bool has_number =
+        kind != ObjectiveKind::kNumber && !(has_costs && !partial.currency_of_costs.empty());
     return has_number && ComposedSteps(partial.space, partial.scenario, partial.is_wide,
                                        partial.MostRanks(), &engine)
                              .is_known();
@@ -439,8 +443,13 @@ std::optional<Scenario> ReadBase(const JsonDocument& document) {
 }
 
 uint32_t RanksOf(const std::optional<Scenario>& scenario, const JsonReader& root) {
-  if (scenario) return static_cast<uint32_t>(scenario->jobs.front().placement.size());
-  return ReadCluster(root.At("cluster"))->device_count();
+  const bool has_gpus = root.Has("search") && root.At("search").Has("gpus");
+  if (scenario && !has_gpus) return static_cast<uint32_t>(scenario->jobs.front().placement.size());
+  const uint32_t all = ReadCluster(root.At("cluster"))->device_count();
+  return has_gpus
+             ? std::min(all,
+                        static_cast<uint32_t>(root.At("search").At("gpus").Integer(1, 1 << 24)))
+             : all;
 }
 
 // Throws what is wrong with the scenario as it is written if it is wrong with others too: then no
@@ -466,6 +475,16 @@ void CheckOthers(const JsonDocument& document, const SearchSpace& space) {
   ReadScenario(document);
 }
 
+// Where nothing divides the ranks anew, a bound on them would have no effect.
+void CheckGpusCount(const JsonReader& root) {
+  const nlohmann::json& search = root.At("search").value();
+  const bool has_defaults = search.value("default_axes", nlohmann::json(true)) != false;
+  if (has_defaults && root.At("strategy").At("kind").String() != "sbp") return;
+  root.At("search").At("gpus").Fail(
+      "no axis of this search divides the ranks among the strategy's axes; expected axes that "
+      "choose as many, or the default ones");
+}
+
 // A scenario without a strategy gets one to begin with; where fewer GPUs are wanted than there are,
 // each machine has equally many.
 JsonDocument Completed(const JsonDocument& written, bool is_wide) {
@@ -475,6 +494,7 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
   if (has_gpus && root.Has("placement"))
     root.At("search").At("gpus").Fail(
         "the scenario has a \"placement\", which says which GPUs are used; expected one of them");
+  if (has_gpus && !is_wide) CheckGpusCount(root);
   if (has_gpus) document.Set("placement=\"even\"");
   return document;
 }
@@ -516,7 +536,7 @@ class EarlySimulations {
     const SpacePoint tried = std::exchange(best_, {});
     is_busy_ = true;
     lock.unlock();
-    const bool is_possible = evaluator_.Simulate(tried).has_value();
+    const bool is_possible = evaluator_.SimulateEarly(tried);
     lock.lock();
     is_busy_ = false;
     if (!is_possible) {

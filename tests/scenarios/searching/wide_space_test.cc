@@ -5,6 +5,7 @@
 
 #include "scenarios/searching/best_scenario.h"
 #include "scenarios/searching/composed_step.h"
+#include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/search.h"
 #include "topology/files/cluster_file.h"
 
@@ -94,6 +95,47 @@ TEST(WideSpaceTest, MistakesHaveOneMessage) {
   // What lacks memory comes first, though most are other orders of the same.
   EXPECT_THAT(ErrorOf({"model={\"preset\": \"llama-3-405b\"}"}),
               ::testing::ContainsRegex("points is possible; [0-9]+ of them: out of memory"));
+}
+
+TEST(WideSpaceTest, CostsOfTheScenarioCount) {
+  const Search search =
+      SearchOf({"search.objective=\"money\"", "cluster=\"dgx-h100\"", "training.micro_batch_size=1",
+                "training.products=\"plain\"", "training.recomputation=\"none\"",
+                R"(pipeline={"stages": 1, "schedule": "1f1b"})",
+                R"(costs={"gpu": "30000USD", "years": "4 years"})"});
+  EXPECT_EQ(search.formula, FormulaKind::kClosedForms);
+}
+
+// With a strategy, too.
+TEST(WideSpaceTest, AtMostSoManyGpusAreUsed) {
+  const std::string strategy =
+      R"(strategy={"kind": "megatron", "tensor": 2, "data": 8, "sequence_parallel": false,
+                   "overlap_all_reduce": true, "overlap_gradients": false,
+                   "distributed_optimizer": false})";
+  const Search search = SearchOf({strategy, "training.recomputation=\"full\"", "search.gpus=4"});
+  for (const SpaceChoice& choice : search.space.axes.front().choices)
+    EXPECT_EQ(choice.changes[0].second.get<uint32_t>() * choice.changes[1].second.get<uint32_t>(),
+              4u)
+        << choice.name;
+  EXPECT_THAT(ErrorOf({strategy, "training.recomputation=\"full\"", "search.gpus=4",
+                       "search.default_axes=false",
+                       R"(search.axes=[{"path": "training.micro_batches", "values": [1, 2]}])"}),
+              HasSubstr("/search/gpus: no axis of this search divides the ranks"));
+}
+
+// When early simulations run depends on time, and nothing that is found does.
+TEST(WideSpaceTest, EarlySimulationsDoNotCount) {
+  const Search search = SearchOf({"training.micro_batch_size=1", "training.products=\"plain\"",
+                                  "training.recomputation=\"none\""});
+  const SearchRun run;
+  PointEvaluator evaluator(search, run);
+  const FoundPoints found = RunSearch(search, {.threads = 2});
+  const SpacePoint& best = found.points.front().point;
+  EXPECT_TRUE(evaluator.SimulateEarly(best));
+  EXPECT_FALSE(evaluator.IsSimulated(best));
+  EXPECT_FALSE(evaluator.Best().has_value());
+  EXPECT_EQ(evaluator.Simulate(best)->front(), found.points.front().simulated->values.front());
+  EXPECT_TRUE(evaluator.IsSimulated(best));
 }
 
 TEST(WideSpaceTest, WantsACluster) {
