@@ -570,7 +570,10 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
     } else {
       // So many layers on every stage but the last that the two are as equal as can be.
       cycle = std::numeric_limits<double>::infinity();
-      for (double own = std::floor(layers / p); own <= std::ceil(layers / p) + 3; ++own) {
+      const int least = static_cast<int>(layers / p);
+      for (int held = least; held <= least + 4; ++held) {
+        const double own = held;
+        if (own > std::ceil(layers / p) + 3) break;
         const double last = std::max(0.0, layers - (p - 1) * own);
         const double longest = std::max(own * pass.layer, last * pass.layer + pass.ends);
         if (longest >= cycle || (last == 0 && own > std::ceil(layers / p))) continue;
