@@ -46,8 +46,8 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"workloads", {"networks", "layouts", "strategies", "planner", "cost_models"}},
       {"real", {"kernels", "transports", "backends", "cpu", "cuda", "execution", "calibration"}},
       {"scenarios",
-       {"readers", "playing", "campaign", "explaining", "evaluating", "sweeping", "searching",
-        "diagnosing", "reporting", "trials", "library"}},
+       {"readers", "playing", "campaign", "queueing", "explaining", "evaluating", "sweeping",
+        "searching", "diagnosing", "reporting", "trials", "library"}},
       {"tools/foreign", {"machines", "traces", "runs", "logs"}},
       {"tools", {"", "viewer", "python"}},  // also what is compiled for the page, and for Python
   };

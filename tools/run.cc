@@ -11,6 +11,8 @@
 #include "scenarios/playing/far_from_bound.h"
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/queueing/queue.h"
+#include "scenarios/queueing/queue_result.h"
 #include "sim/base/error.h"
 #include "sim/base/input_file.h"
 #include "sim/base/known_names.h"
@@ -47,7 +49,8 @@ CommandSyntax RunSyntax() {
                   "one row, or a row for each job, with a column for each number of the JSON and "
                   "each value of the scenario, so that the rows of many runs form one table");
   add("out", po::value<std::string>()->value_name("DIR"),
-      "also write result.json, timeline.json (for rehearse compare), trace.pftrace (open it in "
+      "also write result.json and, of jobs as they come, queue.svg; else timeline.json (for "
+      "rehearse compare), trace.pftrace (open it in "
       "ui.perfetto.dev) and timeline.svg there, and weeks.svg if the scenario has a \"run\". "
       "Timeline and trace hold one of each group of ranks "
       "that behave alike, at most 16, and a trace with many micro-batches only the first and the "
@@ -222,6 +225,36 @@ void WriteOutputs(const Rehearsal& rehearsal, const Scenario& scenario, const st
   files.Commit();
 }
 
+// Jobs as they come: another kind of result.
+int RunQueue(const Scenario& scenario, const po::variables_map& values, OutputFormat format,
+             const std::string& folder) {
+  for (const char* option : {"gantt", "window", "cost-model"}) {
+    if (values.count(option) > 0)
+      throw Error(
+          fmt::format("--{} is about one step; the scenario has jobs as they come", option));
+  }
+  ProgressLine progress(ProgressWanted());
+  const Queue queue = PlayQueue(scenario, progress);
+  const nlohmann::ordered_json result = ToJson(queue, scenario);
+  if (!folder.empty()) {
+    MakeFolder(folder);
+    OutputSet files;
+    files.Add(folder + "/result.json", result.dump(2) + "\n");
+    files.Add(folder + "/queue.svg", QueueSvg(queue, scenario.name));
+    files.Commit();
+  }
+  std::string text;
+  if (IsTable(format)) {
+    text = Print(FlatTable({result["jobs"].begin(), result["jobs"].end()}), format);
+  } else {
+    text = format == OutputFormat::kJson ? result.dump(2) + "\n"
+                                         : ToText(queue, scenario, ColorsWanted());
+  }
+  progress.Clear();
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 
 int RunCommand(const std::vector<std::string>& arguments) {
@@ -231,7 +264,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const OutputFormat format = ReadFormat(values, kTableFormats);
   const std::string folder = FolderOption(values, "out");
   const bool kineto = WantsKineto(values);
-  const Scenario scenario = ReadScenarioArgument(syntax, values);
+  const Scenario scenario = ReadScenarioArgument(syntax, values, Arrivals::kTaken);
+  if (scenario.arrivals != nullptr) return RunQueue(scenario, values, format, folder);
   PictureOptions picture;
   picture.ranks = PicturedRanks(values, scenario);
   const bool draws = values.count("gantt") > 0;
@@ -247,6 +281,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   Rehearsal rehearsal = Rehearse(scenario, {.record_link_loads = !folder.empty(),
                                             .observer = &progress,
                                             .allocations = true,
+                                            .best_placement = true,
                                             .spans = !folder.empty() || draws});
   NoteIdleChanges(syntax, values, scenario, &rehearsal);
   // The picture of a pipeline has a rank of each stage.

@@ -92,7 +92,8 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
   return scenario;
 }
 
-Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values) {
+Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values,
+                          Arrivals arrivals) {
   if (Has(values, "cluster")) {
     throw Error(
         "--cluster is for schedules: a scenario names its own; change it with --set cluster=" +
@@ -114,7 +115,9 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
         path == kStandardInput ? "/dev/stdin" : std::filesystem::absolute(path).string();
     document.Set("device_points=" + named.dump(), kPointsOption);
   }
-  Scenario scenario = ReadScenario(document);
+  Scenario scenario = arrivals == Arrivals::kTaken && HasArrivals(document)
+                          ? ReadQueueScenario(document)
+                          : ReadScenario(document);
   // These have options of their own, which the result records anyway.
   std::erase_if(scenario.changes, [](const JsonChange& change) {
     return change.by == kFidelityOption.file || change.by == kCalibrationOption.file;
@@ -124,17 +127,19 @@ Scenario ReadScenarioPart(JsonDocument document, const po::variables_map& values
 
 }  // namespace
 
-Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_map& values) {
+Scenario ReadScenarioArgument(const CommandSyntax& syntax, const po::variables_map& values,
+                              Arrivals arrivals) {
   if (!Has(values, "scenario")) {
     throw Error("no scenario given; usage: " + syntax.usage +
                 "\ntry: " + syntax.usage.substr(0, syntax.usage.find("SCENARIO")) +
                 "scenarios/axonn-gpt20b-perlmutter.json");
   }
-  return ReadScenarioWith(ReadLargeDocument(values["scenario"].as<std::string>()), values);
+  return ReadScenarioWith(ReadLargeDocument(values["scenario"].as<std::string>()), values, {},
+                          arrivals);
 }
 
 Scenario ReadScenarioWith(JsonDocument document, const po::variables_map& values,
-                          const std::vector<std::string>& changes) {
+                          const std::vector<std::string>& changes, Arrivals arrivals) {
   if (Has(values, "set")) {
     for (const std::string& change : values["set"].as<std::vector<std::string>>()) {
       document.Set(change);
@@ -142,7 +147,7 @@ Scenario ReadScenarioWith(JsonDocument document, const po::variables_map& values
   }
   for (const std::string& change : changes) document.Set(change, kVersusOption);
   Scenario scenario = IsSchedule(document.value()) ? ReadSchedulePart(document, values)
-                                                   : ReadScenarioPart(document, values);
+                                                   : ReadScenarioPart(document, values, arrivals);
   if (Has(values, "allow-oom")) scenario.allow_out_of_memory = true;
   if (Has(values, "no-fold")) scenario.lowering.fold = false;
   return scenario;

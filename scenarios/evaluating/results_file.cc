@@ -83,6 +83,7 @@ Json KeptNumbers(const std::vector<Result>& results) {
     one.roles.clear();
     one.chosen.clear();
     one.routes.reset();
+    one.placement.reset();
     one.experts.reset();
     one.typical.reset();
     one.trust.reset();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/playing/expert_draws.h"
+#include "scenarios/playing/placement_cost.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/playing/seeded_routes.h"
@@ -207,8 +208,9 @@ class Explainer {
 Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   RefusePackets(asked);
   Explanation explanation;
-  std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
+  std::optional<PlacementSpread> placement = SettlePlacement(&scenario, 0, observer);
+  std::vector<Job> jobs = Prepare(scenario, observer);
   std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
   const Cluster& cluster = *scenario.cluster;
   std::vector<bool> carries(cluster.link_count());
@@ -221,6 +223,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);
     explanation.result.routes = std::move(routes);
+    explanation.result.placement = std::move(placement);
     explanation.result.experts =
         DrawExperts(scenario, StepOf(played.schedule(), played.simulation.timeline), 0, observer);
     explanation.of_jobs = scenario.lists_jobs;

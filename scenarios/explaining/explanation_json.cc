@@ -44,6 +44,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   if (!explanation.result.changes.empty()) json["changes"] = ToJson(explanation.result.changes);
   json["step_seconds"] = step.value();
   if (explanation.result.routes) json["routes"] = ToJson(*explanation.result.routes);
+  if (explanation.result.placement) json["placement"] = ToJson(*explanation.result.placement);
   if (explanation.result.experts) json["experts"] = ToJson(*explanation.result.experts);
   const auto rows = [&](const char* list) {
     return ToJson(FindExplanationList(list).table(explanation));

@@ -167,6 +167,7 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   page.Line("{} {}", explanation.of_jobs ? "All jobs have ended after" : "One step takes",
             page.pen(Ink::kBold, Print(explanation.result.step)));
   for (const std::string& line : RouteLines(explanation.result)) page.Line("  {}", line);
+  for (const std::string& line : PlacementLines(explanation.result)) page.Line("  {}", line);
   if (explanation.result.experts) page.Line("  {}", ExpertLine(explanation.result));
   WritePath(page, explanation, rows);
   WriteSlack(page, explanation, rows);

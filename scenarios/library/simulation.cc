@@ -94,8 +94,10 @@ Simulation Simulate(const Scenario& scenario, const RunOptions& options) {
       unfolded->lowering.fold = false;
       read = std::move(unfolded);
     }
-    Rehearsal played =
-        Rehearse(*read, {.observer = &observer, .threads = options.threads, .allocations = true});
+    Rehearsal played = Rehearse(*read, {.observer = &observer,
+                                        .threads = options.threads,
+                                        .allocations = true,
+                                        .best_placement = true});
     auto state = std::make_shared<Simulation::State>();
     nlohmann::ordered_json json = played.jobs ? ToJson(*played.jobs) : ToJson(played.result);
     if (read->given) json["given"] = *read->given;

@@ -315,7 +315,7 @@ Scenario WithFewer(const Scenario& scenario, FewerLayers fewer) {
 std::optional<Result> RehearseFewLayers(const Scenario& scenario, const FewLayersOptions& options) {
   const RehearsalClock clock;
   ProgressObserver& observer = *options.observer;
-  if (!IsSuitable(scenario, options.memory)) return std::nullopt;
+  if (!IsSuitable(scenario, options.memory) || scenario.jobs.front().busy) return std::nullopt;
   const auto& workload = std::get<Workload>(scenario.jobs.front().work);
   std::optional<FewerLayers> fewer = WithFewerLayers(workload, options.layers);
   if (!fewer) return std::nullopt;

@@ -41,15 +41,20 @@ std::string DevicesText(std::vector<uint32_t> placement) {
 }
 
 void WriteJobs(Page& page, const JobsResult& result) {
-  page.Line("{}", page.pen(Ink::kFaint, fmt::format("  {:<26}{:<16}{:>10}{:>7}{:>14}{:>14}{:>12}",
-                                                    "job", "devices", "starts", "steps",
-                                                    "a step takes", "alone", "slow-down")));
+  page.Line("{}", page.pen(Ink::kFaint,
+                           fmt::format("  {:<26}{:<16}{:>9}{:>7}{:>14}{:>12}{:>12}{:>11}{:>9}{:>7}",
+                                       "job", "devices", "starts", "steps", "a step takes", "alone",
+                                       "at best", "placement", "sharing", "both")));
   for (const JobResult& job : result.jobs) {
-    page.Line("  {:<26}{:<16}{:>10}{:>7}{:>14}{:>14}{:>12}", Shortened(job.result.scenario, 25),
-              Shortened(DevicesText(job.placement), 15), Print(job.start),
-              Grouped(job.steps.size()), Print(job.result.step), Print(job.alone),
-              fmt::format("{:.3f}", job.SlowDown()));
+    page.Line("  {:<26}{:<16}{:>9}{:>7}{:>14}{:>12}{:>12}{:>11.3f}{:>9.3f}{:>7.3f}",
+              Shortened(job.result.scenario, 25), Shortened(DevicesText(job.placement), 15),
+              Print(job.start), Grouped(job.steps.size()), Print(job.result.step), Print(job.alone),
+              Print(job.best), job.ByPlacement(), job.BySharing(), job.SlowDown());
   }
+  page.Line("  {}",
+            page.pen(Ink::kFaint,
+                     "alone: where it is, without the others; at best: alone on the best devices; "
+                     "times longer by placement, by sharing, and by both"));
 }
 
 }  // namespace
@@ -61,6 +66,8 @@ constexpr int64_t kMostDevices = std::numeric_limits<uint32_t>::max();
 
 void WritePlacement(const std::vector<uint32_t>& placement, Json* to) { *to = RunsOf(placement); }
 void WriteCount(const std::vector<Seconds>& steps, Json* to) { *to = steps.size(); }
+void WriteByPlacement(const JobResult& job, Json* to) { *to = job.ByPlacement(); }
+void WriteBySharing(const JobResult& job, Json* to) { *to = job.BySharing(); }
 void WriteSlowDown(const JobResult& job, Json* to) { *to = job.SlowDown(); }
 void WriteOwnResult(const Result& result, Json* to) {
   *to = ToJson(result);
@@ -85,8 +92,16 @@ const Fields<JobResult>& JobResultFields() {
         "how long each step takes", "[0.7]"},
        {"alone_step_seconds", &JobResult::alone, ANumber(0, kMost, "s"), Required(),
         "how long a step takes alone on the cluster", "0.7"},
+       {"best_step_seconds", &JobResult::best, ANumber(0, kMost, "s"), Required(),
+        "how long a step takes alone on the best devices", "0.6"},
+       {"best_placement", &JobResult::best_order, AText(), Required(), "how these are taken",
+        "\"block\""},
+       {"slow_down_by_placement", kItself, WrittenBy(ANumber(0, kMost), WriteByPlacement),
+        Required(), "alone where it is, divided by alone on the best devices", "1.1"},
+       {"slow_down_by_sharing", kItself, WrittenBy(ANumber(0, kMost), WriteBySharing), Required(),
+        "its mean step divided by that alone where it is", "1.25"},
        {"slow_down", kItself, WrittenBy(ANumber(0, kMost), WriteSlowDown), Required(),
-        "its mean step divided by that", "0.42"},
+        "its mean step divided by that on the best devices", "1.375"},
        {"result", &JobResult::result, WrittenBy(Anything("a result"), WriteOwnResult), Required(),
         "a result as of one step, without links and simulator", "{}"}});
   return fields;

@@ -18,6 +18,7 @@
 #include "scenarios/playing/expert_draws.h"
 #include "scenarios/playing/few_copies.h"
 #include "scenarios/playing/memory_fit.h"
+#include "scenarios/playing/placement_cost.h"
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/seeded_routes.h"
 #include "scenarios/playing/step_products.h"
@@ -213,12 +214,33 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
     for (const Seconds step : CutOut(job, alone.simulation.timeline).steps) time += step;
     described.alone = time / static_cast<double>(job.repeat);
   }
+  const BestPlacement best = FindBestPlacement(scenario, index, described.alone);
+  described.best = best.step;
+  described.best_order = best.order;
   return described;
 }
 
 // Whether what the scenario's step did is only a part of the joint timeline.
 bool HasOwnPart(const Scenario& scenario, const PlayedScenario& played) {
   return !scenario.lists_jobs && !IsWhole(played.jobs, scenario.cluster->device_count());
+}
+
+// Whether a step of its own has other devices than all of them, rank by rank.
+bool HasPlacement(const Scenario& scenario) {
+  return !scenario.lists_jobs && scenario.jobs.front().placement != AllDevices(*scenario.cluster);
+}
+
+// Nothing where the devices are the best ones and nobody drew them.
+std::optional<PlacementSpread> ComparedPlacement(const Scenario& scenario,
+                                                 std::optional<PlacementSpread> drawn, Seconds step,
+                                                 ProgressObserver& observer) {
+  const BestPlacement best = FindBestPlacement(scenario, 0, step, observer);
+  if (!drawn && best.step == step) return std::nullopt;
+  PlacementSpread spread = drawn ? std::move(*drawn) : PlacementSpread();
+  if (drawn && spread.steps.empty()) spread.steps.push_back({spread.seed, step});
+  spread.best = best.step;
+  spread.best_order = best.order;
+  return spread;
 }
 
 // OwnPart() of a timeline that nobody else needs.
@@ -426,8 +448,9 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   const RehearsalClock clock;
   OfferSpareMemory();
   ProgressObserver& observer = options.observer == nullptr ? NoObserver() : *options.observer;
-  std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
+  std::optional<PlacementSpread> placement = SettlePlacement(&scenario, options.threads, observer);
+  std::vector<Job> jobs = Prepare(scenario, observer);
   std::optional<RouteSpread> routes;
   if (options.memory == nullptr) routes = SettleRoutes(jobs, &scenario, options.threads, observer);
   PlayedScenario played = PlayJobs(
@@ -441,6 +464,9 @@ Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options) {
   Rehearsal rehearsal;
   rehearsal.result = Describe(scenario, played, own, {.hash = options.hash});
   rehearsal.result.routes = std::move(routes);
+  if (placement || (options.best_placement && HasPlacement(scenario)))
+    rehearsal.result.placement =
+        ComparedPlacement(scenario, std::move(placement), rehearsal.result.step, observer);
   if (options.look) {
     CHECK(!scenario.lists_jobs);
     options.look(own ? own->schedule : played.schedule(),

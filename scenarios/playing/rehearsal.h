@@ -89,6 +89,8 @@ struct RehearsalOptions {
   bool hash = true;               // Result::timeline_hash
   GroupMemory* memory = nullptr;  // as for PlayJobs(), of ways that no seed decides
   bool allocations = false;       // Result::memory_idle
+  // Result::placement also of steps whose devices are not drawn. Plays up to two more steps.
+  bool best_placement = false;
   // Timeline::spans; without them, large pipelines take less time and memory.
   bool spans = true;
   // Is shown the spans of the whole step rank by rank, whether they are kept or not. Not of
@@ -96,8 +98,8 @@ struct RehearsalOptions {
   std::function<void(const Schedule&, const Timeline&, const SpansByRank&)> look = {};
 };
 
-// Throws as PlayScenario() does. Jobs are played once more, each on its own, to tell how much the
-// others slow them down.
+// Throws as PlayScenario() does. Jobs are played again, each on its own, where they are and on the
+// best devices, to tell how much others and their placement slow them down.
 Rehearsal Rehearse(const Scenario& asked, const RehearsalOptions& options = {});
 
 }  // namespace rehearse

@@ -115,8 +115,16 @@ JobRequest ReadOwnStep(const JsonReader& root, const Cluster& cluster, ReaderCac
   const auto& workload = std::get<Workload>(request.work);
   const uint32_t ranks = workload.ranks();
   if (root.Has("placement")) {
-    const std::vector<bool> nothing_taken(cluster.device_count());
-    request.placement = ReadPlacement(root.At("placement"), cluster, ranks, nothing_taken);
+    const JsonReader placement = root.At("placement");
+    if (placement.IsObject()) {
+      request.busy = BusyClusterFields().Read(placement);
+      CheckBusyCluster(placement, *request.busy, cluster, ranks);
+      request.placement =
+          DrawPlacement(*request.busy, cluster, ranks, request.busy->seed.value_or(0));
+    } else {
+      const std::vector<bool> nothing_taken(cluster.device_count());
+      request.placement = ReadPlacement(placement, cluster, ranks, nothing_taken);
+    }
     return request;
   }
   if (ranks != cluster.device_count()) {
@@ -164,9 +172,7 @@ JobRequest ReadScenarioHereOrThere(const JsonReader& reader, const Cluster& clus
           ? reader.Open(reader.Text())
           : JsonDocument::FromValue(reader.value(), reader.place(), reader.FilesOfDocument());
   if (reader.IsString()) reader.Change(&document);
-  ApplySoftware(&document, CapabilityOf(cluster));
-  ResolveMicroBatchSize(&document);
-  return ReadScenarioOfJob(document.Root(), cluster);
+  return ReadWorkOn(std::move(document), cluster);
 }
 
 JobRequest ReadScheduleHereOrThere(const JsonReader& reader) {
@@ -260,6 +266,12 @@ const ObjectShape& JobShape() {
         "\"5ms\""},
        {"repeat", AWhole(1, kMostSteps), Default("1"), "how many steps, back to back", "3"}}};
   return shape;
+}
+
+JobRequest ReadWorkOn(JsonDocument document, const Cluster& cluster) {
+  ApplySoftware(&document, CapabilityOf(cluster));
+  ResolveMicroBatchSize(&document);
+  return ReadScenarioOfJob(document.Root(), cluster);
 }
 
 JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal) {

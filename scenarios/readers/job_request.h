@@ -23,6 +23,7 @@
 #include <variant>
 #include <vector>
 
+#include "scenarios/readers/busy_cluster.h"
 #include "scenarios/readers/collective_pins.h"
 #include "sim/base/json_reader.h"
 #include "sim/report/result.h"
@@ -35,6 +36,7 @@
 
 namespace rehearse {
 
+class JsonDocument;
 class ReaderCache;
 
 // What a step is planned from.
@@ -53,6 +55,8 @@ struct JobRequest {
   std::vector<CollectivePin> collective_pins;
   SoftwareUse software;             // of a workload that names one
   std::vector<uint32_t> placement;  // rank -> device
+  // Where others leave these devices: the draw of its seed, or of seed 0.
+  std::optional<BusyCluster> busy;
   Seconds start;
   uint32_t repeat = 1;
   // Mean over the job's devices, before edits: what utilisation refers to. Zero without arithmetic.
@@ -70,6 +74,9 @@ const ObjectShape& JobShape();
 // Networks come from the cache if there is one.
 std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& cluster,
                                         const Cluster& nominal, ReaderCache* cache = nullptr);
+
+// The step of a scenario's document, on no devices yet, whatever its cluster and its own "jobs".
+JobRequest ReadWorkOn(JsonDocument document, const Cluster& cluster);
 
 // A schedule, of whose document this is the root, on all devices. Throws Error unless there are as
 // many devices as ranks.

@@ -1,19 +1,32 @@
 #include "scenarios/readers/placement.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/busy_cluster.h"
 #include "sim/base/error.h"
 
 namespace rehearse {
 namespace {
 
-constexpr std::array<std::string_view, 3> kWords = {"block", "round-robin", "even"};
+std::vector<std::string> Words() {
+  std::vector<std::string> words;
+  for (const auto& [name, order] : kPlacementOrders) words.emplace_back(name);
+  return words;
+}
+
+// Nothing for a list of devices.
+std::optional<PlacementOrder> OrderOf(std::string_view text) {
+  for (const auto& [name, order] : kPlacementOrders) {
+    if (text == name) return order;
+  }
+  return std::nullopt;
+}
 
 // The number, or `devices` if it is none (which is also out of range).
 uint32_t ParseDevice(std::string_view text, uint32_t devices) {
@@ -34,7 +47,7 @@ void AddRanges(const JsonReader& reader, uint32_t devices, std::vector<uint32_t>
         dash == std::string_view::npos ? first : ParseDevice(part.substr(dash + 1), devices);
     if (first >= devices || last >= devices || first > last) {
       reader.Expected(fmt::format("{}, or devices from 0 to {} such as \"0-7,16-23\"",
-                                  fmt::join(kWords, ", "), devices - 1));
+                                  fmt::join(Words(), ", "), devices - 1));
     }
     for (uint32_t device = first; device <= last; ++device) listed->push_back(device);
     begin = comma + 1;
@@ -94,15 +107,26 @@ std::vector<uint32_t> InEqualShares(const std::vector<uint32_t>& devices, const 
 
 }  // namespace
 
+std::vector<uint32_t> InOrder(PlacementOrder order, std::vector<uint32_t> free,
+                              const Cluster& cluster, uint32_t ranks) {
+  if (free.size() < ranks) return {};
+  if (order == PlacementOrder::kEven) return InEqualShares(free, cluster, ranks);
+  if (order == PlacementOrder::kRoundRobin) free = InTurns(free, cluster);
+  free.resize(ranks);
+  return free;
+}
+
 JsonShape PlacementShape() {
   const JsonShape ranges = AText("ranges of devices such as \"0-7,16-23\"");
-  return Either({OneOf({kWords.begin(), kWords.end()}), ranges,
-                 ListOf(Either({AWhole(0, int64_t{1} << 24), ranges}))});
+  return Either({OneOf(Words()), ranges, ListOf(Either({AWhole(0, int64_t{1} << 24), ranges}))});
+}
+
+JsonShape OwnPlacementShape() {
+  return Either({PlacementShape(), ObjectOf(ShapeIn<BusyClusterFields>)});
 }
 
 bool ListsDevices(const JsonReader& reader) {
-  if (!reader.IsString()) return true;
-  return std::find(kWords.begin(), kWords.end(), reader.String()) == kWords.end();
+  return !reader.IsString() || !OrderOf(reader.String());
 }
 
 std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& cluster,
@@ -131,18 +155,15 @@ std::vector<uint32_t> ReadPlacement(const JsonReader& reader, const Cluster& clu
     reader.Fail(fmt::format("{} ranks, but cluster \"{}\" has {} free devices", ranks,
                             cluster.name(), free.size()));
   }
-  if (reader.String() == "round-robin") free = InTurns(free, cluster);
-  if (reader.String() == "even") {
-    free = InEqualShares(free, cluster, ranks);
-    if (free.empty()) {
-      reader.Fail(
-          fmt::format("{} ranks cannot be spread evenly over the free devices of cluster "
-                      "\"{}\"; \"block\" takes them as they come",
-                      ranks, cluster.name()));
-    }
+  std::vector<uint32_t> placed =
+      InOrder(*OrderOf(reader.String()), std::move(free), cluster, ranks);
+  if (placed.empty()) {
+    reader.Fail(
+        fmt::format("{} ranks cannot be spread evenly over the free devices of cluster \"{}\"; "
+                    "\"block\" takes them as they come",
+                    ranks, cluster.name()));
   }
-  free.resize(ranks);
-  return free;
+  return placed;
 }
 
 }  // namespace rehearse

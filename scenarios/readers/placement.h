@@ -7,6 +7,8 @@
 //                    --segment puts 32 nodes of 4 GPUs as 16 and 16 into racks that hold 18 each,
 //                    where "block" would fill one rack and begin another
 //   "0-7,16-23"      these devices, rank by rank; likewise [0, 1, "8-13"]
+//   {"busy": 0.8}    what others leave free, of a step that is not one of several jobs
+//                    (scenarios/readers/busy_cluster.h)
 //
 // There may be more devices than ranks; the others are spare.
 #pragma once
@@ -15,11 +17,24 @@
 #include <vector>
 
 #include "sim/base/json_reader.h"
+#include "sim/base/value_names.h"
 #include "topology/cluster/cluster.h"
 
 namespace rehearse {
 
-JsonShape PlacementShape();
+enum class PlacementOrder : uint8_t { kBlock, kRoundRobin, kEven };
+inline constexpr ValueName<PlacementOrder> kPlacementOrders[] = {
+    {"block", PlacementOrder::kBlock},
+    {"round-robin", PlacementOrder::kRoundRobin},
+    {"even", PlacementOrder::kEven}};
+
+// The first `ranks` of the free devices in that order, rank by rank. Nothing if there are too few,
+// or if they cannot be shared evenly where that is wanted.
+std::vector<uint32_t> InOrder(PlacementOrder order, std::vector<uint32_t> free,
+                              const Cluster& cluster, uint32_t ranks);
+
+JsonShape PlacementShape();     // of a job
+JsonShape OwnPlacementShape();  // of a scenario's own step
 
 // Whether the devices are listed, rather than chosen among the free ones.
 bool ListsDevices(const JsonReader& reader);

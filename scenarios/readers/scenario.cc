@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/readers/arrival_options.h"
 #include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/perturbation.h"
@@ -73,15 +74,24 @@ std::optional<Slowdown> UsualSlowdown(const Cluster& cluster) {
   return costs ? std::optional<Slowdown>(costs->slowdown) : std::nullopt;
 }
 
-}  // namespace
+std::shared_ptr<const ArrivalOptions> ReadArrivalsOf(const JsonReader& root) {
+  for (const char* key : {"model", "training", "strategy", "pipeline", "software", "placement",
+                          "jobs", "run", "costs", "search"}) {
+    if (root.Has(key))
+      root.At(key).Fail("is of a step that the scenario has itself; expected no \"arrivals\"");
+  }
+  return std::make_shared<const ArrivalOptions>(ReadArrivals(root.At("arrivals")));
+}
 
-Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
+Scenario ReadWhole(const JsonDocument& written, ReaderCache* cache, bool is_queue) {
   JsonDocument document = written;
   const auto inputs = std::make_shared<InputRecord>();
   document.NoteIn(inputs);
   const JsonReader object = document.Root();
   RefuseOtherKinds(object, FileKind::kScenario);
   const JsonReader root = object.As(ScenarioShape());
+  if (root.Has("arrivals") && !is_queue)
+    root.At("arrivals").Fail("are jobs as they come, which only `rehearse run` plays");
   Scenario scenario;
   scenario.name = root.At("name").String();
   if (root.Has("description")) scenario.description = root.At("description").String();
@@ -117,12 +127,30 @@ Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
   scenario.lists_jobs = root.Has("jobs");
   scenario.run = ReadRun(root);
   scenario.costs = ReadCostsOf(root);
-  scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
+  if (is_queue) {
+    scenario.arrivals = ReadArrivalsOf(root);
+  } else {
+    scenario.jobs = ReadJobRequests(root, *scenario.cluster, *machine.nominal, cache);
+  }
   scenario.given = std::make_shared<const nlohmann::json>(written.Given());
   scenario.changes = written.changes();
   scenario.changes.insert(scenario.changes.end(), inputs->changes.begin(), inputs->changes.end());
   scenario.files = inputs->files;
   return scenario;
+}
+
+}  // namespace
+
+Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache) {
+  return ReadWhole(written, cache, false);
+}
+
+bool HasArrivals(const JsonDocument& document) {
+  return document.value().is_object() && document.value().contains("arrivals");
+}
+
+Scenario ReadQueueScenario(const JsonDocument& written) {
+  return ReadWhole(written, nullptr, true);
 }
 
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,

@@ -30,6 +30,7 @@
 namespace rehearse {
 
 class ReaderCache;
+struct ArrivalOptions;
 struct CostOptions;
 struct RunOptions;
 
@@ -49,13 +50,19 @@ struct Scenario {
   // What was read, including changes by --set: results and timelines keep it under "given", so that
   // two of them can be compared. Of a schedule, only its name and cluster.
   std::shared_ptr<const nlohmann::json> given;
-  std::shared_ptr<const RunOptions> run = {};     // null: of one step only
-  std::shared_ptr<const CostOptions> costs = {};  // null: nobody asks
+  std::shared_ptr<const RunOptions> run = {};           // null: of one step only
+  std::shared_ptr<const CostOptions> costs = {};        // null: nobody asks
+  std::shared_ptr<const ArrivalOptions> arrivals = {};  // null but for ReadQueueScenario()
 };
 
 // Throws Error (file, line, pointer, found, expected) for any mistake, including a mesh that does
 // not fit the cluster. The machine and the network come from the cache if there is one.
 Scenario ReadScenario(const JsonDocument& written, ReaderCache* cache = nullptr);
+
+// Whether a scenario has "arrivals": jobs as they come (scenarios/readers/arrival_options.h).
+bool HasArrivals(const JsonDocument& document);
+// Reads such a scenario, which has no jobs yet; ReadScenario() refuses it. Throws as that does.
+Scenario ReadQueueScenario(const JsonDocument& written);
 
 // A schedule's document (sim/schedule/schedule_json.h) on all devices of a cluster.
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,

@@ -1,5 +1,6 @@
 #include "scenarios/readers/scenario_shape.h"
 
+#include "scenarios/readers/arrival_options.h"
 #include "scenarios/readers/collective_pins.h"
 #include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/job_request.h"
@@ -38,11 +39,14 @@ const ObjectShape& ScenarioShape() {
         "stages of layers, each on a mesh of the strategy", R"({"stages": 8, "schedule": "1f1b"})"},
        {"software", SoftwareShape(), Optional("switches are given"),
         "the framework whose switches to use (rehearse list software)", "\"fsdp-eager\""},
-       {"placement", PlacementShape(), Optional("as many ranks as devices, in their order"),
+       {"placement", OwnPlacementShape(), Optional("as many ranks as devices, in their order"),
         "which device each rank runs on", "\"block\""},
        {"jobs", ListOf(ObjectOf(JobShape)), Optional("one step"),
         "steps that share the cluster, instead of model, training, strategy and placement",
         R"([{"scenario": "a.json", "placement": "0-63"}])"},
+       {"arrivals", ObjectOf(ShapeIn<ArrivalFields>), Optional("one step, or \"jobs\""),
+        "jobs as they come, for rehearse run, instead of model, training, strategy and placement",
+        R"({"trace": "philly.json"})"},
        {"calibration", CalibrationInputShape(), Optional("as specified"),
         "what was measured on such a machine", "\"mine.json\""},
        {"device_points", AText("path of a CSV file, from this one"), Optional("none"),

@@ -78,6 +78,15 @@ struct RouteSpread {
   double worst_share = 0;         // what it carries, over the mean of its bundle's cables
 };
 
+// A step on other devices than the best ones of an empty cluster.
+struct PlacementSpread {
+  double busy = 0;                // share of the devices that others hold; 0: none do
+  std::vector<SeededStep> steps;  // of several draws, the quickest first; none if nothing is drawn
+  uint64_t seed = 0;              // whose step the result is: of the (lower) median
+  Seconds best;                   // the step on the best devices
+  std::string best_order;         // how they are taken: "block", "even"
+};
+
 // Steps in which a seed decides which experts are busy.
 struct ExpertSpread {
   double imbalance = 1;           // of the busiest expert, over an equal share
@@ -153,11 +162,12 @@ struct Result {
   // Those in use, busiest first (utilization, then order). Links that behave alike are one entry if
   // the step was folded, else one entry each.
   std::vector<LinkSummary> links;
-  std::vector<ChosenCollective> chosen;  // none if all collectives are rings on bare links
-  std::optional<RouteSpread> routes;     // nothing where no seed decides
-  std::optional<ExpertSpread> experts;   // nothing if no seed decides which are busy
-  std::optional<TypicalStep> typical;    // nothing if it is not known how far devices differ
-  std::optional<Trust> trust;            // nothing for steps of measured devices, and of jobs
+  std::vector<ChosenCollective> chosen;      // none if all collectives are rings on bare links
+  std::optional<RouteSpread> routes;         // nothing where no seed decides
+  std::optional<PlacementSpread> placement;  // nothing on all devices, or not asked for
+  std::optional<ExpertSpread> experts;       // nothing if no seed decides which are busy
+  std::optional<TypicalStep> typical;        // nothing if it is not known how far devices differ
+  std::optional<Trust> trust;                // nothing for steps of measured devices, and of jobs
   SimulatorCost simulator;
   std::string timeline_hash;
   std::vector<JsonChange> changes;  // of the scenario as it was written; the caller's
@@ -203,8 +213,9 @@ bool ValidatesUpdatesLater(const Schedule& schedule);
 // adds the scenario under "given"; older files lack it.
 nlohmann::ordered_json ToJson(const Result& result);
 
-nlohmann::ordered_json ToJson(const RouteSpread& spread);   // what stands under "routes"
-nlohmann::ordered_json ToJson(const ExpertSpread& spread);  // ... under "experts"
+nlohmann::ordered_json ToJson(const RouteSpread& spread);      // what stands under "routes"
+nlohmann::ordered_json ToJson(const PlacementSpread& spread);  // "placement"
+nlohmann::ordered_json ToJson(const ExpertSpread& spread);     // ... under "experts"
 
 // The dotted paths of its numbers, where "*" is the name of an axis: "by_axis.*.seconds".
 std::vector<std::string> NumbersOfResults();
@@ -223,5 +234,7 @@ std::string ExpertLine(const Result& result);
 // How much of the step depends on a hash, what sprayed routes would take, what collisions cost.
 // None if no seed decides.
 std::vector<std::string> RouteLines(const Result& result);
+// What the devices that the step has cost it, beside the best ones.
+std::vector<std::string> PlacementLines(const Result& result);
 
 }  // namespace rehearse

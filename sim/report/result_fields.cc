@@ -222,6 +222,26 @@ const Fields<RouteSpread>& RouteFields() {
   return fields;
 }
 
+bool IsDrawn(const PlacementSpread& spread) { return !spread.steps.empty(); }
+
+const Fields<PlacementSpread>& PlacementSpreadFields() {
+  static const char* const kNone = "devices are not drawn";
+  static const Fields<PlacementSpread> fields(
+      "placement", "What the devices that the step has cost it.",
+      {{"busy", &PlacementSpread::busy, ANumber(0, 1), WrittenIf<IsDrawn>(kNone),
+        "share of the devices that others hold", "0.8"},
+       {"seed", &PlacementSpread::seed, ACount<uint64_t>(), WrittenIf<IsDrawn>(kNone),
+        "the seed of this result, which is the median one"},
+       {"steps", &PlacementSpread::steps, ListOf(ObjectIn<SeededStepFields>()),
+        WrittenIf<IsDrawn>(kNone), "the step for each draw, the quickest first",
+        R"([{"seed": 0, "seconds": 0.7}])"},
+       TimeRow("best_step_seconds", &PlacementSpread::best,
+               "the step on the best devices of an empty cluster"),
+       {"best", &PlacementSpread::best_order, AText(), Required(), "how these are taken",
+        "\"even\""}});
+  return fields;
+}
+
 const Fields<ExpertSpread>& ExpertFields() {
   static const Fields<ExpertSpread> fields(
       "experts", "How much depends on which experts are busy.",
@@ -339,6 +359,8 @@ const Fields<Result>& ResultFields() {
         Optional("nothing was left to choose"), "what was chosen for collectives"},
        {"routes", &Result::routes, ObjectIn<RouteFields>(), Optional("no seed decides"),
         "how much depends on a hash"},
+       {"placement", &Result::placement, ObjectIn<PlacementSpreadFields>(),
+        Optional("it has all devices, or the best ones"), "what its devices cost it"},
        {"experts", &Result::experts, ObjectIn<ExpertFields>(),
         Optional("no seed decides which are busy"), "how much depends on which experts are busy"},
        {"typical", &Result::typical, ObjectIn<TypicalFields>(),
@@ -383,6 +405,12 @@ nlohmann::ordered_json ToJson(const ExpertSpread& spread) {
 nlohmann::ordered_json ToJson(const RouteSpread& spread) {
   Json json;
   RouteFields().Write(spread, &json);
+  return json;
+}
+
+nlohmann::ordered_json ToJson(const PlacementSpread& spread) {
+  Json json;
+  PlacementSpreadFields().Write(spread, &json);
   return json;
 }
 

@@ -48,6 +48,8 @@ void WriteRoutes(Page& page, const Result& result) {
   const std::vector<std::string> lines = RouteLines(result);
   for (size_t i = 0; i < lines.size(); ++i)
     page.Line("  {}", page.pen(i == 0 ? Ink::kFaint : Ink::kYellow, lines[i]));
+  for (const std::string& line : PlacementLines(result))
+    page.Line("  {}", page.pen(Ink::kYellow, line));
 }
 
 // "training.kernels": eager; where a scenario says otherwise, the stack's value is shown as well.
@@ -322,6 +324,35 @@ std::vector<std::string> RouteLines(const Result& result) {
     lines.push_back(fmt::format("collisions cost {}: {} carries {:.2g} times its share",
                                 Print(result.step - spread.sprayed), spread.worst_link,
                                 spread.worst_share));
+  }
+  return lines;
+}
+
+std::vector<std::string> PlacementLines(const Result& result) {
+  if (!result.placement) return {};
+  const PlacementSpread& spread = *result.placement;
+  std::vector<std::string> lines;
+  if (spread.busy > 0 || !spread.steps.empty()) {
+    const std::string what =
+        fmt::format("on what others leave of a cluster that is {:.0f} % busy", 100 * spread.busy);
+    const Seconds least = spread.steps.front().step;
+    const Seconds most = spread.steps.back().step;
+    if (spread.steps.size() == 1) {
+      lines.push_back(fmt::format("{}, seed {}", what, spread.seed));
+    } else if (most == least) {
+      lines.push_back(fmt::format("{}: alike over {} draws", what, spread.steps.size()));
+    } else {
+      lines.push_back(fmt::format("{}: {} to {} over {} draws, this is the median, seed {}", what,
+                                  Print(least), Print(most), spread.steps.size(), spread.seed));
+    }
+  }
+  if (spread.best > Seconds(0) && spread.best < result.step) {
+    lines.push_back(
+        fmt::format("on the best devices of an empty cluster (\"{}\") it would take "
+                    "{}; these cost {:.1f} % more",
+                    spread.best_order, Print(spread.best), 100 * (result.step / spread.best - 1)));
+  } else if (spread.best > Seconds(0)) {
+    lines.push_back("the best devices of an empty cluster would not be quicker");
   }
   return lines;
 }

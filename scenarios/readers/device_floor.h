@@ -1,0 +1,42 @@
+// Which devices of a cluster jobs hold, as schedulers give them out: in units of a machine, or of a
+// tray where machines are racks. Jobs below a unit share units.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "topology/cluster/cluster.h"
+
+namespace rehearse {
+
+// Devices of the largest machine, if there are at most 16; else 4, a tray of GB200 or GB300.
+uint32_t UsualUnit(const Cluster& cluster);
+
+class DeviceFloor {
+ public:
+  DeviceFloor(const Cluster& cluster, uint32_t unit);
+
+  uint32_t unit() const { return unit_; }
+  uint32_t free_devices() const { return free_devices_; }
+  // Devices of units that are wholly free, in order.
+  std::vector<uint32_t> Whole() const;
+  // Those that a job may be given: of the fullest unit that has room for a job below a unit, all of
+  // Whole() otherwise. Nothing if too few are free.
+  std::vector<uint32_t> FreeFor(uint32_t devices) const;
+
+  void Take(const std::vector<uint32_t>& devices) { Set(devices, true); }
+  void Leave(const std::vector<uint32_t>& devices) { Set(devices, false); }
+
+ private:
+  void Set(const std::vector<uint32_t>& devices, bool is_taken);
+  std::vector<uint32_t> PartOfUnit(uint32_t count) const;
+
+  uint32_t unit_;
+  uint32_t free_devices_;
+  std::vector<std::vector<uint32_t>> units_;
+  std::vector<uint32_t> unit_of_;  // by device
+  std::vector<uint32_t> free_in_;  // by unit
+  std::vector<bool> is_taken_;     // by device
+};
+
+}  // namespace rehearse
