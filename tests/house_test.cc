@@ -48,7 +48,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"scenarios",
        {"readers", "playing", "campaign", "queueing", "explaining", "evaluating", "sweeping",
         "searching", "diagnosing", "reporting", "trials", "library"}},
-      {"tools/foreign", {"machines", "traces", "runs", "logs"}},
+      {"tools/foreign", {"machines", "traces", "runs", "logs", "jobs"}},
       {"tools", {"", "viewer", "python"}},  // also what is compiled for the page, and for Python
   };
   return rooms;

@@ -30,6 +30,11 @@ bool EndsWithAny(std::string_view name, std::initializer_list<std::string_view> 
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+bool HasAll(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return Has(text, part); });
+}
+
 // Arguments that every training with Megatron-LM has, and the calls that begin one.
 bool IsMegatron(std::string_view head) {
   return HasAny(head, {"--num-layers", "--hidden-size", "--num-attention-heads",
@@ -60,6 +65,19 @@ std::optional<std::string> KindOfYaml(std::string_view head) {
   if (HasAny(head, {"topology: ", "- topology:"}) && HasAny(head, {"switches:", "block"}))
     return "slurm";
   return "megatron";
+}
+
+// Tables of jobs, by the names of their columns; one of them comes without.
+std::optional<std::string> KindOfJobs(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find('\n'));
+  if (HasAll(line, {"gpu_num", "submit_time"})) return Has(line, ",vc,") ? "helios" : "acme";
+  if (HasAll(line, {"num_gpu", "creation_time"})) return "openb";
+  constexpr ptrdiff_t kCommasOfTasks = 9;
+  if (HasAll(line, {"job_name", "plan_gpu"}) ||
+      (std::count(line.begin(), line.end(), ',') == kCommasOfTasks &&
+       HasAny(line, {",Terminated,", ",Failed,", ",Running,", ",Waiting,"})))
+    return "pai";
+  return std::nullopt;
 }
 
 std::optional<std::string> KindOfText(std::string_view name, std::string_view head) {
@@ -124,6 +142,9 @@ std::optional<std::string> ForeignKindOf(std::string_view name, std::string_view
   if (first == std::string_view::npos) return std::nullopt;
   if (head[first] == '<') return KindOfXml(head);
   if (head[first] == '{') return KindOfJson(name, head);
+  if (head[first] == '[' && HasAll(head, {"\"jobid\"", "\"submitted_time\"", "\"attempts\""}))
+    return "philly";
+  if (std::optional<std::string> jobs = KindOfJobs(head)) return jobs;
   return KindOfText(name, head);
 }
 

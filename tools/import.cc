@@ -57,6 +57,25 @@ std::string ValueFor(const ImportKind& kind, ImportKind::Options option, const c
   return value;
 }
 
+// Which jobs of a trace of jobs are wanted.
+JobWindow ReadJobWindow(const ImportKind& kind, const po::variables_map& values) {
+  for (const char* option : {"first", "from", "to"}) {
+    if (values.count(option) > 0 && !kind.Has(ImportKind::kJobs)) {
+      throw Error(
+          fmt::format("--{} goes with a trace of jobs ({})", option, KindsWith(ImportKind::kJobs)));
+    }
+  }
+  JobWindow window;
+  if (values.count("first") > 0) window.first = values["first"].as<uint32_t>();
+  if (values.count("from") > 0) window.from_day = values["from"].as<double>();
+  if (values.count("to") > 0) window.to_day = values["to"].as<double>();
+  if (window.to_day && *window.to_day <= window.from_day) {
+    throw Error(fmt::format("--to: found {}, expected more than --from, {}", *window.to_day,
+                            window.from_day));
+  }
+  return window;
+}
+
 std::string ResultText(const std::string& output, const ImportRequest& request,
                        const Imported& imported) {
   const std::string from = request.files.size() > 1 ? fmt::format("{} files", request.files.size())
@@ -106,6 +125,7 @@ CommandSyntax ImportSyntax() {
       "  rehearse import kineto traces -o timeline.json\n"
       "  rehearse import kineto traces --as schedule -o step.schedule.json\n"
       "  rehearse import nccl-tests slurm-4711.out -o nccl-tests.log\n"
+      "  rehearse import cluster_job_log --first 1000 -o jobs.json\n"
       "A measured timeline is for report and compare. In a schedule, kernels take as long as\n"
       "they took, and collectives are simulated again: what if the NICs were twice as fast? A\n"
       "scenario can name either file of a model: \"model\": {\"file\": \"config.json\"}.\n";
@@ -146,6 +166,11 @@ CommandSyntax ImportSyntax() {
   constexpr uint32_t kMostSteps = 1u << 31;
   add("step", Whole<uint32_t>("N", nullptr, 0, kMostSteps),
       "the number of the step of a profile to take; those that do what most do if not given");
+  add("first", Whole<uint32_t>("N", nullptr, 1, kMostSteps),
+      "only so many jobs of a trace of jobs, the first ones");
+  add("from", Days("X", nullptr),
+      "only jobs that came X days after the first one or later; 0.5 are twelve hours");
+  add("to", Days("X", nullptr), "only jobs that came less than X days after the first one");
   add("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
       "where to write it; - is standard output");
   return syntax;
@@ -188,6 +213,7 @@ int ImportCommand(const std::vector<std::string>& arguments) {
       throw Error(fmt::format("--step goes with a profile ({})", KindsWith(ImportKind::kProfile)));
     request.step = int64_t{values["step"].as<uint32_t>()};
   }
+  request.jobs = ReadJobWindow(kind, values);
   const std::string output = values["output"].as<std::string>();
   CheckWritable(output);
   request.output = output;

@@ -13,6 +13,10 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/moved_paths.h"
 #include "sim/base/output_file.h"
+#include "tools/foreign/jobs/alibaba/openb_pods.h"
+#include "tools/foreign/jobs/alibaba/pai_tasks.h"
+#include "tools/foreign/jobs/helios/cluster_log.h"
+#include "tools/foreign/jobs/philly/philly_log.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/foreign/machines/nccl/nccl_graph.h"
 #include "tools/foreign/runs/maxtext/maxtext_import.h"
@@ -134,6 +138,17 @@ Imported ImportNcclTests(const ImportRequest& request) {
   return imported;
 }
 
+Imported JobsOf(const ImportRequest& request,
+                ImportedJobs (*read)(const std::string& path, const JobWindow& window)) {
+  ImportedJobs jobs = read(request.file(), request.jobs);
+  return {JobTraceText(jobs.trace), jobs.what, jobs.trace.notes};
+}
+Imported ImportPhilly(const ImportRequest& request) { return JobsOf(request, ReadPhilly); }
+Imported ImportPai(const ImportRequest& request) { return JobsOf(request, ReadPaiTasks); }
+Imported ImportOpenb(const ImportRequest& request) { return JobsOf(request, ReadOpenbPods); }
+Imported ImportHelios(const ImportRequest& request) { return JobsOf(request, ReadHelios); }
+Imported ImportAcme(const ImportRequest& request) { return JobsOf(request, ReadAcme); }
+
 RunSettings SettingsOf(const ImportRequest& request) {
   RunSettings settings;
   for (const std::string& setting : request.settings) {
@@ -235,6 +250,16 @@ constexpr ImportKind kKinds[] = {
      "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kProfile, ImportNsysExport},
     {"nccl-tests", "what all_reduce_perf or another of nccl-tests printed",
      "their tables, for compare", ImportKind::kNone, ImportNcclTests},
+    {"philly", "the jobs of Microsoft's Philly (cluster_job_log)", "a trace of jobs",
+     ImportKind::kJobs, ImportPhilly},
+    {"pai", "the jobs of Alibaba's PAI of 2020 (pai_task_table.csv)", "a trace of jobs",
+     ImportKind::kJobs, ImportPai},
+    {"openb", "the pods of Alibaba's trace of 2023 (openb_pod_list_default.csv)", "a trace of jobs",
+     ImportKind::kJobs, ImportOpenb},
+    {"helios", "the jobs of SenseTime's Helios (cluster_log.csv)", "a trace of jobs",
+     ImportKind::kJobs, ImportHelios},
+    {"acme", "the jobs of Shanghai AI Laboratory's Acme (trace_seren.csv, trace_kalos.csv)",
+     "a trace of jobs", ImportKind::kJobs, ImportAcme},
 };
 
 }  // namespace

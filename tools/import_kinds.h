@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/foreign/jobs/job_collector.h"
+
 namespace rehearse {
 
 struct ImportRequest {
@@ -21,6 +23,7 @@ struct ImportRequest {
   std::string hosts;
   std::optional<int64_t> step;
   std::vector<std::string> settings;  // NAME=VALUE, of --set
+  JobWindow jobs;                     // of --first, --from and --to
   std::string output;                 // where the result is written
 
   const std::string& file() const { return files.front(); }
@@ -46,6 +49,7 @@ struct ImportKind {
     kFiles = 16,
     kHosts = 32,
     kSettings = 64,
+    kJobs = 128,
   };
   uint8_t options;
   Imported (*read)(const ImportRequest& request);

@@ -20,6 +20,7 @@ constexpr Bytes kLargestSize(0x1p50);  // 1024T
 constexpr Seconds kShortestWait(1e-3);
 constexpr Seconds kLongestWait(1e6);
 constexpr double kLargestFactor = 1e6;
+constexpr double kMostDays = 36500;
 constexpr Flops kLeastFlops(1e9);
 constexpr Flops kMostFlops(1e18);
 
@@ -126,6 +127,15 @@ double ParseFactor(const std::string& text) {
   return beginning->number;
 }
 
+double ParseDays(const std::string& text) {
+  const std::optional<Beginning> beginning = NumberAtBeginOf(text);
+  if (!beginning || !beginning->rest.empty() || !(beginning->number >= 0) ||
+      beginning->number > kMostDays) {
+    FailNumber(text, "a number of days from 0 to 36500");
+  }
+  return beginning->number;
+}
+
 }  // namespace
 
 OptionMistake::OptionMistake(const std::string& what)
@@ -181,6 +191,11 @@ po::value_semantic* Wholes(const char* name, const char* standard, uint32_t leas
         return boost::any(std::move(numbers));
       },
       name, standard);
+}
+
+po::value_semantic* Days(const char* name, const char* standard) {
+  return ReadBy([](const std::string& text) { return boost::any(ParseDays(text)); }, name,
+                standard);
 }
 
 po::value_semantic* Factor(const char* name, const char* standard) {

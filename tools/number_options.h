@@ -46,6 +46,8 @@ boost::program_options::value_semantic* Wholes(const char* name, const char* sta
                                                uint32_t least, uint32_t most);
 // A number above 1, by which sizes grow; as<double>().
 boost::program_options::value_semantic* Factor(const char* name, const char* standard);
+// A number of days, up to a century; as<double>().
+boost::program_options::value_semantic* Days(const char* name, const char* standard);
 // A size of whole bytes up to 1024T: bare as in "8", with nccl-tests' K, M, G, T (powers of 1,024)
 // or with a unit (sim/base/units.h); as<Bytes>().
 boost::program_options::value_semantic* Size(const char* name, const char* standard);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/playing/jobs_fields.h"
+#include "scenarios/readers/job_trace.h"
 #include "scenarios/readers/perturbation.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/sweeping/study_shapes.h"
@@ -42,6 +43,8 @@ const std::vector<DocumentShape>& Documents() {
       {"perturbation",
        "jitter, slow devices, failing links; \"perturbation\" of a scenario's \"simulator\".", "",
        ObjectOf(PerturbationShape)},
+      {"job-trace", "jobs that came to a cluster, one after the other; import writes it.",
+       kJobTraceSchema, ObjectOf(ShapeIn<JobTraceFields>)},
       {"timeline", "when each op ran; run and execute --out write it, compare reads it.",
        kTimelineSchema, ObjectOf(ShapeIn<TimelineFields>)},
       {"result", "how long a step takes and why; run --format json and --out write it.",
@@ -72,8 +75,8 @@ CommandSyntax SchemaSyntax() {
   syntax.explanation =
       "Lists every key of the JSON files that Rehearse reads and writes, with type, unit,\n"
       "default, allowed values and an example, from the tables that the readers use. KIND is one\n"
-      "of scenario, cluster, study, schedule, calibration, edits, perturbation, timeline and\n"
-      "result; or device-points, which are CSV. Examples:\n"
+      "of scenario, cluster, study, schedule, calibration, edits, perturbation, job-trace,\n"
+      "timeline and result; or device-points, which are CSV. Examples:\n"
       "  rehearse schema scenario\n"
       "  rehearse schema scenario --json > scenario.schema.json   # for editors: name it in\n"
       "                                                           # the file's \"$schema\"\n";

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/scenario_shape.h"
@@ -87,6 +88,9 @@ void ReadWorks(const JsonReader& reader, ArrivalOptions* options) {
   if (options->work.empty()) reader.Expected("at least one work");
 }
 
+// Nobody writes these options.
+void WriteNothing(const ArrivalOptions& /*options*/, nlohmann::ordered_json* /*to*/) {}
+
 SizedWork AssumedWork() {
   return {std::make_shared<const JsonDocument>(
               JsonDocument::FromText(kAssumedWork, "work that is assumed")),
@@ -111,9 +115,9 @@ const Fields<ArrivalOptions>& ArrivalFields() {
   constexpr double kMostLoad = 1e6;
   static const Fields<Arrivals> fields(
       "arrivals", "Jobs as they come to the cluster, in place of a step.",
-      {{"trace", kItself, ReadBy(AText("path of a job trace, from this one"), ReadTrace),
-        Required(), "which jobs come when; rehearse import makes them of public traces",
-        "\"philly.json\""},
+      {{"trace", kItself,
+        ReadBy(AText("path of a job trace, from this one"), ReadTrace, WriteNothing), Required(),
+        "which jobs come when; rehearse import makes them of public traces", "\"philly.json\""},
        {"first", &Arrivals::first, AWhole(1, kMostDevices), Optional("all"),
         "only so many of its jobs", "1000"},
        {"load", &Arrivals::load, ANumber(1 / kMostLoad, kMostLoad), Usual(),
@@ -128,7 +132,7 @@ const Fields<ArrivalOptions>& ArrivalFields() {
         "devices that are given out together", "8"},
        {"sharing", &Arrivals::shares, OneOf(kSharingNames), Usual(),
         "whether jobs whose traffic meets slow each other down"},
-       {"work", kItself, ReadBy(ListOf(ObjectOf(WorkShape)), ReadWorks),
+       {"work", kItself, ReadBy(ListOf(ObjectOf(WorkShape)), ReadWorks, WriteNothing),
         Optional("all train GPT-1.3B with data parallelism"), "what jobs compute",
         R"([{"scenario": "gpt.json", "per_device": {"strategy.data": 1}}])"}});
   return fields;

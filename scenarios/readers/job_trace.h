@@ -8,6 +8,9 @@
 //                "devices": 8,               GPUs that it held, all at once
 //                "seconds": 5400,            how long it ran, on the machine of the trace
 //                "user": "a"} ] }            optional
+//
+// "notes" says what was left out of the trace, for people. Traces of a million jobs are of the size
+// InputSize::kLarge (sim/base/read_options.h).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "sim/base/json_fields.h"
 #include "sim/base/json_reader.h"
 
 namespace rehearse {
@@ -40,5 +44,9 @@ struct JobTrace {
 // Throws Error for anything else, such as jobs that are not in the order of their submission.
 JobTrace ReadJobTrace(const JsonReader& root);
 nlohmann::ordered_json ToJson(const JobTrace& trace);
+// The same as a text, with a line for each job.
+std::string JobTraceText(const JobTrace& trace);
+
+const Fields<JobTrace>& JobTraceFields();
 
 }  // namespace rehearse

@@ -24,6 +24,8 @@ constexpr KnownKind kModel = {"model", "a model",
                               "a scenario takes it as \"model\": {\"file\": ...}"};
 constexpr KnownKind kCalibration = {"calibration", "a calibration",
                                     "a scenario or cluster names one as its \"calibration\""};
+constexpr KnownKind kJobTrace = {"job-trace", "a trace of jobs",
+                                 "rehearse import writes it from others' traces"};
 constexpr KnownKind kOthers[] = {
     {"schedule", "a schedule", "rehearse run plays it on a --cluster"},
     {"timeline", "a timeline", "rehearse compare and rehearse report take it"},
@@ -48,6 +50,7 @@ const KnownKind* KindOfFile(const JsonReader& root) {
   if (has("schema") && root.At("schema").IsString()) {
     const std::string schema = root.At("schema").String();
     if (NameIn(schema) == kCalibration.name) return &kCalibration;
+    if (NameIn(schema) == kJobTrace.name) return &kJobTrace;
     for (const KnownKind& kind : kOthers)
       if (NameIn(schema) == kind.name) return &kind;
   }

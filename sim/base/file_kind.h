@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-enum class FileKind : uint8_t { kScenario, kStudy, kCluster, kCalibration };
+enum class FileKind : uint8_t { kScenario, kStudy, kCluster, kCalibration, kJobTrace };
 
 // Throws Error where the root of a document is clearly that of another kind of file, written by
 // people or by Rehearse: "found a study, expected a scenario: rehearse sweep plays studies".

@@ -44,6 +44,23 @@ constexpr Sample kSamples[] = {
      "#       size         count      type   redop    root     time   algbw   busbw\n"
      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n",
      "nccl-tests"},
+    {"cluster_job_log", "[\n  {\"jobid\": \"a\", \"attempts\": [], \"submitted_time\": null}]",
+     "philly"},
+    {"pai_task_table.csv",
+     "4f05,tensorflow,1.0,Terminated,1739162.0,1739200.0,600.0,29.2,50.0,MISC", "pai"},
+    {"tasks.csv",
+     "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
+     "pai"},
+    {"pods.csv",
+     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+     "deletion_time,scheduled_time",
+     "openb"},
+    {"cluster_log.csv",
+     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+     "helios"},
+    {"trace_seren.csv",
+     "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration",
+     "acme"},
 };
 
 TEST(ForeignKindTest, FilesAreKnownByWhatTheyHold) {

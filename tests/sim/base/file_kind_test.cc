@@ -41,9 +41,10 @@ TEST(FileKindTest, KeysTellWhatAFileIs) {
       {R"({"vertices": 1})", "a cluster", kCluster},
       {R"({"node": 1})", "a cluster", kCluster},
       {R"({"schema": "rehearse.calibration.v1"})", "a calibration", kCalibration},
+      {R"({"schema": "rehearse.job-trace.v1", "jobs": 1})", "a trace of jobs", kJobTrace},
   };
   for (const Case& one : cases) {
-    for (const FileKind wanted : {kScenario, kStudy, kCluster, kCalibration}) {
+    for (const FileKind wanted : {kScenario, kStudy, kCluster, kCalibration, kJobTrace}) {
       EXPECT_THAT(Found(one.text, wanted), HasSubstr(wanted == one.own ? "" : one.found))
           << one.text;
       EXPECT_EQ(Found(one.text, wanted).empty(), wanted == one.own) << one.text;
