@@ -126,6 +126,8 @@ int SearchCommand(const std::vector<std::string>& arguments) {
   words.quality = values.count("quality") > 0;
 
   JsonDocument document = JsonDocument::FromFile(values["scenario"].as<std::string>());
+  if (HasArrivals(document))
+    document.Root().Fail("\"arrivals\" are jobs as they come, which only `rehearse run` plays");
   if (values.count("set") > 0)
     for (const std::string& change : values["set"].as<std::vector<std::string>>())
       document.Set(change);

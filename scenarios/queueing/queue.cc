@@ -10,6 +10,7 @@
 
 #include "scenarios/queueing/job_steps.h"
 #include "scenarios/readers/device_floor.h"
+#include "topology/fabrics/router.h"
 
 namespace rehearse {
 namespace {
@@ -48,7 +49,7 @@ class Player {
     queue_.load = arrivals_.load;
   }
 
-  Queue Play() {
+  Queue Play(const Scenario& scenario) {
     TakeJobs();
     observer_.Begin("playing the queue", "jobs", static_cast<double>(queue_.jobs.size()));
     size_t next = 0;
@@ -68,6 +69,7 @@ class Player {
     }
     queue_.end = now_;
     queue_.simulations = steps_.simulations();
+    NoteAll(scenario);
     return std::move(queue_);
   }
 
@@ -99,12 +101,34 @@ class Player {
       throw Error(arrivals_.place,
                   fmt::format("no job of the trace has at most the {} devices of cluster \"{}\"",
                               queue_.devices, cluster_.name()));
+    queue_.last = queue_.jobs.back().submitted;
+  }
+
+  // What the figures rest on.
+  void NoteAll(const Scenario& scenario) {
+    std::vector<std::string>& notes = queue_.notes;
+    if (arrivals_.is_assumed) {
+      notes.push_back(
+          "the trace does not say what its jobs compute: all train GPT-1.3B with data parallelism; "
+          "\"work\" under \"arrivals\" says otherwise");
+    }
+    if (queue_.cut > 0) {
+      notes.push_back(
+          fmt::format("{} times more than {} jobs met; those that share most of a job's "
+                      "ways were simulated beside it",
+                      queue_.cut, kMostTogether));
+    }
+    if (!arrivals_.shares) notes.push_back("jobs do not slow each other down, as \"sharing\" says");
+    if (!scenario.routing.seed && Router(cluster_, scenario.routing).IsHashed())
+      notes.push_back("a hash decides the routes, and only that of seed 0 was played");
+    notes.insert(notes.end(), arrivals_.trace->notes.begin(), arrivals_.trace->notes.end());
   }
 
   void Advance(double until) {
     const double past = until - now_;
     const uint32_t held = queue_.devices - floor_.free_devices();
     queue_.held += past * held;
+    if (until <= queue_.last) queue_.held_by_last += past * held;
     if (is_fragmented_) queue_.fragmented += past * floor_.free_devices();
     for (Running& one : running_) one.left -= past / one.by_sharing;
     now_ = until;
@@ -256,7 +280,7 @@ class Player {
 }  // namespace
 
 Queue PlayQueue(const Scenario& scenario, ProgressObserver& observer) {
-  return Player(scenario, observer).Play();
+  return Player(scenario, observer).Play(scenario);
 }
 
 }  // namespace rehearse

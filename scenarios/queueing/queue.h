@@ -38,8 +38,10 @@ struct Queue {
   uint32_t devices = 0;         // of the cluster
   uint32_t unit = 0;            // devices that are given out together
   double load = 1;
-  double end = 0;           // seconds, when the last one has ended
+  double last = 0;          // seconds, when the last one comes
+  double end = 0;           // and when all have ended
   double held = 0;          // device-seconds that jobs held devices
+  double held_by_last = 0;  // of these, before the last one came
   double by_placement = 0;  // of these, what the placement cost
   double by_sharing = 0;    // and the others
   uint32_t most_waiting = 0;

@@ -51,6 +51,9 @@ Json JsonOf(const Spread& spread) {
 double UtilizationOf(const Queue& queue) {
   return queue.end > 0 ? queue.held / (queue.end * queue.devices) : 0;
 }
+double UtilizationByLast(const Queue& queue) {
+  return queue.last > 0 ? queue.held_by_last / (queue.last * queue.devices) : 0;
+}
 
 std::string Long(double seconds) {
   return seconds > 0 ? PrintLongTime(Seconds(seconds)) : std::string("0 s");
@@ -142,6 +145,7 @@ Json ToJson(const Queue& queue, const Scenario& scenario) {
                {"load", queue.load},
                {"seconds", queue.end},
                {"utilization", UtilizationOf(queue)},
+               {"utilization_while_jobs_come", UtilizationByLast(queue)},
                {"slow_down", JsonOf(SpreadOf(queue.jobs, SlowDownOf))},
                {"by_placement", JsonOf(SpreadOf(queue.jobs, PlacementOf))},
                {"by_sharing", JsonOf(SpreadOf(queue.jobs, SharingOf))},
@@ -193,11 +197,13 @@ std::string ToText(const Queue& queue, const Scenario& scenario, bool color) {
       "on the best devices",
       page.pen(Ink::kBold, Long(queue.end)), page.pen(Ink::kBold, Long(waits.mean)),
       page.pen(Ink::kBold, fmt::format("{:.3f}", slow.mean)));
+  page.Line("  {} of the devices' time is held while jobs come, {} in all",
+            Percent(UtilizationByLast(queue)), Percent(UtilizationOf(queue)));
   page.Line(
-      "  {} of the devices' time is held, {} GPU hours; {} were lost to placement, {} to "
-      "sharing, {} in fragments that nobody could use",
-      Percent(UtilizationOf(queue)), HoursText(queue.held), HoursText(queue.by_placement),
-      HoursText(queue.by_sharing), HoursText(queue.fragmented));
+      "  of {} GPU hours, {} are lost to placement and {} to sharing; beside them {} are free "
+      "in fragments, while somebody waits for as many",
+      HoursText(queue.held), HoursText(queue.by_placement), HoursText(queue.by_sharing),
+      HoursText(queue.fragmented));
   page.Gap();
   page.Line("{}", page.pen(Ink::kFaint, fmt::format("  {:<26}{:>12}{:>12}{:>12}{:>12}", "jobs",
                                                     "mean", "median", "90 %", "most")));

@@ -4,6 +4,7 @@
 //   { "schema": "rehearse.queue.v1", "scenario": "...", "fidelity": "fluid", "left_out": "...",
 //     "devices": 512, "unit": 8, "seconds": ...,     until the last job has ended
 //     "utilization": 0.83,                           devices held, of all, over that time
+//     "utilization_while_jobs_come": 0.91,           likewise, until the last one comes
 //     "slow_down": {"mean": ..., "median": ..., "p90": ..., "most": ...},
 //     "by_placement": {...}, "by_sharing": {...}, "waited_seconds": {...},       likewise
 //     "device_hours": {"held": ..., "by_placement": ..., "by_sharing": ..., "fragmented": ...},

@@ -55,7 +55,7 @@ const KnownKind* KindOfFile(const JsonReader& root) {
       if (NameIn(schema) == kind.name) return &kind;
   }
   if (has("base") && has("metric")) return &kStudy;
-  if (has("strategy") || has("jobs")) return has("base") ? nullptr : &kScenario;
+  if (has("strategy") || has("jobs") || has("arrivals")) return has("base") ? nullptr : &kScenario;
   if (has("cluster")) return nullptr;
   if (has("vertices") || has("node")) return &kCluster;
   if (has("model_type") || (has("layers") && has("hidden"))) return &kModel;
@@ -72,6 +72,8 @@ const KnownKind& Of(FileKind kind) {
       return kCluster;
     case FileKind::kCalibration:
       return kCalibration;
+    case FileKind::kJobTrace:
+      return kJobTrace;
   }
   CHECK(false);
 }
