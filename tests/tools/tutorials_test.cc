@@ -151,6 +151,7 @@ TEST_F(TutorialsTest, TheArchitectCanFollow) { Follow("architect.md"); }
 TEST_F(TutorialsTest, TheValidatorCanFollow) { Follow("validator.md"); }
 TEST_F(TutorialsTest, TheTeacherCanFollow) { Follow("teacher.md"); }
 TEST_F(TutorialsTest, TheDoctorCanFollow) { Follow("doctor.md"); }
+TEST_F(TutorialsTest, WhoeverPlacesJobsCanFollow) { Follow("../queues/README.md"); }
 TEST_F(TutorialsTest, WhoeverChoosesCanFollow) { Follow("../studies/choose.md"); }
 
 // The step that the README shows is what its first command prints; how long that takes differs.

@@ -176,7 +176,7 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   const Scenario few = WithFewer(whole, std::move(*fewer));
 
   const auto& [name, description, cluster, jobs, lists_jobs, lowering, routing, perturbation_place,
-               changes, files, memory, allow_out_of_memory, given, run, costs] = few;
+               changes, files, memory, allow_out_of_memory, given, run, costs, arrivals] = few;
   EXPECT_EQ(name, "small");
   EXPECT_EQ(description, "a description");
   EXPECT_EQ(cluster, whole.cluster);
@@ -195,13 +195,15 @@ TEST(FewLayersTest, NoFieldOfAScenarioIsDropped) {
   EXPECT_EQ(given, whole.given);
   EXPECT_EQ(run, whole.run);
   EXPECT_EQ(costs, whole.costs);
+  EXPECT_EQ(arrivals, whole.arrivals);
 
-  const auto& [job_name, work, collective_pins, software, placement, start, repeat, nominal_peak,
-               place, attention_place, role_places] = jobs.front();
+  const auto& [job_name, work, collective_pins, software, placement, busy, start, repeat,
+               nominal_peak, place, attention_place, role_places] = jobs.front();
   EXPECT_EQ(job_name, asked.name);
   EXPECT_EQ(collective_pins.size(), asked.collective_pins.size());
   EXPECT_EQ(software.name, "some software");
   EXPECT_EQ(placement, asked.placement);
+  EXPECT_FALSE(busy.has_value());
   EXPECT_EQ(start, Seconds(3));
   EXPECT_EQ(repeat, 2u);
   EXPECT_EQ(nominal_peak, asked.nominal_peak);

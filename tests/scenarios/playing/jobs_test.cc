@@ -93,7 +93,7 @@ TEST(JobsTest, TwoJobsOnOneNicAreEachHalfAsFast) {
   for (const JobResult& job : jobs) {
     EXPECT_NEAR(job.result.step.value(), 0.2, kExact);
     EXPECT_NEAR(job.alone.value(), 0.1, kExact);
-    EXPECT_NEAR(job.SlowDown(), 2, kExact);
+    EXPECT_NEAR(job.BySharing(), 2, kExact);
   }
   EXPECT_EQ(jobs[0].result.scenario, "job");
   EXPECT_EQ(jobs[1].result.scenario, "job (2)");
@@ -102,7 +102,7 @@ TEST(JobsTest, TwoJobsOnOneNicAreEachHalfAsFast) {
 TEST(JobsTest, TwoJobsOnNicsOfTheirOwnDoNotNoticeEachOther) {
   for (const JobResult& job : Played(Together({{"0,2"}, {"1,3"}}, /*share_nics=*/false))) {
     EXPECT_NEAR(job.result.step.value(), 0.1, kExact);
-    EXPECT_NEAR(job.SlowDown(), 1, kExact);
+    EXPECT_NEAR(job.BySharing(), 1, kExact);
   }
 }
 
@@ -114,8 +114,8 @@ TEST(JobsTest, AJobThatStartsLaterSharesFromThenOn) {
   const auto& jobs = rehearsal.jobs->jobs;
   EXPECT_NEAR(jobs[0].result.step.value(), 0.15, kExact);
   EXPECT_NEAR(jobs[1].result.step.value(), 0.15, kExact);
-  EXPECT_NEAR(jobs[0].SlowDown(), 1.5, kExact);
-  EXPECT_NEAR(jobs[1].SlowDown(), 1.5, kExact);
+  EXPECT_NEAR(jobs[0].BySharing(), 1.5, kExact);
+  EXPECT_NEAR(jobs[1].BySharing(), 1.5, kExact);
   EXPECT_NEAR(rehearsal.result.step.value(), 0.2, kExact);
   // Waiting is no work.
   EXPECT_EQ(rehearsal.result.breakdown.compute, Seconds(0));
@@ -129,8 +129,8 @@ TEST(JobsTest, StepsAreRepeatedBackToBack) {
   EXPECT_NEAR(jobs[0].steps[1].value(), 0.1, kExact);
   EXPECT_NEAR(jobs[0].result.step.value(), 0.15, kExact);
   EXPECT_NEAR(jobs[0].alone.value(), 0.1, kExact);
-  EXPECT_NEAR(jobs[0].SlowDown(), 1.5, kExact);
-  EXPECT_NEAR(jobs[1].SlowDown(), 2, kExact);
+  EXPECT_NEAR(jobs[0].BySharing(), 1.5, kExact);
+  EXPECT_NEAR(jobs[1].BySharing(), 2, kExact);
 }
 
 // "block" puts both ranks in one machine, 100 GB/s apart; "round-robin" in two, 10 GB/s apart.
@@ -139,7 +139,7 @@ TEST(JobsTest, PlacementDecidesWhatLiesBetweenRanks) {
   EXPECT_NEAR(Played(Together({{"round-robin"}}))[0].result.step.value(), 0.1, kExact);
   // The other direction is free: full duplex.
   for (const JobResult& job : Played(Together({{"0,2"}, {{3, 1}}})))
-    EXPECT_NEAR(job.SlowDown(), 1, kExact);
+    EXPECT_NEAR(job.BySharing(), 1, kExact);
 }
 
 TEST(JobsTest, FoldedAndUnfoldedAgree) {
@@ -174,7 +174,7 @@ TEST(JobsTest, AJobByItselfIsItsScenario) {
     const Rehearsal one = Rehearse(ReadScenario(JsonDocument::FromText(jobs.dump(), "one.json")));
     const Rehearsal own = testing::Play({std::string("simulator.fidelity=") + fidelity});
     EXPECT_EQ(one.result.timeline_hash, own.result.timeline_hash);
-    EXPECT_EQ(one.jobs->jobs[0].SlowDown(), 1);
+    EXPECT_EQ(one.jobs->jobs[0].BySharing(), 1);
     Json result = ToJson(one.jobs->jobs[0].result);
     Json expected = ToJson(own.result);
     for (Json* json : {&result, &expected}) {
