@@ -72,6 +72,8 @@ const KnownKind& Of(FileKind kind) {
       return kCluster;
     case FileKind::kCalibration:
       return kCalibration;
+    case FileKind::kJobTrace:
+      return kJobTrace;
   }
   CHECK(false);
 }

@@ -26,7 +26,7 @@ std::string Row(const std::string& job, const std::string& gpus, const std::stri
                 const std::string& submitted, const std::string& started,
                 const std::string& ended) {
   const auto date = [](const std::string& time) {
-    return time.empty() ? time : "2020-05-01 " + time;
+    return time.empty() || time == "nan" ? time : "2020-05-01 " + time;
   };
   return job + ",ua,vcb," + gpus + ",4,1," + state + "," + date(submitted) + "," + date(started) +
          "," + date(ended) + ",,0\n";
@@ -73,7 +73,7 @@ TEST(ClusterLogTest, WhatIsLeftOutIsCounted) {
       ElementsAre("left out: 1 job without GPUs", "left out: 1 job without a time of submission",
                   "left out: 1 job that never started", "left out: 2 jobs whose end is missing",
                   "left out: 1 job that ran for no time",
-                  "left out: 1 job that ended before it began"));
+                  "left out: 1 job with an end before the start"));
 }
 
 TEST(ClusterLogTest, TimesOfAcmeHaveZones) {

@@ -21,7 +21,7 @@ constexpr double kHour = 3600;
 
 constexpr const char* kGapWords[] = {"without GPUs",         "without a time of submission",
                                      "that never started",   "whose end is missing",
-                                     "that ran for no time", "that ended before they began"};
+                                     "that ran for no time", "with an end before the start"};
 static_assert(std::size(kGapWords) == static_cast<size_t>(JobGap::kCount));
 
 // Without what subtraction leaves behind the sixth digit.

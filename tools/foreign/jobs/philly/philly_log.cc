@@ -41,13 +41,12 @@ class PhillyReader {
 
   ImportedJobs Read(const JobWindow& window) {
     while (list_.Next()) ReadJob();
-    jobs_.Note(several_, "of several attempts, which run as long as all of them together");
-    jobs_.Note(different_,
-               "whose attempts had different numbers of GPUs, of which the most counts");
+    jobs_.Note(several_, "of several attempts: each runs as long as these together");
+    jobs_.Note(different_, "whose attempts had different numbers of GPUs: the largest counts");
     if (passed_over_ > 0) {
       jobs_.Note(
-          fmt::format("{} attempt{} of jobs without a start or an end, or that ended before "
-                      "they began: passed over",
+          fmt::format("passed over: {} attempt{} without a start or an end, or with an end before "
+                      "the start, of jobs that had others",
                       Grouped(passed_over_), passed_over_ == 1 ? "" : "s"));
     }
     if (!has_zone_) {
