@@ -87,7 +87,7 @@ TEST(ClusterLogTest, TimesOfAcmeHaveZones) {
               ElementsAre("dlc1 at 0 on 64 for 10 by u1", "dlc2 at 60 on 8 for 20 by u2"));
   // dlc1 has 20 s, from submission to end.
   EXPECT_THAT(imported.trace.notes,
-              ElementsAre(StartsWith("1 job with another \"duration\" than from start to end")));
+              ElementsAre(StartsWith("1 job with a \"duration\" that is not from start to end")));
   EXPECT_EQ(imported.trace.name, "acme");
 }
 
