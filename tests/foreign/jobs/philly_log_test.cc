@@ -60,6 +60,9 @@ TEST(PhillyLogTest, WhatIsLeftOutIsCounted) {
           "," +
           Job("running", "01:00:00",
               Attempt("01:00:00", "01:00:05", {1}) + "," + Attempt("01:01:00", "", {1})) +
+          "," +
+          Job("cut", "01:00:00",
+              Attempt("01:00:00", "01:00:05", {1}) + "," + Attempt("", "", {1})) +
           "," + Job("cpu", "01:00:00", Attempt("01:00:00", "01:00:05", {})) + "," +
           Job("odd", "01:00:00", Attempt("01:00:06", "01:00:05", {1})) + "," +
           Job("short", "01:00:00", Attempt("01:00:05", "01:00:05", {1})) + "," +
@@ -71,7 +74,7 @@ TEST(PhillyLogTest, WhatIsLeftOutIsCounted) {
   EXPECT_THAT(
       imported.trace.notes,
       ElementsAre("left out: 1 job without GPUs", "left out: 1 job without a time of submission",
-                  "left out: 2 jobs that never started", "left out: 1 job whose end is missing",
+                  "left out: 2 jobs that never started", "left out: 2 jobs whose end is missing",
                   "left out: 1 job that ran for no time",
                   "left out: 1 job with an end before the start",
                   StartsWith("passed over: 1 attempt without a start or an end"),

@@ -66,7 +66,7 @@ class PhillyReader {
     arrived.user = TextOf(job, "user", "the name of a user");
     const std::optional<double> submitted = TimeOf(job, "", "submitted_time");
     const std::vector<PhillyAttempt> attempts = AttemptsOf(job);
-    const bool is_running = !attempts.empty() && attempts.back().start && !attempts.back().end;
+    const bool is_running = !attempts.empty() && !attempts.back().end;
     size_t counted = 0;
     size_t least = 0;
     size_t most = 0;
@@ -100,9 +100,9 @@ class PhillyReader {
     const auto has_start = [](const PhillyAttempt& attempt) { return attempt.start.has_value(); };
     const auto has_end = [](const PhillyAttempt& attempt) { return attempt.end.has_value(); };
     if (!is_submitted) return JobGap::kNoSubmission;
+    if (!std::any_of(attempts.begin(), attempts.end(), has_start)) return JobGap::kNeverStarted;
     if (is_running) return JobGap::kNoEnd;
     if (counted == 0) {
-      if (!std::any_of(attempts.begin(), attempts.end(), has_start)) return JobGap::kNeverStarted;
       return std::any_of(attempts.begin(), attempts.end(), has_end) ? JobGap::kBackwards
                                                                     : JobGap::kNoEnd;
     }
