@@ -138,13 +138,17 @@ Imported ImportNcclTests(const ImportRequest& request) {
   return imported;
 }
 
-Imported JobsOf(const ImportRequest& request,
-                ImportedJobs (*read)(const std::string& path, const JobWindow& window)) {
-  ImportedJobs jobs = read(request.file(), request.jobs);
+Imported TextOfJobs(const ImportedJobs& jobs) {
   return {JobTraceText(jobs.trace), jobs.what, jobs.trace.notes};
 }
+Imported JobsOf(const ImportRequest& request,
+                ImportedJobs (*read)(const std::string& path, const JobWindow& window)) {
+  return TextOfJobs(read(request.file(), request.jobs));
+}
 Imported ImportPhilly(const ImportRequest& request) { return JobsOf(request, ReadPhilly); }
-Imported ImportPai(const ImportRequest& request) { return JobsOf(request, ReadPaiTasks); }
+Imported ImportPai(const ImportRequest& request) {
+  return TextOfJobs(ReadPai(request.files, request.jobs));
+}
 Imported ImportOpenb(const ImportRequest& request) { return JobsOf(request, ReadOpenbPods); }
 Imported ImportHelios(const ImportRequest& request) { return JobsOf(request, ReadHelios); }
 Imported ImportAcme(const ImportRequest& request) { return JobsOf(request, ReadAcme); }
@@ -252,8 +256,9 @@ constexpr ImportKind kKinds[] = {
      "their tables, for compare", ImportKind::kNone, ImportNcclTests},
     {"philly", "the jobs of Microsoft's Philly (cluster_job_log)", "a trace of jobs",
      ImportKind::kJobs, ImportPhilly},
-    {"pai", "the jobs of Alibaba's PAI of 2020 (pai_task_table.csv)", "a trace of jobs",
-     ImportKind::kJobs, ImportPai},
+    {"pai",
+     "the jobs of Alibaba's PAI of 2020: pai_task_table.csv, then pai_job_table.csv if it is there",
+     "a trace of jobs", ImportKind::kFiles | ImportKind::kJobs, ImportPai},
     {"openb", "the pods of Alibaba's trace of 2023 (openb_pod_list_default.csv)", "a trace of jobs",
      ImportKind::kJobs, ImportOpenb},
     {"helios", "the jobs of SenseTime's Helios (cluster_log.csv)", "a trace of jobs",

@@ -534,5 +534,66 @@ TEST_F(ImportTest, ATableThatSaysNotWhatItIsOfIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "clean.log"));
 }
 
+// A night of Helios, told by its columns.
+constexpr const char* kNight =
+    "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+    "1,ua,vcb,1,4,1,COMPLETED,2020-05-01 01:00:00,2020-05-01 01:00:00,2020-05-01 02:00:00,3600,0\n"
+    "2,ua,vcb,0,4,1,COMPLETED,2020-05-01 01:00:00,2020-05-01 01:00:00,2020-05-01 02:00:00,3600,0\n"
+    "3,ub,vcb,16,64,2,FAILED,2020-05-02 01:00:00,2020-05-02 03:00:00,2020-05-02 04:00:00,3600,7\n"
+    "4,ub,vcb,1,4,1,FAILED,2020-05-03 01:00:00,2020-05-03 01:00:00,2020-05-03 04:00:00,10800,0\n";
+
+TEST_F(ImportTest, ATraceOfJobsBecomesOursInTheOrderOfSubmission) {
+  Write("night.csv", kNight);
+  const Outcome outcome = Execute("import night.csv -o jobs.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  // 1 + 16 + 3 hours on a GPU.
+  EXPECT_THAT(
+      outcome.out,
+      AllOf(StartsWith("jobs.json   3 jobs in 2 days, on 1 to 16 GPUs, 67 % of them on one; "
+                       "median 60 min, 20 GPU hours, from night.csv\n"),
+            HasSubstr("  left out: 1 job without GPUs\n")));
+  const nlohmann::json trace = nlohmann::json::parse(ReadFile(folder_ / "jobs.json"));
+  EXPECT_EQ(trace["schema"], "rehearse.job-trace.v1");
+  EXPECT_EQ(trace["source"], "night.csv");
+  ASSERT_EQ(trace["jobs"].size(), 3u);
+  EXPECT_EQ(trace["jobs"][1]["submitted_seconds"], 86400);
+  EXPECT_EQ(trace["jobs"][1]["devices"], 16);
+  EXPECT_THAT(Execute("run jobs.json").err,
+              HasSubstr("found a trace of jobs, expected a scenario"));
+}
+
+TEST_F(ImportTest, OfATraceOnlyTheJobsThatAreAskedForAreTaken) {
+  Write("night.csv", kNight);
+  const Outcome some = Execute("import night.csv --from 0.5 --to 1.5");
+  EXPECT_EQ(some.code, 0);
+  const nlohmann::json jobs = nlohmann::json::parse(some.out)["jobs"];
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0]["name"], "3");
+  EXPECT_EQ(jobs[0]["submitted_seconds"], 0);
+  EXPECT_EQ(nlohmann::json::parse(Execute("import night.csv --first 2").out)["jobs"].size(), 2u);
+  EXPECT_THAT(Execute("import night.csv --first 0").err,
+              HasSubstr("--first: found \"0\", expected a whole number from 1"));
+  EXPECT_THAT(Execute("import night.csv --from soon").err,
+              HasSubstr("--from: found \"soon\", expected a number of days from 0 to 36500"));
+  EXPECT_THAT(Execute("import night.csv --from 2 --to 1").err,
+              HasSubstr("--to: found 1, expected more than --from, 2"));
+  Write("smi.txt", kTwoGpus);
+  EXPECT_THAT(Execute("import smi.txt --first 3").err,
+              HasSubstr("--first goes with a trace of jobs (philly, pai, openb, helios, acme)"));
+}
+
+TEST_F(ImportTest, ATraceOfJobsMayComeThroughAPipe) {
+  Write("night.csv", kNight);
+  EXPECT_EQ(
+      Shell("gzip -k night.csv && $rehearse import helios night.csv.gz > packed.json 2> err.txt && "
+            "$rehearse import helios - < night.csv > piped.json 2>> err.txt"),
+      0)
+      << ReadFile(folder_ / "err.txt");
+  const auto jobs = [&](const char* file) {
+    return nlohmann::json::parse(ReadFile(folder_ / file))["jobs"];
+  };
+  EXPECT_EQ(jobs("packed.json"), jobs("piped.json"));
+}
+
 }  // namespace import_test
 }  // namespace rehearse

@@ -21,7 +21,7 @@ po::variables_map Parse(const std::vector<std::string>& arguments) {
       "seed", Whole("N", nullptr, uint64_t{0}, UINT64_MAX), "")(
       "ranks", Wholes("N,...", nullptr, 2, 16), "")("by", Factor("X", "2"), "")(
       "size,b", Size("SIZE", "32M"), "")("patience", Wait("SECONDS", "10"), "")(
-      "work", Gigaflops("GFLOP", nullptr), "");
+      "work", Gigaflops("GFLOP", nullptr), "")("from", Days("X", nullptr), "");
   po::variables_map values;
   EXPECT_TRUE(ParseCommandLine(syntax, arguments, &values));
   return values;
@@ -113,6 +113,15 @@ TEST(NumberOptionsTest, FactorsSecondsAndGigaflops) {
   EXPECT_EQ(Read<Flops>("work", "2"), Flops(2e9));
   EXPECT_EQ(Read<Flops>("work", "20TFLOP"), Flops(2e13));
   EXPECT_THAT(Mistake({"--work", "0.5"}), HasSubstr("expected GFLOP from 1"));
+}
+
+TEST(NumberOptionsTest, DaysMayBePartsOfOne) {
+  EXPECT_EQ(Read<double>("from", "0"), 0);
+  EXPECT_EQ(Read<double>("from", "12.5"), 12.5);
+  for (const char* text : {"", "-1", "1d", "36501", "nan"}) {
+    EXPECT_EQ(Mistake("from", text), std::string("--from: found \"") + text +
+                                         "\", expected a number of days from 0 to 36500");
+  }
 }
 
 TEST(NumberOptionsTest, ShortNamesAndRepeatsAreToldByTheLongName) {

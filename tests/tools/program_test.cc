@@ -324,15 +324,30 @@ TEST_F(ProgramTest, AFileThatIsNoneOfOursIsNotShown) {
   const std::string secrets =
       "'" + Write("secrets", "password: hush, hush\n" + std::string(500, 'x')) + "'";
   for (const std::string& file : {std::string("/proc/self/environ"), secrets}) {
-    for (const std::string& command :
-         {scenario + " --set cluster=" + file, scenario + " --set calibration=" + file,
-          scenario + " --set device_points=" + file, scenario + " --set model.file=" + file,
-          scenario + " --set costs=" + file, "run " + file, "sweep " + file, "validate " + file,
-          "compare " + file, "topology --cluster " + file, "import nccl " + file,
-          "import smi " + file, "import lstopo " + file, "import slurm " + file,
-          "import ibnetdiscover " + file, "import infragraph " + file, "import hf " + file,
-          "import megatron " + file + " --cluster dgx-h100",
-          "import torchtitan " + file + " --cluster dgx-h100"}) {
+    for (const std::string& command : {scenario + " --set cluster=" + file,
+                                       scenario + " --set calibration=" + file,
+                                       scenario + " --set device_points=" + file,
+                                       scenario + " --set model.file=" + file,
+                                       scenario + " --set costs=" + file,
+                                       "run " + file,
+                                       "sweep " + file,
+                                       "validate " + file,
+                                       "compare " + file,
+                                       "topology --cluster " + file,
+                                       "import nccl " + file,
+                                       "import smi " + file,
+                                       "import lstopo " + file,
+                                       "import slurm " + file,
+                                       "import ibnetdiscover " + file,
+                                       "import infragraph " + file,
+                                       "import hf " + file,
+                                       "import megatron " + file + " --cluster dgx-h100",
+                                       "import torchtitan " + file + " --cluster dgx-h100",
+                                       "import philly " + file,
+                                       "import pai " + file,
+                                       "import openb " + file,
+                                       "import helios " + file,
+                                       "import acme " + file}) {
       const std::string told = "SECRET=hush " + command;
       const std::string line = "SECRET=hush $rehearse " + command + " > out.txt 2> err.txt";
       EXPECT_EQ(Shell(line), 1) << told;

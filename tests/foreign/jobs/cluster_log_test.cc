@@ -26,7 +26,7 @@ std::string Row(const std::string& job, const std::string& gpus, const std::stri
                 const std::string& submitted, const std::string& started,
                 const std::string& ended) {
   const auto date = [](const std::string& time) {
-    return time.empty() ? time : "2020-05-01 " + time;
+    return time.empty() || time == "nan" ? time : "2020-05-01 " + time;
   };
   return job + ",ua,vcb," + gpus + ",4,1," + state + "," + date(submitted) + "," + date(started) +
          "," + date(ended) + ",,0\n";
@@ -73,7 +73,7 @@ TEST(ClusterLogTest, WhatIsLeftOutIsCounted) {
       ElementsAre("left out: 1 job without GPUs", "left out: 1 job without a time of submission",
                   "left out: 1 job that never started", "left out: 2 jobs whose end is missing",
                   "left out: 1 job that ran for no time",
-                  "left out: 1 job that ended before it began"));
+                  "left out: 1 job with an end before the start"));
 }
 
 TEST(ClusterLogTest, TimesOfAcmeHaveZones) {
@@ -87,7 +87,7 @@ TEST(ClusterLogTest, TimesOfAcmeHaveZones) {
               ElementsAre("dlc1 at 0 on 64 for 10 by u1", "dlc2 at 60 on 8 for 20 by u2"));
   // dlc1 has 20 s, from submission to end.
   EXPECT_THAT(imported.trace.notes,
-              ElementsAre(StartsWith("1 job with another \"duration\" than from start to end")));
+              ElementsAre(StartsWith("1 job with a \"duration\" that is not from start to end")));
   EXPECT_EQ(imported.trace.name, "acme");
 }
 

@@ -33,18 +33,24 @@ inline std::vector<std::string> LinesOf(const ImportedJobs& imported) {
   return lines;
 }
 
+// The message that is thrown, or "".
+template <typename Function>
+std::string ErrorOf(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 // What it says of a mistake, without the folder: "trace:2: ...". "" if there is none.
 inline std::string MistakeOf(JobImporter read, const std::string& text,
                              const JobWindow& window = {}) {
-  try {
-    ImportedFrom(read, text, window);
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    const size_t end = message.find(": ");
-    const size_t begin = message.rfind('/', end);
-    return message.substr(begin == std::string::npos ? 0 : begin + 1);
-  }
-  return "";
+  const std::string message = ErrorOf([&] { ImportedFrom(read, text, window); });
+  const size_t end = message.find(": ");
+  const size_t begin = message.rfind('/', end);
+  return message.substr(begin == std::string::npos ? 0 : begin + 1);
 }
 
 }  // namespace rehearse

@@ -27,7 +27,7 @@ TEST(OpenbPodsTest, APodIsAJob) {
               ElementsAre("p0 at 0 on 1 for 500", "p1 at 10 on 8 for 50", "p2 at 20 on 1 for 470"));
   EXPECT_THAT(imported.trace.notes,
               ElementsAre("left out: 1 job without GPUs", "left out: 1 job that never started",
-                          "1 job on a share of one GPU, which count as on a whole one",
+                          "1 job on a share of one GPU: it counts as a whole one",
                           "2 jobs that were there until the last was deleted, and may have run "
                           "longer"));
 }

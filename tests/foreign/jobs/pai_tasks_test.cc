@@ -14,6 +14,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+ImportedJobs ReadPaiTasks(const std::string& path, const JobWindow& window) {
+  return ReadPai({path}, window);
+}
+
 const std::string kNames =
     "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n";
 const std::string kWorker = "j1,worker,2.0,Terminated,1000.0,1600.0,600.0,29.3,100.0,V100\n";
@@ -61,6 +65,27 @@ TEST(PaiTasksTest, WhatIsLeftOutIsCounted) {
                           "left out: 2 jobs whose end is missing",
                           "1 job with tasks that never started, whose GPUs are not counted",
                           HasSubstr("first task was launched")));
+}
+
+// j1 was submitted 100 s before its tasks were launched; j3 is in one table only, j4 in the other.
+TEST(PaiTasksTest, ATableOfJobsSaysWhenTheyWereSubmittedAndByWhom) {
+  const TemporaryFolder folder("pai");
+  std::ofstream(folder / "tasks") << kWorker << "j2,w,1,Failed,910,920,600,29,100,T4\n"
+                                  << "j3,w,1,Failed,910,920,600,29,100,T4\n";
+  for (const char* names : {"", "job_name,inst_id,user,status,start_time,end_time\n"}) {
+    std::ofstream(folder / "jobs") << names << "j2,i2,u2,Failed,905.0,920.0\n"
+                                   << "j4,i4,u2,Failed,905.0,920.0\n"
+                                   << "j1,i1,u1,Terminated,900.0,1600.0\n";
+    const ImportedJobs imported = ReadPai({folder / "tasks", folder / "jobs"});
+    EXPECT_THAT(LinesOf(imported),
+                ElementsAre("j1 at 0 on 2 for 600 by u1", "j2 at 5 on 1 for 10 by u2"));
+    EXPECT_THAT(imported.trace.notes, ElementsAre("left out: 1 job without a time of submission"));
+  }
+  EXPECT_THAT(ErrorOf([&] {
+                ReadPai({folder / "tasks", folder / "tasks"});
+              }),
+              HasSubstr("tasks:1: expected the pai_job_table.csv of Alibaba's PAI"));
+  EXPECT_THAT(ErrorOf([&] { ReadPai({"a", "b", "c"}); }), StartsWith("found 3 files, expected"));
 }
 
 TEST(PaiTasksTest, MistakesAreSaidWithTheirLine) {

@@ -48,7 +48,7 @@ TEST(PhillyLogTest, AJobRunsAsLongAsItsAttemptsTogether) {
                       ",\n" + Job("a", "01:00:00", Attempt("01:00:00", "01:00:05", {1})) + "]\n");
   EXPECT_THAT(LinesOf(imported), ElementsAre("a at 0 on 1 for 5 by u", "b at 10 on 8 for 60 by u"));
   EXPECT_THAT(imported.trace.notes,
-              ElementsAre("1 job of several attempts, which run as long as all of them together",
+              ElementsAre("1 job of several attempts: each runs as long as these together",
                           StartsWith("1 job whose attempts had different numbers of GPUs"),
                           StartsWith("times are without a zone")));
 }
@@ -60,6 +60,9 @@ TEST(PhillyLogTest, WhatIsLeftOutIsCounted) {
           "," +
           Job("running", "01:00:00",
               Attempt("01:00:00", "01:00:05", {1}) + "," + Attempt("01:01:00", "", {1})) +
+          "," +
+          Job("cut", "01:00:00",
+              Attempt("01:00:00", "01:00:05", {1}) + "," + Attempt("", "", {1})) +
           "," + Job("cpu", "01:00:00", Attempt("01:00:00", "01:00:05", {})) + "," +
           Job("odd", "01:00:00", Attempt("01:00:06", "01:00:05", {1})) + "," +
           Job("short", "01:00:00", Attempt("01:00:05", "01:00:05", {1})) + "," +
@@ -71,10 +74,10 @@ TEST(PhillyLogTest, WhatIsLeftOutIsCounted) {
   EXPECT_THAT(
       imported.trace.notes,
       ElementsAre("left out: 1 job without GPUs", "left out: 1 job without a time of submission",
-                  "left out: 2 jobs that never started", "left out: 1 job whose end is missing",
+                  "left out: 2 jobs that never started", "left out: 2 jobs whose end is missing",
                   "left out: 1 job that ran for no time",
-                  "left out: 1 job that ended before it began",
-                  StartsWith("1 attempt of jobs without a start or an end"),
+                  "left out: 1 job with an end before the start",
+                  StartsWith("passed over: 1 attempt without a start or an end"),
                   StartsWith("times are without a zone")));
 }
 

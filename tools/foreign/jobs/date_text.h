@@ -1,5 +1,5 @@
-// The time of a date as schedulers write it: "2020-06-09 18:41:01", with a "T" in place of the blank,
-// parts of a second, or a zone behind it ("+08:00", "Z", "PST", "PDT").
+// The time of a date as schedulers write it: "2020-06-09 18:41:01", with a "T" in place of the
+// blank, parts of a second, or a zone behind it ("+08:00", "Z", "PST", "PDT").
 #pragma once
 
 #include <optional>

@@ -21,7 +21,7 @@ constexpr double kHour = 3600;
 
 constexpr const char* kGapWords[] = {"without GPUs",         "without a time of submission",
                                      "that never started",   "whose end is missing",
-                                     "that ran for no time", "that ended before they began"};
+                                     "that ran for no time", "with an end before the start"};
 static_assert(std::size(kGapWords) == static_cast<size_t>(JobGap::kCount));
 
 // Without what subtraction leaves behind the sixth digit.
@@ -83,8 +83,9 @@ std::string Summary(const std::vector<ArrivedJob>& jobs) {
               : fmt::format(", on {} to {} GPUs, {:.0f} % of them on one", least->devices,
                             Grouped(most->devices),
                             100 * static_cast<double>(on_one) / static_cast<double>(jobs.size()));
-  return text + fmt::format("; median {}, {} GPU hours", PrintLongTime(Seconds(*middle)),
-                            Grouped(static_cast<uint64_t>(device_seconds / kHour + 0.5)));
+  const auto hours = static_cast<uint64_t>(std::round(device_seconds / kHour));
+  return text + fmt::format("; median {}, {} GPU hour{}", PrintLongTime(Seconds(*middle)),
+                            Grouped(hours), hours == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class JobCollector {
   // `submitted` in seconds from any beginning. Throws Error where jobs would fill the memory.
   void Keep(ArrivedJob job);
   void LeaveOut(JobGap why) { ++gaps_[static_cast<size_t>(why)]; }
-  // It ran from start to end, if there are both and it did; else it is left out. Whether it is kept.
+  // It ran from start to end, if there are both; else it is left out. Whether it is kept.
   bool KeepBetween(ArrivedJob job, std::optional<double> start, std::optional<double> end);
 
   // "3 jobs TEXT" if they are any.

@@ -1,8 +1,8 @@
 // A trace of jobs as a table with commas, row by row, so that millions of them take no memory.
 //
-// Cells are as in RFC 4180; empty lines are skipped, and what nobody should see in a name is written
-// out (sim/base/visible_text.h). A cell that is empty or says that it is nothing ("nan", "None") is
-// missing.
+// Cells are as in RFC 4180; empty lines are skipped, and what nobody should see in a name is
+// written out (sim/base/visible_text.h). A cell that is empty or says that it is nothing ("nan",
+// "None") is missing.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ ImportedJobs ReadOpenbPods(const std::string& path, const JobWindow& window) {
     }
     if (*deleted == last) ++until_last;
   }
-  jobs.Note(shared, "on a share of one GPU, which count as on a whole one");
+  jobs.Note(shared, "on a share of one GPU: it counts as a whole one");
   if (until_last > 1)
     jobs.Note(until_last, "that were there until the last was deleted, and may have run longer");
   return jobs.Finish(window);

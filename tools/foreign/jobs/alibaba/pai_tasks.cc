@@ -27,6 +27,11 @@ constexpr std::array<JobColumn, 6> kPaiColumns = {{{"job_name", true},
                                                    {"plan_gpu", true}}};
 constexpr const char* kPaiTable[] = {"job_name", "task_name", "inst_num", "status",   "start_time",
                                      "end_time", "plan_cpu",  "plan_mem", "plan_gpu", "gpu_type"};
+enum PaiOwnerColumn : uint8_t { kPaiOwned, kPaiOwner, kPaiSubmitted };
+constexpr std::array<JobColumn, 3> kPaiOwnerColumns = {
+    {{"job_name", true}, {"user", true}, {"start_time", true}}};
+constexpr const char* kPaiJobTable[] = {"job_name", "inst_id",    "user",
+                                        "status",   "start_time", "end_time"};
 constexpr const char* kPaiStatuses[] = {"Terminated", "Failed", "Running", "Waiting"};
 
 constexpr uint32_t kMostInstances = 1 << 20;
@@ -34,8 +39,10 @@ constexpr double kMostHundredths = 100 * (1 << 10);  // of the GPUs of an instan
 constexpr double kMostPaiSeconds = 3.2e9;
 constexpr double kMostPaiGpus = 1 << 24;
 
-// What its tasks with GPUs say.
+// What its tasks with GPUs say, and the table of jobs.
 struct PaiJob {
+  std::string user;
+  std::optional<double> submitted;
   double hundredths = 0;  // of GPUs, of the tasks that started
   double start = 0;       // 0: none has
   double end = 0;
@@ -79,6 +86,17 @@ class PaiJobs {
     }
   }
 
+  // What the table of jobs says of a job that has tasks.
+  void AddOwner(const JobTable& table) {
+    const std::optional<double> submitted = TimeIn(table, kPaiSubmitted);
+    const auto known = place_of_.find(table.Text(kPaiOwned));
+    if (known == place_of_.end()) return;
+    PaiJob& job = jobs_[known->second].second;
+    job.submitted = submitted;
+    job.user = table.Text(kPaiOwner);
+    if (!kept_.Take(job.user.size())) FailSize();
+  }
+
   // In the order in which the table has them.
   const std::vector<std::pair<std::string, PaiJob>>& jobs() const { return jobs_; }
 
@@ -89,12 +107,14 @@ class PaiJobs {
       jobs_.emplace_back(name, PaiJob());
       // The name twice, and a node of the table of names.
       constexpr size_t kNode = 64;
-      if (!kept_.TakeEntry<std::pair<std::string, PaiJob>>(2 * name.size() + kNode)) {
-        throw Error({file_, 0, ""}, fmt::format("found jobs of more than {} MiB, expected fewer",
-                                                KeptBytes::kMost >> 20));
-      }
+      if (!kept_.TakeEntry<std::pair<std::string, PaiJob>>(2 * name.size() + kNode)) FailSize();
     }
     return jobs_[known->second].second;
+  }
+
+  [[noreturn]] void FailSize() const {
+    throw Error({file_, 0, ""}, fmt::format("found jobs of more than {} MiB, expected fewer",
+                                            KeptBytes::kMost >> 20));
   }
 
   std::string file_;
@@ -105,11 +125,24 @@ class PaiJobs {
 
 }  // namespace
 
-ImportedJobs ReadPaiTasks(const std::string& path, const JobWindow& window) {
+ImportedJobs ReadPai(const std::vector<std::string>& paths, const JobWindow& window) {
+  const std::string& path = paths.front();
+  const bool has_owners = paths.size() > 1;
+  if (paths.size() > 2) {
+    throw Error(
+        fmt::format("found {} files, expected the pai_task_table.csv of Alibaba's PAI and, "
+                    "if it is there, its pai_job_table.csv",
+                    paths.size()));
+  }
   JobTable table(path, kPaiColumns, "the pai_task_table.csv of Alibaba's PAI",
                  {kPaiTable, "status", kPaiStatuses});
   PaiJobs found(InputName(path));
   while (table.Next()) found.Add(table);
+  if (has_owners) {
+    JobTable owners(paths[1], kPaiOwnerColumns, "the pai_job_table.csv of Alibaba's PAI",
+                    {kPaiJobTable, "status", kPaiStatuses});
+    while (owners.Next()) found.AddOwner(owners);
+  }
   JobCollector jobs("pai", path);
   uint64_t fractions = 0;
   double asked = 0;
@@ -120,11 +153,17 @@ ImportedJobs ReadPaiTasks(const std::string& path, const JobWindow& window) {
       jobs.LeaveOut(JobGap::kNoGpus);
       continue;
     }
+    if (has_owners && !said.submitted) {
+      jobs.LeaveOut(JobGap::kNoSubmission);
+      continue;
+    }
     const double gpus = said.hundredths / 100;
     const auto devices = static_cast<uint32_t>(std::ceil(gpus));
     const auto start = said.start > 0 ? std::optional(said.start) : std::nullopt;
     const auto end = said.end > 0 && !said.has_open ? std::optional(said.end) : std::nullopt;
-    if (!jobs.KeepBetween({name, said.start, devices, 0, ""}, start, end)) continue;
+    if (!jobs.KeepBetween({name, said.submitted.value_or(said.start), devices, 0, said.user}, start,
+                          end))
+      continue;
     partly_waiting += said.has_waiting ? 1 : 0;
     if (gpus == devices) continue;
     ++fractions;
@@ -136,9 +175,11 @@ ImportedJobs ReadPaiTasks(const std::string& path, const JobWindow& window) {
                                    Grouped(static_cast<uint64_t>(std::round(asked))),
                                    Grouped(static_cast<uint64_t>(rounded))));
   jobs.Note(partly_waiting, "with tasks that never started, whose GPUs are not counted");
-  jobs.Note(
-      "jobs count as submitted when their first task was launched: the table does not say how long "
-      "they had waited, nor whose they are");
+  if (!has_owners) {
+    jobs.Note(
+        "jobs count as submitted when their first task was launched: how long they had waited, and "
+        "whose they are, is in pai_job_table.csv, which may be given as a second file");
+  }
   return jobs.Finish(window);
 }
 

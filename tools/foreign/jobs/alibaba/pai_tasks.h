@@ -4,16 +4,19 @@
 //
 // Columns as in github.com/alibaba/clusterdata, cluster-trace-gpu-v2020/README.md: plan_gpu is in
 // hundredths of a GPU for each of inst_num instances; times are in seconds, 0 for none. When jobs
-// were submitted is in another table, so the time that they waited is not known.
+// were submitted, and by whom, is in its table of jobs (pai_job_table.csv), which may be given
+// beside; without it, jobs count as submitted when they were launched.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/foreign/jobs/job_collector.h"
 
 namespace rehearse {
 
-// Throws Error (file, line) for what is no such table.
-ImportedJobs ReadPaiTasks(const std::string& path, const JobWindow& window = {});
+// The table of tasks, and that of jobs where it is given. Throws Error (file, line) for what is no
+// such table.
+ImportedJobs ReadPai(const std::vector<std::string>& paths, const JobWindow& window = {});
 
 }  // namespace rehearse

@@ -65,9 +65,9 @@ ImportedJobs ReadClusterLog(const std::string& name, const std::string& what,
         std::fabs(*ended - *started - *duration) > kSameDuration)
       ++other_durations;
   }
-  jobs.Note(other_durations,
-            "with another \"duration\" than from start to end, which is taken: it may count from "
-            "the submission");
+  jobs.Note(
+      other_durations,
+      "with a \"duration\" that is not from start to end: what is taken is from start to end");
   return jobs.Finish(window);
 }
 

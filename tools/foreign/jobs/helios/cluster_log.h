@@ -3,9 +3,9 @@
 // asked for, and when it was submitted, started and ended.
 //
 // Columns as in the traces' own descriptions (github.com/S-Lab-System-Group/HeliosData and
-// github.com/InternLM/AcmeTrace, README.md): gpu_num, submit_time, start_time and end_time are used.
-// "duration" is from start to end in Helios and Seren, but from submission in Kalos: it is compared,
-// and what is said is from start to end.
+// github.com/InternLM/AcmeTrace, README.md): gpu_num, submit_time, start_time and end_time are
+// used. "duration" is from start to end in Helios and Seren, but from submission in Kalos: it is
+// only compared.
 #pragma once
 
 #include <string>

@@ -41,13 +41,12 @@ class PhillyReader {
 
   ImportedJobs Read(const JobWindow& window) {
     while (list_.Next()) ReadJob();
-    jobs_.Note(several_, "of several attempts, which run as long as all of them together");
-    jobs_.Note(different_,
-               "whose attempts had different numbers of GPUs, of which the most counts");
+    jobs_.Note(several_, "of several attempts: each runs as long as these together");
+    jobs_.Note(different_, "whose attempts had different numbers of GPUs: the largest counts");
     if (passed_over_ > 0) {
       jobs_.Note(
-          fmt::format("{} attempt{} of jobs without a start or an end, or that ended before "
-                      "they began: passed over",
+          fmt::format("passed over: {} attempt{} without a start or an end, or with an end before "
+                      "the start, of jobs that had others",
                       Grouped(passed_over_), passed_over_ == 1 ? "" : "s"));
     }
     if (!has_zone_) {
@@ -67,7 +66,7 @@ class PhillyReader {
     arrived.user = TextOf(job, "user", "the name of a user");
     const std::optional<double> submitted = TimeOf(job, "", "submitted_time");
     const std::vector<PhillyAttempt> attempts = AttemptsOf(job);
-    const bool is_running = !attempts.empty() && attempts.back().start && !attempts.back().end;
+    const bool is_running = !attempts.empty() && !attempts.back().end;
     size_t counted = 0;
     size_t least = 0;
     size_t most = 0;
@@ -101,9 +100,9 @@ class PhillyReader {
     const auto has_start = [](const PhillyAttempt& attempt) { return attempt.start.has_value(); };
     const auto has_end = [](const PhillyAttempt& attempt) { return attempt.end.has_value(); };
     if (!is_submitted) return JobGap::kNoSubmission;
+    if (!std::any_of(attempts.begin(), attempts.end(), has_start)) return JobGap::kNeverStarted;
     if (is_running) return JobGap::kNoEnd;
     if (counted == 0) {
-      if (!std::any_of(attempts.begin(), attempts.end(), has_start)) return JobGap::kNeverStarted;
       return std::any_of(attempts.begin(), attempts.end(), has_end) ? JobGap::kBackwards
                                                                     : JobGap::kNoEnd;
     }
