@@ -65,6 +65,12 @@ bool IsOfCluster(const std::string& path) {
 
 bool IsOfRecomputation(const std::string& path) { return path.rfind("training.recomput", 0) == 0; }
 
+// Whether what a model says about its experts can be changed where it stands.
+bool HasOwnExperts(const json& model) {
+  return model.is_object() && !model.contains("file") &&
+         (model.contains("preset") || model.contains("experts"));
+}
+
 // What a message between stages meets.
 struct Wires {
   double across = 0;  // seconds a byte of one rank's, between machines
@@ -373,8 +379,8 @@ const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePo
 
 // A few layers on the ranks of one stage that the piece is about.
 JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& values,
-                                       bool of_update, uint32_t layers,
-                                       uint32_t micro_batches) const {
+                                       bool of_update, uint32_t layers, uint32_t micro_batches,
+                                       bool without_dense) const {
   json value = scenario_.Given();
   for (const char* key : {"search", "pipeline", "run", "costs"}) value.erase(key);
   value["placement"] = "block";
@@ -411,7 +417,9 @@ JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& va
   const uint64_t size = of_update ? 1 : std::max(1u, values[kMicroBatchSize]);
   training["micro_batches"] = micro_batches;
   training["batch"] = size * shard * replicas * data * micro_batches;
-  value_now["model"]["layers"] = layers;
+  json& model = value_now["model"];
+  model["layers"] = layers;
+  if (without_dense) model["experts"]["first_dense"] = 0;
   return JsonDocument::FromValue(std::move(value_now), {scenario_.name(), 0, ""},
                                  scenario_.Root().FilesOfDocument());
 }
@@ -430,6 +438,9 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
     turn = std::lcm(turn, model.experts->every);
     first = model.experts->first_dense;
   }
+  // Passes are those of layers with experts, which most layers have.
+  const bool without_dense = !of_update && first > 0 && HasOwnExperts(as_written.value()["model"]);
+  if (without_dense) first = 0;
   // Weights are gathered ahead, and so two layers are more alike than one.
   const uint32_t step = turn == 1 && values[kZero] >= 3 ? 2 : turn;
   const uint32_t least = std::max(2u, first + step);
@@ -449,8 +460,8 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   const std::array<uint32_t, 2> depths = {least, least + step};
   for (size_t deep = 0; deep < 2; ++deep) {
     for (size_t more = 0; more < (of_update ? 1 : 2); ++more) {
-      Scenario scenario = engine_.Read(
-          DocumentOf(point, values, of_update, depths[deep], static_cast<uint32_t>(more) + 1));
+      Scenario scenario = engine_.Read(DocumentOf(point, values, of_update, depths[deep],
+                                                  static_cast<uint32_t>(more) + 1, without_dense));
       scenario.lowering.fidelity = Fidelity::kFormula;
       scenario.allow_out_of_memory = true;
       results[deep][more] = engine_.Play(scenario);
@@ -490,7 +501,8 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   const Result& result = results[0][0];
   piece->reserve = result.memory_reserve.value();
   piece->room = (1 - result.memory_headroom) * result.memory_capacity.value();
-  const JsonDocument first_document = DocumentOf(point, values, of_update, depths[0], 1);
+  const JsonDocument first_document =
+      DocumentOf(point, values, of_update, depths[0], 1, without_dense);
   piece->tokens_of_sample = result.tokens_per_second * result.step.value() /
                             first_document.value()["training"]["batch"].get<double>();
   const double sequence = first_document.value()["training"].value("sequence", 1.0);

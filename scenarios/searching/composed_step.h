@@ -120,7 +120,7 @@ class ComposedSteps {
                        bool of_update);
   void Play(const SpacePoint& point, const Values& values, bool of_update, Piece* piece);
   JsonDocument DocumentOf(const SpacePoint& point, const Values& values, bool of_update,
-                          uint32_t layers, uint32_t micro_batches) const;
+                          uint32_t layers, uint32_t micro_batches, bool without_dense) const;
 
   const SearchSpace& space_;
   const JsonDocument& scenario_;
