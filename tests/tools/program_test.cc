@@ -254,7 +254,7 @@ TEST_F(ProgramTest, JobsAreToldOneByOneAndOnceTogether) {
                 HasSubstr(job["name"].get<std::string>() + "/"));
   }
   const Outcome text = Execute("run '" + Shipped("jobs-two-trainings") + "'");
-  EXPECT_THAT(text.out, AllOf(HasSubstr("slow-down"), HasSubstr("strategy-fsdp"),
+  EXPECT_THAT(text.out, AllOf(HasSubstr("sharing"), HasSubstr("strategy-fsdp"),
                               HasSubstr("Busiest links"), HasSubstr("Simulated in")));
   EXPECT_EQ(Execute("explain '" + Shipped("jobs-two-trainings") + "'").code, 0);
   ExpectMistake("execute '" + Shipped("jobs-two-trainings") + "'", {"lists jobs"});

@@ -162,6 +162,8 @@ TEST_F(SchemaProgramTest, ResultsHaveTheKeysOfTheTableAndNoOthers) {
             R"( --set 'costs={"gpu_hour": "2.5USD/h"}')",
         Shipped("llama-8b-offload") + " --set memory.headroom=5% --fidelity formula",
         Shipped("jobs-two-trainings") + " --set cluster=tree.json",
+        Shipped("axonn-gpt20b-perlmutter") +
+            R"( --set cluster.nodes=8 --set 'placement={"busy": 0.4}')",
         Shipped("jobs-two-trainings") + " --set jobs.0.repeat=2"}) {
     const Outcome run = Execute("run " + arguments + " --format json");
     ASSERT_EQ(run.code, 0) << run.err;
