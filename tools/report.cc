@@ -223,6 +223,7 @@ PlayedSearch PlaySearch(const Input& input, const po::variables_map& values,
   played.search = ReadSearch(document);
   SearchRun run;
   run.observer = &observer;
+  run.explains_bests = true;
   run.allow_out_of_memory = values.count("allow-oom") > 0;
   played.found = RunSearch(played.search, run);
   played.machines = MachinesJson(played.search, played.found);

@@ -148,6 +148,7 @@ int SearchCommand(const std::vector<std::string>& arguments) {
   run.shard = results.shard;
   run.threads = ThreadsOption(values);
   run.all_formulas = words.quality;
+  run.explains_bests = search.per_axis.has_value();  // beside each other
   run.allow_out_of_memory = values.count("allow-oom") > 0;
   run.is_stopped = IsStopAsked;
   const Stoppable stoppable;

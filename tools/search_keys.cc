@@ -79,8 +79,9 @@ void AddSearchKeys(CommandSyntax* syntax) {
   syntax->takes["clusters"] = {.kind = Taken::Kind::kCluster};
   auto add = syntax->options.add_options();
   add("objective", po::value<std::string>()->value_name("NAME[,NAME]"),
-      "what to optimise: time, tokens, gpu-hours, money (search.price), energy, memory or a number "
-      "of result.json; with two, the Pareto front");
+      "what to optimise: time, tokens, gpu-hours, money (search.price), energy, memory, run-time, "
+      "run-money, run-energy (what all of a \"run\" takes) or a number of result.json; with two, "
+      "the Pareto front");
   add("clusters", po::value<std::string>()->value_name("CLUSTER[,CLUSTER]"),
       "try these clusters (presets or files), and show the best on each");
   add("gpus", po::value<std::string>()->value_name("N"),

@@ -175,25 +175,29 @@ void DescribeIntervals(const RunOptions& run, RunModel* model, RunOutcome* outco
 }  // namespace
 
 Campaign PlayCampaign(const Scenario& scenario, const Rehearsal& rehearsal) {
+  return PlayCampaign(scenario, rehearsal.schedule, rehearsal.result);
+}
+
+Campaign PlayCampaign(const Scenario& scenario, const Schedule& schedule, const Result& result) {
   CHECK(scenario.run != nullptr && !scenario.lists_jobs);
   const RunOptions& run = *scenario.run;
   const JobRequest& job = scenario.jobs.front();
   const auto* workload = std::get_if<Workload>(&job.work);
   CHECK(workload != nullptr);  // what has a "run" has a model
-  if (!(rehearsal.schedule.tokens > 0))
+  if (!(schedule.tokens > 0))
     FailAt(run, "/tokens", "expected a model that counts tokens or images; this one counts none");
   const RunParts parts = CountParts(*scenario.cluster, job.placement);
-  const CheckpointCost cost = CostOfCheckpoint(run, parts, *workload, rehearsal.schedule);
+  const CheckpointCost cost = CostOfCheckpoint(run, parts, *workload, schedule);
 
   Campaign campaign;
   RunOutcome& outcome = campaign.outcome;
   RunModel& model = campaign.model;
   model = ModelOf(run, parts, cost, *workload);
   outcome.tokens = run.tokens;
-  outcome.token_name = rehearsal.schedule.token_name;
-  const double steps = std::ceil(run.tokens / rehearsal.schedule.tokens);
+  outcome.token_name = schedule.token_name;
+  const double steps = std::ceil(run.tokens / schedule.tokens);
   outcome.steps = static_cast<uint64_t>(steps);
-  outcome.step = StepOfRunOf(run, rehearsal.result);
+  outcome.step = StepOfRunOf(run, result);
   outcome.machines = parts.machines;
   outcome.seeds = run.seeds;
   outcome.checkpoint = {cost.bytes, cost.copy, cost.write, cost.stall, cost.reload};

@@ -22,6 +22,8 @@ struct Campaign {
 // The scenario has a "run". Throws Error for a checkpoint that does not fit the storage, a model
 // that counts no tokens, a run that does not get ahead, and the like.
 Campaign PlayCampaign(const Scenario& scenario, const Rehearsal& rehearsal);
+// The same where only the step's result is at hand, and the schedule as it is planned.
+Campaign PlayCampaign(const Scenario& scenario, const Schedule& schedule, const Result& result);
 
 // A sentence that says what it comes to, and the numbers. Begins with an empty line.
 std::string ToText(const RunOutcome& outcome, bool color);

@@ -251,4 +251,16 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   return explanation;
 }
 
+std::vector<PathShare> CriticalKinds(const Scenario& asked, ProgressObserver& observer) {
+  RefusePackets(asked);
+  std::vector<Job> jobs = Prepare(asked, observer);
+  Scenario scenario = asked;
+  SettleRoutes(jobs, &scenario, 0, observer);
+  const PlayedScenario played =
+      PlayJobs(scenario, std::move(jobs), {.record_tasks = true, .observer = &observer});
+  Explanation explanation;
+  Explainer(played).DescribePath(&explanation);
+  return std::move(explanation.path_by_kind);
+}
+
 }  // namespace rehearse

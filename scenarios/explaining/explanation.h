@@ -106,6 +106,13 @@ struct Explanation {
 // PlayScenario() does. If the observer throws Stopped during the sensitivities, only these end.
 Explanation Explain(const Scenario& asked, ProgressObserver& observer = NoObserver());
 
+// What the step waited for, by kind, the longest first: one simulation with the tasks recorded,
+// without links and without what would help. Throws as Explain() does.
+std::vector<PathShare> CriticalKinds(const Scenario& asked,
+                                     ProgressObserver& observer = NoObserver());
+// "weight gradient 24 %, forward 24 %, backward 24 %": those that most of the path is.
+std::string ToLine(const std::vector<PathShare>& kinds);
+
 // The object has the schema rehearse.explanation.v1.
 nlohmann::ordered_json ToJson(const Explanation& explanation);
 // Prints what a person reads, at most `rows` of each list. The text ends with a newline.

@@ -157,6 +157,20 @@ void WriteStages(Page& page, const Explanation& explanation) {
 
 }  // namespace
 
+std::string ToLine(const std::vector<PathShare>& kinds) {
+  constexpr size_t kMost = 3;
+  constexpr double kVisible = 0.5;
+  Seconds all;
+  for (const PathShare& kind : kinds) all += kind.seconds;
+  std::string line;
+  for (size_t i = 0; i < std::min(kinds.size(), kMost); ++i) {
+    const double percent = 100 * Share(kinds[i].seconds.value(), all.value());
+    if (percent >= kVisible)
+      line += fmt::format("{}{} {:.0f} %", line.empty() ? "" : ", ", kinds[i].name, percent);
+  }
+  return line;
+}
+
 std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   Page page(color);
   page.Line("{}   {} ranks, fidelity {}",

@@ -32,6 +32,7 @@ Points Search(const Scenario& scenario, const RunOptions& options) {
     CallerObserver observer(options.progress);
     const ::rehearse::Search search = ReadSearch(scenario.state().document);
     SearchRun run;
+    run.explains_bests = search.per_axis.has_value();
     run.threads = options.threads;
     run.observer = &observer;
     run.is_stopped = [&] { return observer.IsStopped(); };

@@ -1,6 +1,9 @@
 // Simulate(): one step, as `rehearse run` simulates it.
+#include <optional>
 #include <utility>
 
+#include "scenarios/campaign/campaign.h"
+#include "scenarios/campaign/costs.h"
 #include "scenarios/library/state.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/report/timeline_record.h"
@@ -100,9 +103,20 @@ Simulation Simulate(const Scenario& scenario, const RunOptions& options) {
                                         .best_placement = true});
     auto state = std::make_shared<Simulation::State>();
     nlohmann::ordered_json json = played.jobs ? ToJson(*played.jobs) : ToJson(played.result);
+    state->text = played.jobs ? ToText(*played.jobs, false) : ToText(played.result, false);
+    std::optional<RunOutcome> run;
+    if (read->run != nullptr) {
+      run = PlayCampaign(*read, played).outcome;
+      json["run"] = ToJson(*run);
+      state->text += ToText(*run, false);
+    }
+    if (read->costs != nullptr) {
+      const CostOutcome costs = CostsOf(*read, played.result, run ? &*run : nullptr);
+      json["costs"] = ToJson(costs);
+      state->text += ToText(costs, false);
+    }
     if (read->given) json["given"] = *read->given;
     state->json = json.dump(2) + "\n";
-    state->text = played.jobs ? ToText(*played.jobs, false) : ToText(played.result, false);
     state->step_seconds = StepOf(played.schedule, played.timeline).value();
     state->hash = HashOf(played.timeline);
     state->spans = SpansOf(played.schedule, played.timeline);

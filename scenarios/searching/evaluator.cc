@@ -6,9 +6,12 @@
 #include <fmt/format.h>
 
 #include "scenarios/campaign/costs.h"
+#include "scenarios/readers/cost_options.h"
+#include "scenarios/readers/run_options.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "topology/devices/board_power.h"
+#include "topology/files/cluster_file.h"
 
 namespace rehearse {
 namespace {
@@ -181,6 +184,8 @@ double PointEvaluator::ClosedForms(const SpacePoint& point, Scenario scenario) {
   const Objective& objective = search_.objectives.front();
   const std::string device = scenario.cluster->DeviceOf(0).name;
   const Result result = engine_.Play(scenario);
+  if (objective.IsOfRun())
+    return ValueOf(objective, PointRunWithoutFailures(scenario, scenario.run->tokens, result));
   return objective.CostOf(ValueOf(objective, result, device, RatesAt(point, scenario, result)));
 }
 
@@ -216,10 +221,28 @@ std::optional<double> PointEvaluator::Composed(const SpacePoint& point) {
     result.ranks = found.ranks;
     result.tokens_per_second = found.tokens / found.step;
     result.memory.activations = Bytes(found.memory);
-    cost = objective.CostOf(ValueOf(objective, result, *found.device, rates_.At(point)));
+    cost = objective.IsOfRun()
+               ? RunByFormula(point, result)
+               : objective.CostOf(ValueOf(objective, result, *found.device, rates_.At(point)));
   }
   Note(point, cost);
   return cost;
+}
+
+// Of the scenario, only what is bought is read: a machine is read once, and all else would be read
+// anew for each of very many points.
+double PointEvaluator::RunByFormula(const SpacePoint& point, const Result& result) {
+  Scenario scenario;
+  const Objective& objective = search_.objectives.front();
+  if (objective.IsOfRunCosts()) {
+    std::call_once(is_priced_, [&] {
+      const JsonDocument document = DocumentOf(point);
+      priced_.cluster = ReadCluster(document.Root().At("cluster"));
+      priced_.costs = std::make_shared<const CostOptions>(ReadCosts(document.Root().At("costs")));
+    });
+    scenario = priced_;
+  }
+  return ValueOf(objective, PointRunWithoutFailures(scenario, search_.tokens_of_run, result));
 }
 
 // By the scenario's own prices, if it has any: a GPU's hour has its share of all that is paid for,
@@ -242,11 +265,15 @@ Rates PointEvaluator::RatesAt(const SpacePoint& point, const Scenario& scenario,
 SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result& result,
                                            const std::string& device) {
   SimulatedPoint simulated;
-  const Rates rates = !search_.currency_of_costs.empty()
-                          ? RatesAt(point, engine_.Read(DocumentOf(point)), result)
-                          : rates_.At(point);
+  Rates rates = rates_.At(point);
+  if (!search_.currency_of_costs.empty() || search_.tokens_of_run > 0) {
+    const Scenario scenario = engine_.Read(DocumentOf(point));
+    rates = RatesAt(point, scenario, result);
+    if (scenario.run != nullptr) simulated.run = PlayPointRun(scenario, result);
+  }
   for (const Objective& objective : search_.objectives)
-    simulated.values.push_back(ValueOf(objective, result, device, rates));
+    simulated.values.push_back(objective.IsOfRun() ? ValueOf(objective, simulated.run.value())
+                                                   : ValueOf(objective, result, device, rates));
   simulated.devices = result.ranks;
   simulated.tokens_per_second = result.tokens_per_second;
   simulated.token_name = result.token_name;

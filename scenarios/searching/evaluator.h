@@ -86,6 +86,8 @@ class PointEvaluator {
   SimulatedPoint SimulatedOf(const SpacePoint& point, const Result& result,
                              const std::string& device);
   Rates RatesAt(const SpacePoint& point, const Scenario& scenario, const Result& result) const;
+  // What an objective of a run comes to by a formula's step.
+  double RunByFormula(const SpacePoint& point, const Result& result);
   // Counts a point that a condition excludes, and says whether one does.
   bool IsBroken(const SpacePoint& point);
   void Note(const SpacePoint& point, double number);
@@ -114,6 +116,8 @@ class PointEvaluator {
   std::unique_ptr<ComposedSteps> composed_;           // null if the formula is another
   std::map<const std::string*, size_t> not_planned_;  // points by why they are impossible
   std::map<SpacePoint, SimulatedPoint> early_;
+  std::once_flag is_priced_;
+  Scenario priced_;  // its cluster and costs, for an objective of a run's costs
   std::mutex mutex_;
   std::map<SpacePoint, Entry> entries_;
   // By the number of the point, of all points if there are not too many: what the paper's formula

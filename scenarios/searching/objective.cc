@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/evaluating/changes.h"
+#include "scenarios/readers/long_times.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
 #include "sim/base/known_names.h"
 #include "sim/base/units.h"
+#include "sim/report/text_page.h"
 #include "topology/devices/board_power.h"
 
 namespace rehearse {
@@ -44,8 +47,8 @@ Objective ObjectiveOfNumber(const std::string& name, const JsonReader& reader) {
   if (!is_of_axis && std::find(known.begin(), known.end(), name) == known.end()) {
     names.insert(names.end(), known.begin(), known.end());
     reader.Fail(
-        fmt::format("found {}, expected time, tokens, gpu-hours, money, energy, memory or "
-                    "a number of the result{}",
+        fmt::format("found {}, expected time, tokens, gpu-hours, money, energy, memory, "
+                    "run-time, run-money, run-energy or a number of the result{}",
                     QuotedJson(name), KnownNames(name, names)));
   }
   return {.kind = ObjectiveKind::kNumber,
@@ -79,7 +82,14 @@ Objective ReadObjective(const JsonReader& reader) {
     case ObjectiveKind::kMemory:
       objective.unit = "B";
       break;
+    case ObjectiveKind::kRunEnergy:
+      objective.unit = "kWh";
+      break;
+    case ObjectiveKind::kRunMoney:
+      objective.unit = "";
+      break;
     case ObjectiveKind::kTime:
+    case ObjectiveKind::kRunTime:
     case ObjectiveKind::kNumber:
       break;
   }
@@ -146,8 +156,21 @@ double ValueOf(const Objective& objective, const Result& result, const std::stri
         throw Error(fmt::format("the result has no number \"{}\"", objective.number));
       return value.get<double>();
     }
+    case ObjectiveKind::kRunTime:
+    case ObjectiveKind::kRunMoney:
+    case ObjectiveKind::kRunEnergy:
+      break;
   }
   CHECK(false);
+}
+
+double ValueOf(const Objective& objective, const PointRun& run) {
+  CHECK(objective.IsOfRun());
+  if (objective.kind == ObjectiveKind::kRunTime) return run.seconds.median;
+  const std::optional<RunSpread>& spread =
+      objective.kind == ObjectiveKind::kRunMoney ? run.money : run.kilowatt_hours;
+  CHECK(spread.has_value());
+  return spread->median;
 }
 
 std::vector<Objective> ReadObjectives(const JsonReader& search) {
@@ -172,6 +195,12 @@ std::string Print(const Objective& objective, double value) {
       return Print(Bytes(value));
     case ObjectiveKind::kTokens:
       return fmt::format("{:.0f}/s", value);
+    case ObjectiveKind::kRunTime:
+      return PrintLongTime(Seconds(value));
+    case ObjectiveKind::kRunMoney:
+    case ObjectiveKind::kRunEnergy:
+      return fmt::format("{} {}", Grouped(static_cast<uint64_t>(std::llround(value))),
+                         objective.unit);
     case ObjectiveKind::kGpuHours:
     case ObjectiveKind::kMoney:
     case ObjectiveKind::kEnergy:

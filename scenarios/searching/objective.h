@@ -7,6 +7,9 @@
 //   energy      kWh of all GPUs for a million tokens: their power in the share of the time in which
 //               they compute or communicate                             less
 //   memory      bytes that the fullest GPU needs, driver and libraries too   less
+//   run-time    seconds that the scenario's "run" takes, with all that fails   less
+//   run-money   what all of it costs, by the scenario's "costs"         less
+//   run-energy  kWh of all of it, likewise                              less
 //
 // or any number of result.json: more is better for rates and utilisations, less for all else.
 #pragma once
@@ -16,14 +19,27 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/searching/point_run.h"
 #include "sim/base/json_reader.h"
 #include "sim/report/result.h"
 
 namespace rehearse {
 
-enum class ObjectiveKind : uint8_t { kTime, kTokens, kGpuHours, kMoney, kEnergy, kMemory, kNumber };
-inline constexpr const char* kObjectiveNames[] = {"time",  "tokens", "gpu-hours",
-                                                  "money", "energy", "memory"};
+enum class ObjectiveKind : uint8_t {
+  kTime,
+  kTokens,
+  kGpuHours,
+  kMoney,
+  kEnergy,
+  kMemory,
+  kRunTime,
+  kRunMoney,
+  kRunEnergy,
+  kNumber
+};
+inline constexpr const char* kObjectiveNames[] = {"time",     "tokens",    "gpu-hours",
+                                                  "money",    "energy",    "memory",
+                                                  "run-time", "run-money", "run-energy"};
 
 struct Objective {
   ObjectiveKind kind = ObjectiveKind::kTime;
@@ -33,6 +49,10 @@ struct Objective {
   bool more_is_better = false;
   // What is minimised: negative if more is better.
   double CostOf(double value) const { return more_is_better ? -value : value; }
+  // Of weeks of steps.
+  bool IsOfRun() const { return kind >= ObjectiveKind::kRunTime && kind < ObjectiveKind::kNumber; }
+  // What all of a run costs, or draws.
+  bool IsOfRunCosts() const { return IsOfRun() && kind != ObjectiveKind::kRunTime; }
 };
 
 // What an hour of a GPU costs: "2.5USD/h".
@@ -50,10 +70,12 @@ Price ReadPrice(const JsonReader& reader);
 double ReadPower(const JsonReader& reader);
 Rates ReadRates(const JsonReader& search);
 
-// The objective's value for a result on devices called `device`. Throws Error for money without a
-// price, and for energy where no board's power is known.
+// The objective's value for a result on devices called `device`; it is none of a run. Throws Error
+// for money without a price, and for energy where no board's power is known.
 double ValueOf(const Objective& objective, const Result& result, const std::string& device,
                const Rates& rates);
+// Of an objective of a run. Where it is of costs, the run has them.
+double ValueOf(const Objective& objective, const PointRun& run);
 
 // From a "search" read through its table. Throws Error for unknown names, numbers that results
 // lack and so on.

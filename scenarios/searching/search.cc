@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "scenarios/explaining/explanation.h"
 #include "scenarios/playing/paper_models.h"
 #include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/micro_batch_size.h"
+#include "scenarios/readers/run_options.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/composed_step.h"
 #include "scenarios/searching/evaluator.h"
@@ -30,7 +32,20 @@ namespace {
 
 bool IsOfTime(const Objective& objective) {
   return objective.kind == ObjectiveKind::kTime || objective.kind == ObjectiveKind::kTokens ||
-         objective.kind == ObjectiveKind::kGpuHours || objective.kind == ObjectiveKind::kMoney;
+         objective.kind == ObjectiveKind::kGpuHours || objective.kind == ObjectiveKind::kMoney ||
+         objective.IsOfRun();
+}
+
+// Whether all points are on the same machine at the same prices, those of one search with "per".
+bool IsOfOneMachine(const Search& search) {
+  const std::vector<SpaceAxis>& axes = search.space.axes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (search.per_axis == i) continue;
+    for (const SpaceChoice& choice : axes[i].choices)
+      for (const auto& [path, value] : choice.changes)
+        if (path.rfind("cluster", 0) == 0 || path.rfind("costs", 0) == 0) return false;
+  }
+  return true;
 }
 
 // Whether all points do the same work on the same machine, so that communication decides which is
@@ -51,10 +66,12 @@ FormulaKind FormulaOf(const Search& partial, const std::optional<Scenario>& scen
   const auto is_composed = [&] {
     Engine engine({.hash = false});
     // What a scenario's own "costs" come to is counted from its parts.
-    const ObjectiveKind kind = partial.objectives.front().kind;
+    const Objective& objective = partial.objectives.front();
+    const ObjectiveKind kind = objective.kind;
     const bool has_costs = kind == ObjectiveKind::kMoney || kind == ObjectiveKind::kEnergy;
-    const bool has_number =
-        kind != ObjectiveKind::kNumber && !(has_costs && !partial.currency_of_costs.empty());
+    const bool has_number = kind != ObjectiveKind::kNumber &&
+                            !(has_costs && !partial.currency_of_costs.empty()) &&
+                            !(objective.IsOfRunCosts() && !IsOfOneMachine(partial));
     return has_number && ComposedSteps(partial.space, partial.scenario, partial.is_wide,
                                        partial.MostRanks(), &engine)
                              .is_known();
@@ -407,6 +424,14 @@ void SetCurrency(const JsonReader& reader, Search* search) {
   if (!own.empty() && !rates.currency().empty())
     reader.Fail("has a \"price\", but the scenario has \"costs\"; expected one of them");
   for (Objective& objective : search->objectives) {
+    if (objective.IsOfRun() && !(search->tokens_of_run > 0))
+      reader.At("objective")
+          .Fail(fmt::format("{} needs the scenario's \"run\", which says how many tokens are "
+                            "trained",
+                            objective.name));
+    if (objective.IsOfRunCosts() && own.empty())
+      reader.At("objective").Fail(fmt::format("{} needs the scenario's \"costs\"", objective.name));
+    if (objective.kind == ObjectiveKind::kRunMoney) objective.unit = own;
     if (objective.kind != ObjectiveKind::kMoney) continue;
     if (own.empty() && !rates.AllHavePrice())
       reader.At("objective")
@@ -672,6 +697,47 @@ FoundPoints RunPerChoice(const Search& search, const SearchRun& run) {
   for (size_t i = found.points.size(); i-- > 0;) found.groups[found.points[i].point[axis]].best = i;
   return found;
 }
+
+class StoppedObserver : public ProgressObserver {
+ public:
+  explicit StoppedObserver(const std::function<bool()>& is_stopped) : is_stopped_(is_stopped) {}
+
+  void Begin(std::string_view /*what*/, std::string_view /*parts*/, uint64_t /*all*/) override {
+    Done(0);
+  }
+  void Done(double /*parts*/) override {
+    if (is_stopped_()) throw Stopped("the best is not explained");
+  }
+
+ private:
+  const std::function<bool()>& is_stopped_;
+};
+
+// Says what the best steps waited for. One that cannot be explained has no such line.
+void ExplainBests(const Search& search, const SearchRun& run, FoundPoints* found) {
+  std::vector<size_t> bests;
+  for (const FoundGroup& group : found->groups)
+    if (group.best) bests.push_back(*group.best);
+  if (found->groups.empty() && !found->points.empty()) bests.push_back(0);
+  run.observer->Begin("explaining", "bests", bests.size());
+  StoppedObserver observer(run.is_stopped);
+  size_t done = 0;
+  for (const size_t best : bests) {
+    std::optional<SimulatedPoint>& simulated = found->points[best].simulated;
+    if (!simulated) continue;
+    try {
+      Scenario scenario = ReadScenario(ScenarioOf(search, found->points[best].point));
+      scenario.allow_out_of_memory = true;  // whether it fits has been told
+      simulated->waits_for = ToLine(CriticalKinds(scenario, observer));
+    } catch (const Stopped&) {
+      return;
+    } catch (const Error&) {
+      simulated->waits_for.clear();
+    }
+    run.observer->Done(static_cast<double>(++done));
+  }
+}
+
 }  // namespace
 
 Search ReadSearch(const JsonDocument& written) {
@@ -693,6 +759,7 @@ Search ReadSearch(const JsonDocument& written) {
   SearchFields().ReadInto(reader, &search);
   search.rates = ReadRates(reader);
   if (root.Has("costs")) search.currency_of_costs = ReadCosts(root.At("costs")).currency;
+  if (root.Has("run")) search.tokens_of_run = RunFields().Read(root.At("run")).tokens;
   SetCurrency(reader, &search);
   if (search.per) search.per_axis = AxisOf(search.space, reader.At("per"));
   search.formula = FormulaOf(search, scenario, reader);
@@ -713,12 +780,21 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
   CheckPart(search, run);
   FoundPoints found = search.per_axis ? RunPerChoice(search, run) : RunWhole(search, run);
   CheckFound(search, run, found);
+  if (run.explains_bests && !run.IsPart()) ExplainBests(search, run, &found);
   return found;
 }
 
 JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
   nlohmann::json value = search.scenario.Given();
   value.erase("search");
+  // A file that a --set names is looked for from another place than those that the scenario names,
+  // so the prices themselves stand here.
+  if (value.contains("costs") && value["costs"].is_string()) {
+    const JsonReader costs = search.scenario.Root().At("costs");
+    JsonDocument prices = costs.Open(costs.Text());
+    costs.Change(&prices);
+    value["costs"] = prices.value();
+  }
   JsonDocument document = JsonDocument::FromText(value.dump(), search.scenario.name());
   for (const auto& [path, change] : search.space.ChangesOf(point))
     document.Set(path + "=" + change.dump());

@@ -23,6 +23,7 @@
 #include "scenarios/evaluating/shard.h"
 #include "scenarios/readers/search_options.h"
 #include "scenarios/searching/objective.h"
+#include "scenarios/searching/point_run.h"
 #include "scenarios/searching/search_space.h"
 #include "scenarios/searching/walk.h"
 #include "sim/base/json_document.h"
@@ -38,6 +39,7 @@ struct Search : SearchOptions {
   std::vector<Objective> objectives;  // one, or two with their Pareto front
   Rates rates;
   std::string currency_of_costs = {};  // of the scenario's "costs"; "" if it has none
+  double tokens_of_run = 0;            // of the scenario's "run"; 0 if it has none
   std::optional<size_t> per_axis;      // the axis that "per" means
   bool is_wide = false;  // the scenario has no strategy (scenarios/searching/wide_space.h)
 
@@ -69,6 +71,9 @@ struct SimulatedPoint {
   // power is known.
   std::optional<double> money;
   std::optional<double> energy;
+  std::optional<PointRun> run;  // with a "run"
+  // Of the bests: what the step waited for (scenarios/explaining/explanation.h), or "".
+  std::string waits_for = {};
 };
 
 struct FoundPoint {
@@ -114,6 +119,7 @@ struct SearchRun {
   std::function<bool()> is_stopped = [] { return false; };
   bool all_formulas = false;  // also if all are simulated: for ComputeQuality()
   bool allow_out_of_memory = false;
+  bool explains_bests = false;  // SimulatedPoint::waits_for: each is played once more, as a whole
   std::vector<PointStore*> stores = {};  // what is there is not simulated again
   // Only these simulations. Formulas choose as usual; what follows from simulations (neighbours of
   // the best, others for those that prove impossible) is left to a search with all the results.

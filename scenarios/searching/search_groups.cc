@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/searching/evaluator.h"
+#include "scenarios/searching/search_runs.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 
@@ -45,15 +46,12 @@ std::string BindingText(const SimulatedPoint& point) {
   return text;
 }
 
-struct Column {
-  std::string title;
-  std::vector<std::string> cells = {};
-};
+}  // namespace
 
-std::string Aligned(const std::vector<Column>& columns, size_t rows,
-                    const std::vector<std::string>& last, const std::string& last_title) {
+std::string Aligned(const TextColumns& columns, size_t rows, const std::vector<std::string>& last,
+                    const std::string& last_title) {
   std::vector<size_t> widths;
-  for (const Column& column : columns) {
+  for (const TextColumn& column : columns) {
     widths.push_back(column.title.size());
     for (const std::string& cell : column.cells)
       widths.back() = std::max(widths.back(), cell.size());
@@ -66,12 +64,11 @@ std::string Aligned(const std::vector<Column>& columns, size_t rows,
       text += i == 0 ? fmt::format(" {:<{}}", cell, widths[i])
                      : fmt::format("  {:>{}}", cell, widths[i]);
     }
-    text += fmt::format("  {}\n", row == 0 ? last_title : last[row - 1]);
+    if (!last.empty()) text += "  " + (row == 0 ? last_title : last[row - 1]);
+    text += "\n";
   }
   return text;
 }
-
-}  // namespace
 
 std::string WhyNone(const FoundGroup& group) {
   const auto most = std::max_element(
@@ -93,8 +90,7 @@ std::string GroupsText(const Search& search, const FoundPoints& found) {
   if (found.groups.empty()) return "";
   const Objective& objective = search.objectives.front();
   const bool is_of_time = objective.kind == ObjectiveKind::kTime;
-  std::vector<Column> columns = {
-      {search.space.axes[*search.per_axis].name}, {objective.name}, {"ratio"}};
+  TextColumns columns = {{search.space.axes[*search.per_axis].name}, {objective.name}, {"ratio"}};
   if (!is_of_time) columns.push_back({"step"});
   const size_t common = columns.size();
   for (const char* title : {"GPUs", "a second", "memory", "MFU"}) columns.push_back({title});
@@ -110,7 +106,7 @@ std::string GroupsText(const Search& search, const FoundPoints& found) {
   std::vector<std::string> last;
   for (const FoundGroup& group : found.groups) {
     const SimulatedPoint* best = BestOf(found, group);
-    for (Column& column : columns) column.cells.emplace_back("-");
+    for (TextColumn& column : columns) column.cells.emplace_back("-");
     columns[0].cells.back() = VisibleText(group.name);
     if (best == nullptr) {
       last.push_back(group.best
@@ -132,12 +128,15 @@ std::string GroupsText(const Search& search, const FoundPoints& found) {
       columns[common + 4].cells.back() = fmt::format("{:.4g}", *best->money);
     if (has_energy && best->energy)
       columns.back().cells.back() = fmt::format("{:.4g}", *best->energy);
-    last.push_back(fmt::format("{}; {}", BindingText(*best),
+    const std::string waits =
+        best->waits_for.empty() ? "" : fmt::format("waits for {}; ", best->waits_for);
+    last.push_back(fmt::format("{}; {}{}", BindingText(*best), waits,
                                VisibleText(search.space.NameOf(found.points[*group.best].point))));
   }
   return fmt::format("\nThe best of each; \"ratio\" is {} beside the first one's\n",
                      objective.name) +
-         Aligned(columns, found.groups.size(), last, "most of the step; configuration");
+         Aligned(columns, found.groups.size(), last,
+                 "most of the step; what it waits for; configuration");
 }
 
 ordered_json GroupsJson(const Search& search, const FoundPoints& found) {
@@ -157,6 +156,8 @@ ordered_json GroupsJson(const Search& search, const FoundPoints& found) {
       json["tokens_per_second"] = best->tokens_per_second;
       if (best->money) json["money_per_million"] = *best->money;
       if (best->energy) json["kwh_per_million"] = *best->energy;
+      if (!best->waits_for.empty()) json["waits_for"] = best->waits_for;
+      if (best->run) json["run"] = GroupRunJson(found, group);
     }
     groups.push_back(std::move(json));
   }

@@ -15,6 +15,7 @@
 #include "scenarios/playing/validated_steps.h"
 #include "scenarios/searching/point_rates.h"
 #include "scenarios/searching/search_groups.h"
+#include "scenarios/searching/search_runs.h"
 #include "sim/base/units.h"
 #include "sim/report/text_page.h"
 
@@ -56,6 +57,15 @@ std::string TokensOf(const FoundPoints& found) {
   return "tokens";
 }
 
+bool HasCosts(const Measure& measure) {
+  return measure.key == std::string_view("money") || measure.key == std::string_view("energy");
+}
+
+bool IsOfRun(const Measure& measure) {
+  const std::string_view key = measure.key;
+  return key.starts_with("run-") || key == "goodput";
+}
+
 // Those that at least one point has; where nothing was simulated, those that all have.
 std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) {
   const std::string tokens = TokensOf(found);
@@ -84,11 +94,33 @@ std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) 
          constexpr double kKilo = 1000;
          if (!point.energy) return std::nullopt;
          return kKilo * *point.energy;
+       }},
+      {"run-time", "run", "days", false, Follows::kStep,
+       [](const SimulatedPoint& point) -> std::optional<double> {
+         constexpr double kDay = 86400;
+         if (!point.run) return std::nullopt;
+         return point.run->seconds.median / kDay;
+       }},
+      {"goodput", "goodput", "%", true, Follows::kNot,
+       [](const SimulatedPoint& point) -> std::optional<double> {
+         if (!point.run) return std::nullopt;
+         return kPercent * point.run->effective.median;
+       }},
+      {"run-money", "cost of the run", CurrencyOf(search), false, Follows::kStep,
+       [](const SimulatedPoint& point) -> std::optional<double> {
+         if (!point.run || !point.run->money) return std::nullopt;
+         return point.run->money->median;
+       }},
+      {"run-energy", "energy of the run", "MWh", false, Follows::kStep,
+       [](const SimulatedPoint& point) -> std::optional<double> {
+         constexpr double kKilo = 1000;
+         if (!point.run || !point.run->kilowatt_hours) return std::nullopt;
+         return point.run->kilowatt_hours->median / kKilo;
        }}};
   std::vector<Measure> known;
   for (Measure& measure : all)
     if (found.simulated == 0
-            ? measure.key != std::string_view("money") && measure.key != std::string_view("energy")
+            ? !HasCosts(measure) && !IsOfRun(measure)
             : std::any_of(found.points.begin(), found.points.end(), [&](const FoundPoint& point) {
                 return point.simulated && measure.of(*point.simulated);
               }))
@@ -169,6 +201,7 @@ std::string WhatBinds(const SimulatedPoint& point) {
     if (share >= kVisible)
       text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", parts[i].first, share);
   }
+  if (!point.waits_for.empty()) text += "; it waits for " + point.waits_for;
   return text;
 }
 
@@ -259,10 +292,17 @@ const Measure* Find(const std::vector<Measure>& measures, const std::string& key
 std::string OneMachine(const Machine& machine, const std::vector<Measure>& measures) {
   std::string text = fmt::format("The best configuration on {} takes {} s a step", machine.name,
                                  WithRange(*Ranged(measures.front(), *machine.simulated)));
-  for (const char* key : {"tokens", "money"})
+  const bool has_run_costs = Find(measures, "run-money") != nullptr;
+  struct Part {
+    const char* key;
+    const char* words;
+  };
+  for (const auto& [key, words] :
+       {Part{"tokens", ""}, Part{"run-time", "its run takes "},
+        Part{has_run_costs ? "run-money" : "money", has_run_costs ? "the run costs " : ""}})
     if (const Measure* measure = Find(measures, key))
       if (const auto number = Ranged(*measure, *machine.simulated))
-        text += fmt::format(", {} {}", WithRange(*number), measure->unit);
+        text += fmt::format(", {}{} {}", words, WithRange(*number), measure->unit);
   return text + ".";
 }
 
@@ -284,12 +324,16 @@ std::string SentenceOf(const std::vector<Machine>& machines, const std::vector<M
     const char* also;
   };
   constexpr Praise kPraises[] = {
+      {"run-time", "ends its run first", "also ends its run first"},
+      {"run-money", "has the cheapest run", "also has the cheapest run"},
       {"money", "is the cheapest", "is also the cheapest"},
       {"energy", "takes the least energy", "also takes the least energy"}};
   const Machine* subject = fastest.first;
   for (const auto& [key, word, also] : kPraises) {
     const Measure* measure = Find(measures, key);
-    if (measure == nullptr) continue;
+    // Of a run and of a million tokens, a sentence says what the run costs.
+    const bool is_said = std::string_view(key) == "money" && Find(measures, "run-money") != nullptr;
+    if (measure == nullptr || is_said) continue;
     const auto ranking = RankBy(*measure, machines);
     if (!ranking || ranking->second == nullptr) continue;
     text += fmt::format("; {} {}: {} {}, {} needs {} times as much{}",
@@ -461,6 +505,9 @@ ordered_json MachinesJson(const Search& search, const FoundPoints& found) {
       one["binds"] = WhatBinds(*machine.simulated);
       one["capacity"] = machine.simulated->memory_capacity.value() / kGibibyte;
       one["trust"] = TrustOfMachine(*machine.simulated);
+      if (machine.simulated->run)
+        one["weeks"] = machine.group != nullptr ? GroupRunJson(found, *machine.group)
+                                                : ToJson(*machine.simulated->run);
     }
     json["machines"].push_back(std::move(one));
   }

@@ -7,6 +7,7 @@
 
 #include "scenarios/searching/search_groups.h"
 #include "scenarios/searching/search_quality.h"
+#include "scenarios/searching/search_runs.h"
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
@@ -231,6 +232,7 @@ ordered_json ToJson(const Search& search, const FoundPoint& point) {
   json["exposed_seconds"] = std::move(exposed);
   json["model_flops_utilization"] = simulated.model_flops_utilization;
   json["memory_bytes"] = simulated.memory.value();
+  if (simulated.run) json["run"] = ToJson(*simulated.run);
   if (search.objectives.size() > 1) json["on_front"] = point.on_front;
   return json;
 }
@@ -254,7 +256,7 @@ std::string ToText(const Search& search, const FoundPoints& found, const SearchW
     return Headline(search, found) + FormulaSentence(search, found) + ExcludedText(found);
   std::string text = BestSentence(search, found) + Headline(search, found) +
                      FormulaSentence(search, found) + GroupsText(search, found) +
-                     Rows(search, found, words.top);
+                     RunsText(search, found) + Rows(search, found, words.top);
   if (words.explain) text += ExplainText(search, found);
   if (words.quality) text += QualityText(search, ComputeQuality(search, found));
   return text + ExcludedText(found);
@@ -319,6 +321,14 @@ DataTable TableOf(const Search& search, const FoundPoints& found) {
   for (const char* name : {"step_seconds", "compute_seconds", "exposed_seconds", "idle_seconds",
                            "model_flops_utilization", "memory_bytes"})
     columns.push_back({name, CellKind::kNumber});
+  const bool has_runs = search.tokens_of_run > 0;
+  const bool has_costs = has_runs && !search.currency_of_costs.empty();
+  if (has_runs)
+    for (const char* name : {"run_seconds", "run_effective"})
+      columns.push_back({name, CellKind::kNumber});
+  if (has_costs)
+    for (const char* name : {"run_money", "run_kilowatt_hours"})
+      columns.push_back({name, CellKind::kNumber});
   if (search.objectives.size() > 1) columns.push_back({"on_front", CellKind::kTruth});
 
   DataTable table(columns);
@@ -335,6 +345,14 @@ DataTable TableOf(const Search& search, const FoundPoints& found) {
            {simulated.step.value(), simulated.compute.value(), ExposedOf(simulated).value(),
             simulated.idle.value(), simulated.model_flops_utilization, simulated.memory.value()})
         cells.emplace_back(value);
+      const auto median = [&](const std::optional<RunSpread>& spread) {
+        cells.push_back(spread ? DataCell(spread->median) : DataCell());
+      };
+      const PointRun run = simulated.run.value_or(PointRun());
+      if (has_runs) median(run.seconds);
+      if (has_runs) median(run.effective);
+      if (has_costs) median(run.money);
+      if (has_costs) median(run.kilowatt_hours);
       if (search.objectives.size() > 1) cells.emplace_back(point.on_front);
     }
     cells.resize(columns.size());
