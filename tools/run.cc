@@ -233,6 +233,8 @@ int RunQueue(const Scenario& scenario, const po::variables_map& values, OutputFo
       throw Error(
           fmt::format("--{} is about one step; the scenario has jobs as they come", option));
   }
+  if (!values["ranks"].defaulted())
+    throw Error("--ranks is about one step; the scenario has jobs as they come");
   ProgressLine progress(ProgressWanted());
   const Queue queue = PlayQueue(scenario, progress);
   const nlohmann::ordered_json result = ToJson(queue, scenario);

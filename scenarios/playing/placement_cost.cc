@@ -11,6 +11,8 @@
 #include "sim/base/error.h"
 #include "sim/base/threads.h"
 #include "sim/report/job_part.h"
+#include "topology/fabrics/router.h"
+#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 namespace {
@@ -34,7 +36,61 @@ Scenario PlacedAt(const Scenario& scenario, size_t job, std::vector<uint32_t> pl
   return alone;
 }
 
+bool SameFigures(const ClusterLink& a, const ClusterLink& b) {
+  return a.bandwidth == b.bandwidth && a.efficiency == b.efficiency && a.latency == b.latency;
+}
+
+// Of machines that were drawn as one. Links between switches are as they were drawn.
+bool HasEqualLinks(const Cluster& cluster, const ClusterStructure& structure) {
+  const uint32_t first = structure.FirstLinkOf(0);
+  const uint32_t count = structure.links_per_machine();
+  const uint32_t end = structure.FirstLinkOf(structure.machines);
+  for (uint32_t link = 0; link < cluster.link_count(); ++link) {
+    const ClusterLink now = cluster.Link(link);
+    if (link >= first && link < end) {
+      if (!SameFigures(now, cluster.Link(first + (link - first) % count))) return false;
+    } else {
+      const LinkFigures& drawn = FiguresForRoutes(cluster, link);
+      if (now.bandwidth != drawn.bandwidth || now.latency != drawn.latency) return false;
+    }
+  }
+  return true;
+}
+
+// Devices from the beginning of a machine on, for several machines.
+std::vector<std::vector<uint32_t>> FurtherOn(const Cluster& cluster, uint32_t ranks) {
+  constexpr uint32_t kMostPlaces = 8;
+  std::vector<uint32_t> begins;
+  for (uint32_t device = 1; device + ranks <= cluster.device_count(); ++device) {
+    if (cluster.NodeIndexOf(device) != cluster.NodeIndexOf(device - 1)) begins.push_back(device);
+  }
+  std::vector<std::vector<uint32_t>> places;
+  const size_t stride = begins.size() / kMostPlaces + 1;
+  for (size_t i = begins.size(); i > 0; i -= std::min(i, stride)) {
+    std::vector<uint32_t>& place = places.emplace_back(ranks);
+    std::iota(place.begin(), place.end(), begins[i - 1]);
+  }
+  return places;
+}
+
 }  // namespace
+
+bool HasEqualMachines(const Scenario& scenario) {
+  const Cluster& cluster = *scenario.cluster;
+  const Perturbation& perturbation = scenario.lowering.perturbation;
+  if (!perturbation.straggling.empty() || !perturbation.events.empty() ||
+      perturbation.compute_jitter > 0 || perturbation.link_jitter > 0)
+    return false;
+  const ClusterStructure* const structure = cluster.structure().get();
+  if (structure == nullptr || !structure->link_now.empty() || cluster.device_specs().size() > 1 ||
+      structure->machines != cluster.node_count())
+    return false;
+  return HasEqualLinks(cluster, *structure);
+}
+
+bool MachinesAreAlike(const Scenario& scenario) {
+  return HasEqualMachines(scenario) && !Router(*scenario.cluster, scenario.routing).IsHashed();
+}
 
 std::optional<PlacementSpread> SettlePlacement(Scenario* scenario, unsigned threads,
                                                ProgressObserver& observer) {
@@ -45,31 +101,37 @@ std::optional<PlacementSpread> SettlePlacement(Scenario* scenario, unsigned thre
   const auto ranks = static_cast<uint32_t>(job.placement.size());
   const uint64_t count = job.busy->seed ? 0 : kPlacementSeeds;
   if (job.busy->seed) spread.seed = *job.busy->seed;
+  const bool is_hashed = count > 0 && !scenario->routing.seed &&
+                         Router(*scenario->cluster, scenario->routing).IsHashed();
   std::vector<std::vector<uint32_t>> placements(count);
   for (uint64_t seed = 0; seed < count; ++seed)
     placements[seed] = DrawPlacement(*job.busy, *scenario->cluster, ranks, seed);
   // Draws that leave the same devices take equally long.
   std::vector<uint64_t> others;
   for (uint64_t seed = 0; seed < count; ++seed) {
-    if (std::find(placements.begin(), placements.begin() + static_cast<ptrdiff_t>(seed),
-                  placements[seed]) == placements.begin() + static_cast<ptrdiff_t>(seed))
+    const auto own = placements.begin() + static_cast<ptrdiff_t>(seed);
+    if (is_hashed || std::find(placements.begin(), own, placements[seed]) == own)
       others.push_back(seed);
   }
   std::vector<Seconds> steps(count);
   if (count > 0)
     observer.Begin("drawing what others leave", "draws", static_cast<double>(others.size()));
   InParallel(others.size(), threads, [&](size_t i) {
-    steps[others[i]] = StepOfOnly(PlacedAt(*scenario, 0, placements[others[i]]));
+    Scenario one = PlacedAt(*scenario, 0, placements[others[i]]);
+    if (is_hashed) one.routing.seed = others[i];
+    steps[others[i]] = StepOfOnly(one);
   });
   for (uint64_t seed = 0; seed < count; ++seed) {
     const auto same = std::find(placements.begin(), placements.end(), placements[seed]);
-    spread.steps.push_back({seed, steps[static_cast<size_t>(same - placements.begin())]});
+    const auto played = is_hashed ? seed : static_cast<uint64_t>(same - placements.begin());
+    spread.steps.push_back({seed, steps[played]});
   }
   std::stable_sort(spread.steps.begin(), spread.steps.end(),
                    [](const SeededStep& a, const SeededStep& b) { return a.step < b.step; });
   if (count > 0) {
     spread.seed = spread.steps[(count - 1) / 2].seed;
     job.placement = placements[spread.seed];
+    if (is_hashed) scenario->routing.seed = spread.seed;
   }
   return spread;
 }
@@ -83,14 +145,25 @@ BestPlacement FindBestPlacement(const Scenario& scenario, size_t job, Seconds ow
   std::iota(all.begin(), all.end(), 0u);
   BestPlacement best = {own, "as placed"};
   std::vector<std::vector<uint32_t>> tried = {request.placement};
-  for (const PlacementOrder order : {PlacementOrder::kBlock, PlacementOrder::kEven}) {
-    std::vector<uint32_t> placement = InOrder(order, all, cluster, ranks);
-    if (placement == request.placement) best.order = NameIn(kPlacementOrders, order);
+  const auto attempt = [&](const std::vector<uint32_t>& placement, const char* order) {
     if (placement.empty() || std::find(tried.begin(), tried.end(), placement) != tried.end())
-      continue;
+      return;
     const Seconds step = StepOfOnly(PlacedAt(scenario, job, placement), observer);
-    if (step < best.step) best = {step, NameIn(kPlacementOrders, order)};
-    tried.push_back(std::move(placement));
+    ++best.played;
+    if (step < best.step) {
+      best.step = step;
+      best.order = order;
+    }
+    tried.push_back(placement);
+  };
+  for (const PlacementOrder order : {PlacementOrder::kBlock, PlacementOrder::kEven}) {
+    const std::vector<uint32_t> placement = InOrder(order, all, cluster, ranks);
+    if (placement == request.placement) best.order = NameIn(kPlacementOrders, order);
+    attempt(placement, NameIn(kPlacementOrders, order));
+  }
+  if (!HasEqualMachines(scenario)) {
+    for (const std::vector<uint32_t>& placement : FurtherOn(cluster, ranks))
+      attempt(placement, "further on");
   }
   return best;
 }

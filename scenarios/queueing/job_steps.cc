@@ -15,7 +15,7 @@
 namespace rehearse {
 namespace {
 
-constexpr uint32_t kMostRepeats = 12;
+constexpr uint32_t kMostRepeats = 256;
 constexpr double kStepsOfLongest = 2;
 
 // Names things by when they first appear.
@@ -76,8 +76,9 @@ Seconds JobSteps::Best(size_t work, uint32_t devices) {
   alone.lists_jobs = true;
   PlacedJob first = {work, alone.jobs.front().placement, {}};
   const Seconds own = Alone(first);
-  simulations_ += 1;
-  return known->second = FindBestPlacement(alone, 0, own).step;
+  const BestPlacement best = FindBestPlacement(alone, 0, own);
+  simulations_ += best.played;
+  return known->second = best.step;
 }
 
 Uplinks JobSteps::UplinksOf(const std::vector<uint32_t>& placement) const {
@@ -109,7 +110,7 @@ JobSteps::Pattern JobSteps::PatternOf(const std::vector<const PlacedJob*>& jobs)
     pattern.push_back(static_cast<uint32_t>(job->work));
     pattern.push_back(static_cast<uint32_t>(job->placement.size()));
     for (const uint32_t device : job->placement) {
-      if (blocks_.empty()) {
+      if (!are_alike_ || blocks_.empty()) {
         pattern.push_back(device);
         continue;
       }

@@ -1,6 +1,7 @@
 // How long steps of a queue's jobs take where they are: alone on the best devices, alone where the
 // scheduler put them, and beside others whose traffic meets theirs. Every figure is a simulation,
-// and each kind of place is simulated once: machines that are alike to the fabric are.
+// and each kind of place is simulated once: machines that are alike to the fabric are alike, unless
+// something else tells them apart (MachinesAreAlike in scenarios/playing/placement_cost.h).
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ class JobSteps {
   // Where it is, without others.
   Seconds Alone(const PlacedJob& job);
   // The first job's step beside the others, over its step alone. They all begin at once, and go on
-  // for two steps of the longest.
+  // for two steps of the longest, or 256 of their own.
   double BesideOthers(const std::vector<const PlacedJob*>& jobs);
 
   Uplinks UplinksOf(const std::vector<uint32_t>& placement) const;
@@ -52,6 +53,7 @@ class JobSteps {
 
   const Scenario& scenario_;
   const ArrivalOptions& arrivals_;
+  bool are_alike_ = false;  // machines; else places count device by device
   // By machine, what it is cabled to: {level, number}, level by level for each port. Empty where
   // the fabric's ways depend on more.
   std::vector<std::vector<std::array<uint32_t, 2>>> blocks_;

@@ -10,6 +10,7 @@
 
 #include "scenarios/queueing/job_steps.h"
 #include "scenarios/readers/device_floor.h"
+#include "sim/base/error.h"
 #include "topology/fabrics/router.h"
 
 namespace rehearse {
@@ -67,6 +68,7 @@ class Player {
       Note();
       observer_.Done(static_cast<double>(ended));
     }
+    CHECK(waiting_.empty());
     queue_.end = now_;
     queue_.simulations = steps_.simulations();
     NoteAll(scenario);
@@ -75,6 +77,12 @@ class Player {
 
  private:
   void TakeJobs() {
+    if (floor_.unit() > LargestMachine(cluster_)) {
+      throw Error(arrivals_.place,
+                  fmt::format("{} devices are given out together, but cluster \"{}\" has at most "
+                              "{} in a machine",
+                              floor_.unit(), cluster_.name(), LargestMachine(cluster_)));
+    }
     const std::vector<ArrivedJob>& all = arrivals_.trace->jobs;
     const size_t count =
         arrivals_.first > 0 ? std::min<size_t>(arrivals_.first, all.size()) : all.size();
@@ -137,7 +145,7 @@ class Player {
   size_t EndJobs(Uplinks* changed) {
     constexpr double kRounding = 1e-9;
     const auto is_done = [&](const Running& one) {
-      return one.left <= kRounding * queue_.jobs[one.job].alone;
+      return one.left <= kRounding * queue_.jobs[one.job].alone || now_ + one.TimeLeft() <= now_;
     };
     size_t count = 0;
     for (const Running& one : running_) {
@@ -157,54 +165,77 @@ class Player {
   }
 
   // Which devices it would be given now; nothing if it does not fit.
-  std::vector<uint32_t> PlaceFor(uint32_t devices) const {
-    const std::vector<uint32_t> free = floor_.FreeFor(devices);
+  std::vector<uint32_t> PlaceFor(uint32_t devices) const { return PlaceOn(floor_, devices); }
+  std::vector<uint32_t> PlaceOn(const DeviceFloor& floor, uint32_t devices) const {
+    const std::vector<uint32_t> free = floor.FreeFor(devices);
     if (free.empty()) return {};
     std::vector<uint32_t> placed = InOrder(arrivals_.placement, free, cluster_, devices);
     return placed.empty() ? InOrder(PlacementOrder::kBlock, free, cluster_, devices) : placed;
   }
 
-  bool Begin(size_t index, Uplinks* changed) {
-    QueuedJob& job = queue_.jobs[index];
-    if (job.devices > floor_.free_devices()) return false;
+  // A job with these devices, before it has begun.
+  Running Placed(size_t index, std::vector<uint32_t> placement) {
     Running one;
     one.job = index;
-    one.placed.placement = PlaceFor(job.devices);
-    if (one.placed.placement.empty()) return false;
+    one.placed.placement = std::move(placement);
+    const QueuedJob& job = queue_.jobs[index];
     one.placed.work = arrivals_.WorkOf(job.devices);
     one.placed.uplinks = steps_.UplinksOf(one.placed.placement);
-    floor_.Take(one.placed.placement);
     const Seconds best = steps_.Best(one.placed.work, job.devices);
-    job.by_placement = std::max(1.0, steps_.Alone(one.placed) / best);
+    one.left = job.alone * std::max(1.0, steps_.Alone(one.placed) / best);
+    return one;
+  }
+
+  void Begin(Running one, Uplinks* changed) {
+    QueuedJob& job = queue_.jobs[one.job];
+    floor_.Take(one.placed.placement);
+    job.by_placement = one.left / job.alone;
     job.began = now_;
     std::set<uint32_t> machines;
     for (const uint32_t device : one.placed.placement)
       machines.insert(cluster_.NodeIndexOf(device));
     job.machines = static_cast<uint32_t>(machines.size());
-    one.left = job.alone * job.by_placement;
     changed->insert(one.placed.uplinks.begin(), one.placed.uplinks.end());
     running_.push_back(std::move(one));
+  }
+
+  bool BeginWhereFree(size_t index, Uplinks* changed) {
+    const uint32_t devices = queue_.jobs[index].devices;
+    if (devices > floor_.free_devices()) return false;
+    std::vector<uint32_t> placement = PlaceFor(devices);
+    if (placement.empty()) return false;
+    Begin(Placed(index, std::move(placement)), changed);
     return true;
   }
 
-  // When as many devices are free as the first that waits needs, and how many more then are.
-  std::pair<double, uint32_t> Reservation() const {
-    std::vector<std::pair<double, uint32_t>> ends;
-    for (const Running& one : running_)
-      ends.emplace_back(now_ + one.TimeLeft(), queue_.jobs[one.job].devices);
-    std::sort(ends.begin(), ends.end());
-    uint32_t free = floor_.free_devices();
+  // What the first that waits will have once enough of those that run have ended.
+  struct Reserved {
+    double time = 0;
+    std::vector<bool> devices;
+  };
+
+  Reserved Reservation() const {
+    std::vector<std::pair<double, const Running*>> ends;
+    for (const Running& one : running_) ends.emplace_back(now_ + one.TimeLeft(), &one);
+    std::stable_sort(ends.begin(), ends.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    DeviceFloor later = floor_;
     const uint32_t wanted = queue_.jobs[waiting_.front()].devices;
-    for (const auto& [end, devices] : ends) {
-      free += devices;
-      if (free >= wanted) return {end, free - wanted};
+    for (const auto& [end, one] : ends) {
+      later.Leave(one->placed.placement);
+      if (later.free_devices() < wanted) continue;
+      const std::vector<uint32_t> placement = PlaceOn(later, wanted);
+      if (placement.empty()) continue;
+      Reserved reserved = {end, std::vector<bool>(queue_.devices)};
+      for (const uint32_t device : placement) reserved.devices[device] = true;
+      return reserved;
     }
-    return {now_, 0};
+    return {now_, std::vector<bool>(queue_.devices, true)};
   }
 
   void BeginJobs(Uplinks* changed) {
     is_fragmented_ = false;
-    while (!waiting_.empty() && Begin(waiting_.front(), changed)) waiting_.pop_front();
+    while (!waiting_.empty() && BeginWhereFree(waiting_.front(), changed)) waiting_.pop_front();
     if (waiting_.empty()) return;
     if (arrivals_.order != QueueOrder::kFifo) BeginLaterOnes(changed);
     for (const size_t index : waiting_) {
@@ -215,24 +246,45 @@ class Player {
   }
 
   void BeginLaterOnes(Uplinks* changed) {
-    auto [reserved, extra] = Reservation();
-    // Sizes from which on nothing fits: of parts of a unit, and of whole ones.
+    const bool keeps_back = arrivals_.order == QueueOrder::kBackfill;
+    Reserved reserved;
+    DeviceFloor beside = floor_;  // without what is reserved
+    if (keeps_back) {
+      reserved = Reservation();
+      std::vector<uint32_t> kept;
+      for (uint32_t device = 0; device < queue_.devices; ++device)
+        if (reserved.devices[device] && floor_.IsFree(device)) kept.push_back(device);
+      beside.Take(kept);
+    }
+    // Sizes from which on nothing is free: of parts of a unit, and of whole ones.
     uint32_t least_part = std::numeric_limits<uint32_t>::max();
     uint32_t least_whole = least_part;
     std::deque<size_t> still = {waiting_.front()};
     for (auto one = waiting_.begin() + 1; one != waiting_.end(); ++one) {
-      const QueuedJob& job = queue_.jobs[*one];
-      uint32_t& least = job.devices < floor_.unit() ? least_part : least_whole;
-      const bool may = arrivals_.order == QueueOrder::kFit || now_ + job.alone <= reserved ||
-                       job.devices <= extra;
-      if (!may || job.devices >= least) {
+      const uint32_t devices = queue_.jobs[*one].devices;
+      uint32_t& least = devices < floor_.unit() ? least_part : least_whole;
+      if (devices >= least || devices > floor_.free_devices()) {
         still.push_back(*one);
-      } else if (!Begin(*one, changed)) {
-        least = job.devices;
-        still.push_back(*one);
-      } else if (now_ + job.alone > reserved && arrivals_.order == QueueOrder::kBackfill) {
-        extra -= job.devices;
+        continue;
       }
+      std::vector<uint32_t> placement = PlaceFor(devices);
+      if (placement.empty()) {
+        least = devices;
+        still.push_back(*one);
+        continue;
+      }
+      Running begun = Placed(*one, std::move(placement));
+      if (keeps_back && now_ + begun.left > reserved.time) {
+        // It may have what nobody waits for.
+        placement = PlaceOn(beside, devices);
+        if (placement.empty()) {
+          still.push_back(*one);
+          continue;
+        }
+        begun = Placed(*one, std::move(placement));
+      }
+      if (keeps_back) beside.TakeFree(begun.placed.placement);
+      Begin(std::move(begun), changed);
     }
     waiting_ = std::move(still);
   }

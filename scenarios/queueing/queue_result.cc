@@ -32,7 +32,8 @@ Spread SpreadOf(const std::vector<QueuedJob>& jobs, double (*value)(const Queued
   for (const QueuedJob& job : jobs) values.push_back(value(job));
   std::sort(values.begin(), values.end());
   const auto at = [&](double share) {
-    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+    const double rank = std::ceil(share * static_cast<double>(values.size()));
+    return values[static_cast<size_t>(std::max(rank, 1.0)) - 1];
   };
   return {std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
           at(0.5), at(0.9), values.back()};
@@ -197,8 +198,12 @@ std::string ToText(const Queue& queue, const Scenario& scenario, bool color) {
       "on the best devices",
       page.pen(Ink::kBold, Long(queue.end)), page.pen(Ink::kBold, Long(waits.mean)),
       page.pen(Ink::kBold, fmt::format("{:.3f}", slow.mean)));
-  page.Line("  {} of the devices' time is held while jobs come, {} in all",
-            Percent(UtilizationByLast(queue)), Percent(UtilizationOf(queue)));
+  if (queue.last > 0) {
+    page.Line("  {} of the devices' time is held while jobs come, {} in all",
+              Percent(UtilizationByLast(queue)), Percent(UtilizationOf(queue)));
+  } else {
+    page.Line("  {} of the devices' time is held", Percent(UtilizationOf(queue)));
+  }
   page.Line(
       "  of {} GPU hours, {} are lost to placement and {} to sharing; beside them {} are free "
       "in fragments, while somebody waits for as many",

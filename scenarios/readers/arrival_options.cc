@@ -60,6 +60,8 @@ SizedWork ReadWork(const JsonReader& object) {
           ? scenario.Open(scenario.Text())
           : JsonDocument::FromValue(scenario.value(), scenario.place(), scenario.FilesOfDocument());
   if (scenario.IsString()) scenario.Change(&document);
+  if (document.value().is_object() && document.value().contains("arrivals"))
+    scenario.Fail("a job computes one step; expected a scenario without \"arrivals\"");
   SizedWork work;
   work.document = std::make_shared<const JsonDocument>(std::move(document));
   work.most_devices =
@@ -68,6 +70,7 @@ SizedWork ReadWork(const JsonReader& object) {
           : kMostDevices;
   if (reader.Has("per_device")) {
     const JsonReader values = reader.At("per_device");
+    work.per_device_place = values.place();
     if (!values.IsObject()) values.Expected("paths in the scenario, and numbers");
     for (const auto& [path, value] : values.Members()) {
       work.per_device.emplace_back(path, value.Number(1e-9, 1e9));
@@ -94,7 +97,8 @@ SizedWork AssumedWork() {
   return {std::make_shared<const JsonDocument>(
               JsonDocument::FromText(kAssumedWork, "work that is assumed")),
           kMostDevices,
-          {{"strategy.data", 1}, {"training.batch", 4}}};
+          {{"strategy.data", 1}, {"training.batch", 4}},
+          {}};
 }
 
 }  // namespace
@@ -148,7 +152,7 @@ ArrivalOptions ReadArrivals(const JsonReader& reader) {
 JobRequest RequestOf(const SizedWork& work, uint32_t devices, const Cluster& cluster) {
   JsonDocument document = *work.document;
   for (const auto& [path, value] : work.per_device)
-    document.Set(fmt::format("{}={:.0f}", path, value * devices));
+    document.Set(fmt::format("{}={:.0f}", path, value * devices), work.per_device_place);
   JobRequest request = ReadWorkOn(std::move(document), cluster);
   const uint32_t ranks = std::get<Workload>(request.work).ranks();
   if (ranks != devices) {

@@ -5,7 +5,8 @@
 //                "load": 1.5,                they come so many times as fast as in the trace
 //                "order": "backfill",        who may begin: "fifo" (nobody before the first that
 //                                            waits), "backfill" (those that end before it could
-//                                            begin, or leave it its devices; Slurm's way), "fit"
+//                                            begin where they are, if nobody slows them down, or
+//                                            that leave it its devices; Slurm's way), "fit"
 //                                            (whoever fits)
 //                "placement": "block",       on which of the free units
 //                                            (scenarios/readers/placement.h)
@@ -40,6 +41,7 @@ struct SizedWork {
   std::shared_ptr<const JsonDocument> document;  // of a scenario
   uint32_t most_devices = 0;
   std::vector<std::pair<std::string, double>> per_device;  // path, and its value for one device
+  Place per_device_place;                                  // for paths that the scenario lacks
 };
 
 struct ArrivalOptions {

@@ -94,6 +94,19 @@ void CheckBusyCluster(const JsonReader& reader, const BusyCluster& busy, const C
                       uint32_t ranks) {
   if (cluster.device_specs().size() > 1)
     reader.Fail("is of a cluster whose devices are of several kinds; expected devices of one kind");
+  if (busy.unit > LargestMachine(cluster)) {
+    reader.At("unit").Fail(
+        fmt::format("{} devices are given out together, but cluster \"{}\" has "
+                    "at most {} in a machine",
+                    busy.unit, cluster.name(), LargestMachine(cluster)));
+  }
+  if (busy.takes == PlacementOrder::kEven &&
+      DrawPlacement({.takes = busy.takes}, cluster, ranks, 0).empty()) {
+    reader.At("takes").Fail(
+        fmt::format("{} ranks cannot be spread evenly over the machines of "
+                    "cluster \"{}\"; \"block\" takes them as they come",
+                    ranks, cluster.name()));
+  }
   const uint32_t devices = cluster.device_count();
   const auto held = static_cast<uint32_t>(std::floor(busy.busy * devices));
   if (held + uint64_t{ranks} > devices) {

@@ -34,12 +34,14 @@ struct BusyCluster {
 
 const Fields<BusyCluster>& BusyClusterFields();
 
-// Throws Error, at the reader, where others and so many ranks do not fit, or devices are of several
+// Throws Error, at the reader, where others and so many ranks do not fit, ranks cannot be shared
+// evenly although they are to be, a unit is larger than any machine, or devices are of several
 // kinds.
 void CheckBusyCluster(const JsonReader& reader, const BusyCluster& busy, const Cluster& cluster,
                       uint32_t ranks);
 
-// By rank, in one draw. Nothing if "even" is wanted, and what is free cannot be shared evenly.
+// By rank, in one draw, if CheckBusyCluster() has nothing against it. Nothing if "even" is wanted,
+// and even an empty cluster cannot be shared evenly.
 std::vector<uint32_t> DrawPlacement(const BusyCluster& busy, const Cluster& cluster, uint32_t ranks,
                                     uint64_t seed);
 

@@ -13,11 +13,15 @@ constexpr uint32_t kTray = 4;
 
 }  // namespace
 
-uint32_t UsualUnit(const Cluster& cluster) {
+uint32_t LargestMachine(const Cluster& cluster) {
   std::vector<uint32_t> of_node(cluster.node_count());
   for (uint32_t device = 0; device < cluster.device_count(); ++device)
     ++of_node[cluster.NodeIndexOf(device)];
-  const uint32_t largest = *std::max_element(of_node.begin(), of_node.end());
+  return *std::max_element(of_node.begin(), of_node.end());
+}
+
+uint32_t UsualUnit(const Cluster& cluster) {
+  const uint32_t largest = LargestMachine(cluster);
   return largest > kLargestMachine ? kTray : largest;
 }
 
@@ -62,6 +66,11 @@ std::vector<uint32_t> DeviceFloor::PartOfUnit(uint32_t count) const {
     if (!is_taken_[device] && part.size() < count) part.push_back(device);
   }
   return part;
+}
+
+void DeviceFloor::TakeFree(const std::vector<uint32_t>& devices) {
+  for (const uint32_t device : devices)
+    if (IsFree(device)) Take({device});
 }
 
 void DeviceFloor::Set(const std::vector<uint32_t>& devices, bool is_taken) {

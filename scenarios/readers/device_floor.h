@@ -9,6 +9,7 @@
 
 namespace rehearse {
 
+uint32_t LargestMachine(const Cluster& cluster);  // devices
 // Devices of the largest machine, if there are at most 16; else 4, a tray of GB200 or GB300.
 uint32_t UsualUnit(const Cluster& cluster);
 
@@ -18,6 +19,7 @@ class DeviceFloor {
 
   uint32_t unit() const { return unit_; }
   uint32_t free_devices() const { return free_devices_; }
+  bool IsFree(uint32_t device) const { return !is_taken_[device]; }
   // Devices of units that are wholly free, in order.
   std::vector<uint32_t> Whole() const;
   // Those that a job may be given: of the fullest unit that has room for a job below a unit, all of
@@ -26,6 +28,8 @@ class DeviceFloor {
 
   void Take(const std::vector<uint32_t>& devices) { Set(devices, true); }
   void Leave(const std::vector<uint32_t>& devices) { Set(devices, false); }
+  // Those of them that are free.
+  void TakeFree(const std::vector<uint32_t>& devices);
 
  private:
   void Set(const std::vector<uint32_t>& devices, bool is_taken);

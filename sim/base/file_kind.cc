@@ -32,6 +32,7 @@ constexpr KnownKind kOthers[] = {
     {"result", "a result", "rehearse compare takes it"},
     {"execution", "a result", "rehearse compare takes it"},
     {"jobs", "a result of jobs", "rehearse run plays scenarios"},
+    {"queue", "a result of jobs as they come", "rehearse run plays scenarios"},
     {"study", "what rehearse sweep prints", "it takes the study itself"},
     {"search", "what rehearse search prints", "it takes the scenario itself"},
     {"topology", "what rehearse topology prints", "its -o FILE.json writes a cluster"},

@@ -77,6 +77,15 @@ TEST(PlacementCostTest, DrawsAreARangeWithItsMedian) {
   ASSERT_TRUE(explained.result.placement.has_value());
 }
 
+// Where a hash decides the routes, each draw has its own.
+TEST(PlacementCostTest, TheMedianDrawIsTheStepUnderAHashToo) {
+  const Result drawn = Rehearse(ReadSmall({kBox, kRounds, kBatch, "cluster.fabric.routing=ecmp",
+                                           R"(placement={"busy": 0.6})"}))
+                           .result;
+  ASSERT_TRUE(drawn.placement.has_value());
+  EXPECT_EQ(drawn.step, drawn.placement->steps[(kPlacementSeeds - 1) / 2].step);
+}
+
 // What a job loses by where it is, and by others, multiply to what it loses.
 TEST(PlacementCostTest, AJobsSlowDownHasTwoParts) {
   nlohmann::json own = nlohmann::json::parse(rehearse::testing::kSmall);

@@ -52,7 +52,8 @@ Json SmallWork() {
     "per_device": {"strategy.data": 1, "training.batch": 64}})");
 }
 
-Scenario QueueOf(const std::vector<Came>& jobs, Json arrivals = Json::object(), int machines = 6) {
+Scenario QueueOf(const std::vector<Came>& jobs, Json arrivals = Json::object(), int machines = 6,
+                 const Json& others = Json::object()) {
   Json trace = {{"schema", "rehearse.job-trace.v1"},
                 {"name", "few"},
                 {"source", "by hand"},
@@ -68,7 +69,8 @@ Scenario QueueOf(const std::vector<Came>& jobs, Json arrivals = Json::object(), 
   std::ofstream(path) << trace.dump();
   arrivals["trace"] = path.string();
   if (!arrivals.contains("work")) arrivals["work"] = Json::array({SmallWork()});
-  const Json scenario = {{"name", "q"}, {"cluster", Boxes(machines)}, {"arrivals", arrivals}};
+  Json scenario = {{"name", "q"}, {"cluster", Boxes(machines)}, {"arrivals", arrivals}};
+  scenario.update(others);
   Scenario read = ReadQueueScenario(JsonDocument::FromText(scenario.dump(), "q.json"));
   std::filesystem::remove(path);
   return read;
@@ -202,6 +204,39 @@ TEST(QueueTest, WhatJobsHeldIsWhatTheyRan) {
   }
 }
 
+// Machines of 4: the first that waits needs one of the two wholly, and who begins on the other for
+// long must not take it.
+TEST(QueueTest, WhatIsReservedIsWholeMachines) {
+  const std::vector<Came> came = {
+      {0, 3, 100}, {0, 2, 200}, {1, 4, 50}, {2, 1, 10000}, {120, 1, 10000}};
+  const Queue queue = PlayQueue(QueueOf(came, {{"order", "backfill"}}, 2));
+  EXPECT_NEAR(queue.jobs[2].began, 100, 1e-6);
+  EXPECT_NEAR(queue.jobs[3].began, 2, 1e-6);  // beside the second
+}
+
+// The third and the fourth job have the same kind of place, but for one machine's cables.
+TEST(QueueTest, AMachineThatIsSlowIsToldFromOthers) {
+  const std::vector<Came> came(4, Came{0, 8, 100});
+  const Json slow = {
+      {"edits", {{{"links", "node4/nic*"}, {"kind", "network"}, {"bandwidth", "0.1x"}}}}};
+  const Queue queue = PlayQueue(QueueOf(came, {{"sharing", "none"}}, 8, slow));
+  const Queue equal = PlayQueue(QueueOf(came, {{"sharing", "none"}}, 8));
+  EXPECT_GT(queue.jobs[2].by_placement, 1.5 * equal.jobs[2].by_placement);
+  EXPECT_NEAR(queue.jobs[3].by_placement, equal.jobs[3].by_placement, 1e-9);
+  const Json straggler = {
+      {"simulator",
+       {{"perturbation",
+         {{"stragglers", {{{"devices", "node0/gpu1"}, {"compute_time", "3x"}}}}}}}}};
+  EXPECT_GT(PlayQueue(QueueOf(came, {{"sharing", "none"}}, 8, straggler)).jobs[0].by_placement,
+            1.5);
+}
+
+// What is left of a short job late in a trace is less than what the clock can tell.
+TEST(QueueTest, AShortJobLateInATraceEnds) {
+  const Queue queue = PlayQueue(QueueOf({{0, 1, 1}, {1e8, 1, 1e-9}}));
+  EXPECT_EQ(queue.jobs[1].ended, 1e8);
+}
+
 TEST(QueueTest, TwiceTheLoadComesTwiceAsFast) {
   const std::vector<Came> came = {{0, 1, 10}, {50, 1, 10}};
   EXPECT_EQ(PlayQueue(QueueOf(came, {{"load", 2}})).jobs[1].began, 25);
@@ -239,6 +274,13 @@ TEST(QueueTest, MistakesAreOneMessageEach) {
   Json small = SmallWork();
   small["most_devices"] = 2;
   EXPECT_THAT(MistakeOf(one, {{"work", {small}}}), HasSubstr("no work is one for a job with 3"));
+  EXPECT_THAT(MistakeOf(one, {{"unit", 8}}), HasSubstr("has at most 4 in a machine"));
+  Json lacking = SmallWork();
+  lacking["per_device"]["training.bach"] = 1;
+  EXPECT_THAT(MistakeOf(one, {{"work", {lacking}}}), HasSubstr("q.json"));
+  Json nested = SmallWork();
+  nested["scenario"]["arrivals"] = {{"trace", "a.json"}};
+  EXPECT_THAT(MistakeOf(one, {{"work", {nested}}}), HasSubstr("a job computes one step"));
   const Json scenario = {
       {"name", "q"}, {"cluster", Boxes(2)}, {"arrivals", {{"trace", "nowhere.json"}}}};
   const JsonDocument document = JsonDocument::FromText(scenario.dump(), "q.json");

@@ -94,6 +94,13 @@ TEST(BusyClusterTest, MistakesAreSaidWhereTheyStand) {
               HasSubstr("/placement/busy: others hold 4 of 8 devices"));
   EXPECT_THAT(ErrorOf({R"(placement={"busy": 1.5})"}),
               HasSubstr("/placement/busy: found 1.5, expected a number from 0 to 0.999"));
+  EXPECT_THAT(ErrorOf({"cluster=perlmutter:nodes=3", R"(placement={"busy": 0, "unit": 8})"}),
+              HasSubstr("/placement/unit: 8 devices are given out together"));
+  EXPECT_THAT(
+      ErrorOf({"cluster=perlmutter:nodes=3", "training.batch=10",
+               R"(strategy={"kind": "data-parallel", "data": 5, "overlap_gradients": true})",
+               R"(placement={"busy": 0, "takes": "even"})"}),
+      HasSubstr("/placement/takes: 5 ranks cannot be spread evenly"));
   EXPECT_THAT(ErrorOf({R"(placement={"bussy": 0.5})"}), HasSubstr("did you mean \"busy\"?"));
   EXPECT_THAT(ErrorOf({R"(placement={"busy": 0.5, "takes": "0-7"})"}),
               HasSubstr("/placement/takes: found \"0-7\", expected \"block\""));
