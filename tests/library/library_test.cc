@@ -61,6 +61,20 @@ TEST(LibraryTest, SimulatesWhatRunPrints) {
   EXPECT_THROW((void)run.representative_of(run.ranks()), rehearse::Error);
 }
 
+// With what all steps of a run take and cost.
+TEST(LibraryTest, WeeksAndCostsAreThoseThatRunPrints) {
+  const std::vector<std::string> changes = {
+      R"(run={"tokens": "1T", "checkpoint": {"storage_bandwidth": "10GBps"}, "seeds": 5})",
+      R"(costs={"gpu_hour": "2USD/h"})"};
+  const auto run = rehearse::Simulate(
+      rehearse::Scenario::FromFile(Shipped("strategy-megatron")).With(changes));
+  std::string command =
+      "'" + rehearse::ProgramPath() + "' run '" + Shipped("strategy-megatron") + "'";
+  for (const std::string& change : changes) command += " --set '" + change + "'";
+  EXPECT_EQ(WithoutCost(run.Text()), WithoutCost(Printed(command)));
+  EXPECT_THAT(run.Json(), HasSubstr("\"tokens_per_run\"") );
+}
+
 TEST(LibraryTest, WithoutFoldingEveryRankHasItsOwnSpans) {
   const auto scenario = rehearse::Scenario::FromFile(Shipped("strategy-data-parallel"));
   const auto folded = rehearse::Simulate(scenario);

@@ -41,6 +41,18 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(printed["timeline_hash"], run.hash)
         self.assertEqual(printed["step_seconds"], run.step_seconds)
 
+    def test_weeks_and_costs_are_those_that_run_prints(self):
+        changes = {"run": {"tokens": "1T", "checkpoint": {"storage_bandwidth": "10GBps"}, "seeds": 5},
+                   "costs": {"gpu_hour": "2USD/h"}}
+        scenario = rehearse.Scenario(shipped("strategy-megatron")).with_(changes)
+        sets = [f"--set={path}={json.dumps(value)}" for path, value in changes.items()]
+        printed = json.loads(subprocess.check_output(
+            [PROGRAM, "run", shipped("strategy-megatron"), "--format", "json", *sets]))
+        result = rehearse.simulate(scenario).result
+        self.assertEqual(printed["run"], result["run"])
+        self.assertEqual(printed["costs"], result["costs"])
+        self.assertGreater(result["costs"]["run"]["money"], 0)
+
     def test_spans_are_the_librarys_own_memory(self):
         run = rehearse.simulate(rehearse.Scenario(shipped("strategy-megatron")))
         spans = run.spans

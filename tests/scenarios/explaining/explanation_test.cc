@@ -49,6 +49,25 @@ TEST(ExplanationTest, ThePathCoversTheStepWithoutGaps) {
   }
 }
 
+// Which takes one simulation in place of a dozen.
+TEST(ExplanationTest, WhatAStepWaitedForIsAlsoKnownByItself) {
+  const Scenario scenario = ReadSmall({"cluster=switch:devices=8"});
+  const std::vector<PathShare> all = Explain(scenario).path_by_kind;
+  const std::vector<PathShare> kinds = CriticalKinds(scenario);
+  ASSERT_EQ(kinds.size(), all.size());
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    EXPECT_EQ(kinds[i].name, all[i].name);
+    EXPECT_EQ(kinds[i].seconds, all[i].seconds);
+  }
+  // At most three, with their shares of 20 s.
+  const auto share = [](const char* name, double seconds) {
+    return PathShare{name, 1, Seconds(seconds)};
+  };
+  EXPECT_EQ(ToLine({share("forward", 10), share("data", 6), share("backward", 3), share("row", 1)}),
+            "forward 50 %, data 30 %, backward 15 %");
+  EXPECT_EQ(ToLine({share("forward", 19.95), share("data", 0.05)}), "forward 100 %");
+}
+
 TEST(ExplanationTest, PathStepsHaveNoSlackAndSlackIsSpareTime) {
   const Explanation explanation = ExplainSmall();
   for (const PathStep& step : explanation.path) {
