@@ -108,7 +108,8 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer = NoObserv
 
 // What the step waited for, by kind, the longest first: one simulation with the tasks recorded,
 // without links and without what would help. Throws as Explain() does.
-std::vector<PathShare> CriticalKinds(const Scenario& asked, ProgressObserver& observer = NoObserver());
+std::vector<PathShare> CriticalKinds(const Scenario& asked,
+                                     ProgressObserver& observer = NoObserver());
 // "weight gradient 24 %, forward 24 %, backward 24 %": those that most of the path is.
 std::string ToLine(const std::vector<PathShare>& kinds);
 

@@ -121,7 +121,8 @@ const Fields<SearchOptions>& SearchFields() {
        {"most_p0", &Search::most_p0, AWhole(1, int64_t{1} << 24), Optional("no limit"),
         "of sbp by numbers: each weight is kept at most so often, as AutoDDL bounds memory", "8"},
        {"objective", Either({AText("objective"), ListOf(AText("objective"))}), Default("\"time\""),
-        "time, tokens, gpu-hours, money, energy, memory, run-time, run-money, run-energy (of all of "
+        "time, tokens, gpu-hours, money, energy, memory, run-time, run-money, run-energy (of all "
+        "of "
         "a \"run\"), or the dotted path of a number in result.json; with two, the Pareto front",
         R"(["time", "memory"])"},
        {"price", AText("price of a GPU an hour"), Optional("needed for money"),

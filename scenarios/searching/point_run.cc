@@ -29,8 +29,7 @@ void AddCosts(const Scenario& scenario, const Result& result, RunOutcome outcome
   const CostOfRun high = costs_of(run->seconds.high);
   run->money = {median.money, low.money, high.money};
   run->kilowatt_hours = {kKilowattHours * median.megawatt_hours,
-                         kKilowattHours * low.megawatt_hours,
-                         kKilowattHours * high.megawatt_hours};
+                         kKilowattHours * low.megawatt_hours, kKilowattHours * high.megawatt_hours};
 }
 
 ordered_json SpreadJson(const RunSpread& spread) {

@@ -23,8 +23,8 @@ struct PointRun {
   std::string token_name;
   uint32_t seeds = 0;
   RunSpread seconds;
-  RunSpread effective;               // training over all the time
-  std::optional<RunSpread> money;    // with "costs"
+  RunSpread effective;             // training over all the time
+  std::optional<RunSpread> money;  // with "costs"
   std::optional<RunSpread> kilowatt_hours;
 };
 

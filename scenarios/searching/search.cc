@@ -430,8 +430,7 @@ void SetCurrency(const JsonReader& reader, Search* search) {
                             "trained",
                             objective.name));
     if (objective.IsOfRunCosts() && own.empty())
-      reader.At("objective")
-          .Fail(fmt::format("{} needs the scenario's \"costs\"", objective.name));
+      reader.At("objective").Fail(fmt::format("{} needs the scenario's \"costs\"", objective.name));
     if (objective.kind == ObjectiveKind::kRunMoney) objective.unit = own;
     if (objective.kind != ObjectiveKind::kMoney) continue;
     if (own.empty() && !rates.AllHavePrice())
@@ -788,6 +787,14 @@ FoundPoints RunSearch(const Search& search, const SearchRun& run) {
 JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
   nlohmann::json value = search.scenario.Given();
   value.erase("search");
+  // A file that a --set names is looked for from another place than those that the scenario names,
+  // so the prices themselves stand here.
+  if (value.contains("costs") && value["costs"].is_string()) {
+    const JsonReader costs = search.scenario.Root().At("costs");
+    JsonDocument prices = costs.Open(costs.Text());
+    costs.Change(&prices);
+    value["costs"] = prices.value();
+  }
   JsonDocument document = JsonDocument::FromText(value.dump(), search.scenario.name());
   for (const auto& [path, change] : search.space.ChangesOf(point))
     document.Set(path + "=" + change.dump());

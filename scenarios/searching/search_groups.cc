@@ -48,8 +48,8 @@ std::string BindingText(const SimulatedPoint& point) {
 
 }  // namespace
 
-std::string Aligned(const TextColumns& columns, size_t rows,
-                    const std::vector<std::string>& last, const std::string& last_title) {
+std::string Aligned(const TextColumns& columns, size_t rows, const std::vector<std::string>& last,
+                    const std::string& last_title) {
   std::vector<size_t> widths;
   for (const TextColumn& column : columns) {
     widths.push_back(column.title.size());
@@ -90,8 +90,7 @@ std::string GroupsText(const Search& search, const FoundPoints& found) {
   if (found.groups.empty()) return "";
   const Objective& objective = search.objectives.front();
   const bool is_of_time = objective.kind == ObjectiveKind::kTime;
-  TextColumns columns = {
-      {search.space.axes[*search.per_axis].name}, {objective.name}, {"ratio"}};
+  TextColumns columns = {{search.space.axes[*search.per_axis].name}, {objective.name}, {"ratio"}};
   if (!is_of_time) columns.push_back({"step"});
   const size_t common = columns.size();
   for (const char* title : {"GPUs", "a second", "memory", "MFU"}) columns.push_back({title});
@@ -136,7 +135,8 @@ std::string GroupsText(const Search& search, const FoundPoints& found) {
   }
   return fmt::format("\nThe best of each; \"ratio\" is {} beside the first one's\n",
                      objective.name) +
-         Aligned(columns, found.groups.size(), last, "most of the step; what it waits for; configuration");
+         Aligned(columns, found.groups.size(), last,
+                 "most of the step; what it waits for; configuration");
 }
 
 ordered_json GroupsJson(const Search& search, const FoundPoints& found) {

@@ -297,9 +297,9 @@ std::string OneMachine(const Machine& machine, const std::vector<Measure>& measu
     const char* key;
     const char* words;
   };
-  for (const auto& [key, words] : {Part{"tokens", ""}, Part{"run-time", "its run takes "},
-                                   Part{has_run_costs ? "run-money" : "money",
-                                        has_run_costs ? "the run costs " : ""}})
+  for (const auto& [key, words] :
+       {Part{"tokens", ""}, Part{"run-time", "its run takes "},
+        Part{has_run_costs ? "run-money" : "money", has_run_costs ? "the run costs " : ""}})
     if (const Measure* measure = Find(measures, key))
       if (const auto number = Ranged(*measure, *machine.simulated))
         text += fmt::format(", {}{} {}", words, WithRange(*number), measure->unit);
@@ -506,8 +506,8 @@ ordered_json MachinesJson(const Search& search, const FoundPoints& found) {
       one["capacity"] = machine.simulated->memory_capacity.value() / kGibibyte;
       one["trust"] = TrustOfMachine(*machine.simulated);
       if (machine.simulated->run)
-        one["run"] = machine.group != nullptr ? GroupRunJson(found, *machine.group)
-                                              : ToJson(*machine.simulated->run);
+        one["weeks"] = machine.group != nullptr ? GroupRunJson(found, *machine.group)
+                                                : ToJson(*machine.simulated->run);
     }
     json["machines"].push_back(std::move(one));
   }

@@ -39,7 +39,8 @@ std::string MachinesSentence(const Search& search, const FoundPoints& found);
 // {"title", "facts": [...], "sentence", "of": "cluster",
 //  "measures": [{"key", "title", "unit", "more": more is better, "ranged"}],
 //  "machines": [{"name", "point": of its best, "devices", "configuration", "binds",
-//                "capacity": GiB, "trust", or instead of these "why_none"}],
+//                "capacity": GiB, "trust", "weeks": with a "run", as GroupRunJson() has it
+//                (scenarios/searching/search_runs.h), or instead of these "why_none"}],
 //  "points": {"machine": [...], "name": [...], "low": [...], "high": [...],   factors of the step
 //             "values": {"step": [...], ...}}}                      of those that were simulated
 // Values are in the measures' units.

@@ -47,12 +47,10 @@ std::vector<RunNumber> NumbersOf(const PointRun& run, const std::string& currenc
       {"seconds", "days", kDay, [](const PointRun& one) { return one.seconds; }},
       {"effective", "goodput, %", kHundredth, [](const PointRun& one) { return one.effective; }}};
   if (!run.money) return numbers;
-  numbers.push_back({"money", currency, 1, [](const PointRun& one) {
-                       return one.money.value_or(RunSpread());
-                     }});
-  numbers.push_back({"kilowatt_hours", "MWh", kKilowattHours, [](const PointRun& one) {
-                       return one.kilowatt_hours.value_or(RunSpread());
-                     }});
+  numbers.push_back(
+      {"money", currency, 1, [](const PointRun& one) { return one.money.value_or(RunSpread()); }});
+  numbers.push_back({"kilowatt_hours", "MWh", kKilowattHours,
+                     [](const PointRun& one) { return one.kilowatt_hours.value_or(RunSpread()); }});
   return numbers;
 }
 
@@ -91,7 +89,8 @@ std::string RunOfBest(const Search& search, const PointRun& run) {
 
 std::string RunsText(const Search& search, const FoundPoints& found) {
   if (found.groups.empty()) {
-    const PointRun* run = RunAt(found, found.points.empty() ? std::nullopt : std::optional<size_t>(0));
+    const PointRun* run =
+        RunAt(found, found.points.empty() ? std::nullopt : std::optional<size_t>(0));
     return run != nullptr ? RunOfBest(search, *run) : "";
   }
   const PointRun* first = FirstRun(found);

@@ -66,13 +66,17 @@ TEST(LibraryTest, WeeksAndCostsAreThoseThatRunPrints) {
   const std::vector<std::string> changes = {
       R"(run={"tokens": "1T", "checkpoint": {"storage_bandwidth": "10GBps"}, "seeds": 5})",
       R"(costs={"gpu_hour": "2USD/h"})"};
-  const auto run = rehearse::Simulate(
-      rehearse::Scenario::FromFile(Shipped("strategy-megatron")).With(changes));
+  const auto run =
+      rehearse::Simulate(rehearse::Scenario::FromFile(Shipped("strategy-megatron")).With(changes));
   std::string command =
       "'" + rehearse::ProgramPath() + "' run '" + Shipped("strategy-megatron") + "'";
   for (const std::string& change : changes) command += " --set '" + change + "'";
-  EXPECT_EQ(WithoutCost(run.Text()), WithoutCost(Printed(command)));
-  EXPECT_THAT(run.Json(), HasSubstr("\"tokens_per_run\"") );
+  const auto weeks = [](const std::string& text) {
+    return text.substr(text.find("\nWeeks of it"));
+  };
+  EXPECT_EQ(weeks(run.Text()), weeks(Printed(command)));
+  EXPECT_THAT(run.Json(), HasSubstr("\"run\": {"));
+  EXPECT_THAT(run.Json(), HasSubstr("\"costs\": {"));
 }
 
 TEST(LibraryTest, WithoutFoldingEveryRankHasItsOwnSpans) {

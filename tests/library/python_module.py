@@ -44,7 +44,7 @@ class ModuleTest(unittest.TestCase):
     def test_weeks_and_costs_are_those_that_run_prints(self):
         changes = {"run": {"tokens": "1T", "checkpoint": {"storage_bandwidth": "10GBps"}, "seeds": 5},
                    "costs": {"gpu_hour": "2USD/h"}}
-        scenario = rehearse.Scenario(shipped("strategy-megatron")).with_(changes)
+        scenario = rehearse.Scenario(shipped("strategy-megatron")).with_(**changes)
         sets = [f"--set={path}={json.dumps(value)}" for path, value in changes.items()]
         printed = json.loads(subprocess.check_output(
             [PROGRAM, "run", shipped("strategy-megatron"), "--format", "json", *sets]))

@@ -90,8 +90,8 @@ TEST(SearchRunsTest, OnOneClusterTheOrderByStepIsThatByDays) {
 
 TEST(SearchRunsTest, ARunCanBeTheObjective) {
   for (const char* name : {"run-time", "run-money", "run-energy"}) {
-    const Search search = SearchOf(
-        {kRun, kCosts, std::string(R"(search.objective=")") + name + "\""});
+    const Search search =
+        SearchOf({kRun, kCosts, std::string(R"(search.objective=")") + name + "\""});
     const FoundPoints found = RunSearch(search, {.threads = 1});
     double before = 0;
     for (const FoundPoint& point : found.points) {
@@ -148,7 +148,7 @@ TEST(SearchRunsTest, ClustersAreComparedByTheirRuns) {
   std::vector<std::string> keys;
   for (const auto& measure : machines["measures"]) keys.push_back(measure["key"]);
   EXPECT_THAT(keys, ::testing::IsSupersetOf({"run-time", "goodput", "run-money", "run-energy"}));
-  EXPECT_EQ(machines["machines"][1]["run"], choices[1]["run"]);
+  EXPECT_EQ(machines["machines"][1]["weeks"], choices[1]["run"]);
   EXPECT_THAT(machines["machines"][1]["binds"].get<std::string>(), HasSubstr("; it waits for "));
   EXPECT_THAT(machines["sentence"].get<std::string>(),
               AllOf(HasSubstr("ends its run first"), HasSubstr("the cheapest run"),
@@ -157,12 +157,16 @@ TEST(SearchRunsTest, ClustersAreComparedByTheirRuns) {
 
 // Where a formula is put together, money of a run follows on one machine, and not on several at once.
 TEST(SearchRunsTest, OfOneMachineAComposedFormulaCountsWhatARunCosts) {
-  const std::string strategy = R"(strategy={"kind": "combined", "tensor": 2, "shard": 4, "zero": 1})";
+  const std::string strategy =
+      R"(strategy={"kind": "combined", "tensor": 2, "shard": 4, "zero": 1, "sequence_parallel": true,
+                   "overlap_all_reduce": true, "overlap_gradients": true})";
   const auto changes = [&](const std::string& per) -> std::vector<std::string> {
-    return {kRun, kCosts, strategy, "cluster=\"dgx-a100\"",
-            R"(search={"objective": "run-money", "formula": "composed", "axes": [
+    return {
+        kRun, kCosts, strategy, "cluster=\"dgx-a100\"",
+        R"(search={"objective": "run-money", "formula": "composed", "default_axes": false, "axes": [
                 {"path": "cluster", "values": ["dgx-a100", "dgx-h100"]},
-                {"path": "training.recomputation", "values": ["none", "full"]}])" + per + "}"};
+                {"path": "training.recomputation", "values": ["none", "full"]}])" +
+            per + "}"};
   };
   EXPECT_THAT(ErrorOf(changes("")), HasSubstr("/search/formula: "));
   const Search search = SearchOf(changes(R"(, "per": "cluster")"));
