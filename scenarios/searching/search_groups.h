@@ -28,8 +28,8 @@ std::string Aligned(const TextColumns& columns, size_t rows,
                     const std::vector<std::string>& last = {}, const std::string& last_title = "");
 
 // A row for each choice: its best configuration, what that comes to, how it compares with the first
-// choice's, what it waits for, and the two parts of the step that take most of it; or why nothing is
-// possible with it.
+// choice's, the two parts of the step that take most of it, and what it waits for; or why nothing
+// is possible with it.
 // "" without groups.
 std::string GroupsText(const Search& search, const FoundPoints& found);
 // In the order of the axis; `best` is the number of the point among all, `ratio` what its first

@@ -14,8 +14,8 @@ namespace rehearse {
 // as multiples of the first ones. "" if nothing simulated has a run.
 std::string RunsText(const Search& search, const FoundPoints& found);
 
-// The run of a group's best, as ToJson(PointRun) has it, and under "ratios" its medians beside those
-// of the first choice with a run; null if it has none.
+// The run of a group's best, as ToJson(PointRun) has it, and under "ratios" its medians beside
+// those of the first choice with a run; null if it has none.
 nlohmann::ordered_json GroupRunJson(const FoundPoints& found, const FoundGroup& group);
 
 }  // namespace rehearse

@@ -155,7 +155,8 @@ TEST(SearchRunsTest, ClustersAreComparedByTheirRuns) {
                     Not(HasSubstr("is the cheapest"))));
 }
 
-// Where a formula is put together, money of a run follows on one machine, and not on several at once.
+// Where a formula is put together, money of a run follows on one machine, and not on several at
+// once.
 TEST(SearchRunsTest, OfOneMachineAComposedFormulaCountsWhatARunCosts) {
   const std::string strategy =
       R"(strategy={"kind": "combined", "tensor": 2, "shard": 4, "zero": 1, "sequence_parallel": true,
