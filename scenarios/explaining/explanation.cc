@@ -255,6 +255,9 @@ std::vector<PathShare> CriticalKinds(const Scenario& asked, ProgressObserver& ob
   RefusePackets(asked);
   std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
+  uint64_t ops = 0;
+  for (const Role& role : jobs.front().schedule.roles) ops += role.OpCount();
+  if (ops > kMostOpsOfPaths) scenario.lowering.fidelity = Fidelity::kFormula;
   SettleRoutes(jobs, &scenario, 0, observer);
   const PlayedScenario played =
       PlayJobs(scenario, std::move(jobs), {.record_tasks = true, .observer = &observer});

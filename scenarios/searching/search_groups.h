@@ -28,7 +28,7 @@ std::string Aligned(const TextColumns& columns, size_t rows,
                     const std::vector<std::string>& last = {}, const std::string& last_title = "");
 
 // A row for each choice: its best configuration, what that comes to, how it compares with the first
-// choice's, what it waits for, and the two parts of the step that take most of it; or why nothing
+// choice's, the two parts of the step that take most of it, and what it waits for; or why nothing
 // is possible with it.
 // "" without groups.
 std::string GroupsText(const Search& search, const FoundPoints& found);

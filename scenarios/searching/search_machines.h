@@ -6,9 +6,10 @@
 // (scenarios/playing/typical_step.h) if that is less, to the slowest of ten, or the simulated one
 // if that is more; both widened by the mean error e of predictions of the published steps most like
 // it (scenarios/playing/validated_steps.h), to low / (1 + e) and high / (1 - e). A GPU of which no
-// step is published counts as the one that is predicted worst. What is
-// proportional to the step, or to its reciprocal, has the same range. A ratio of two machines goes
-// from low / high to high / low: as if their errors had nothing in common.
+// step is published counts as the one that is predicted worst. What is proportional to the step, or
+// to its reciprocal, has the same range; so have the days, money and energy of a run, whose seeds
+// differ by far less ("weeks" has their range). A ratio of two machines goes from low / high to
+// high / low: as if their errors had nothing in common.
 #pragma once
 
 #include <optional>

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 constexpr double kDay = 86400;
 constexpr double kHundredth = 0.01;
-constexpr double kKilowattHours = 1000;  // of a megawatt hour
+constexpr double kMegawattHour = 1000;  // in kWh
 
 const PointRun* RunAt(const FoundPoints& found, std::optional<size_t> point) {
   if (!point || !found.points[*point].simulated) return nullptr;
@@ -49,7 +49,7 @@ std::vector<RunNumber> NumbersOf(const PointRun& run, const std::string& currenc
   if (!run.money) return numbers;
   numbers.push_back(
       {"money", currency, 1, [](const PointRun& one) { return one.money.value_or(RunSpread()); }});
-  numbers.push_back({"kilowatt_hours", "MWh", kKilowattHours,
+  numbers.push_back({"kilowatt_hours", "MWh", kMegawattHour,
                      [](const PointRun& one) { return one.kilowatt_hours.value_or(RunSpread()); }});
   return numbers;
 }

@@ -13,6 +13,7 @@
 #include "scenarios/searching/search_machines.h"
 #include "scenarios/searching/search_report.h"
 #include "tests/scenarios/small_scenario.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace search_runs_test {
@@ -118,6 +119,14 @@ TEST(SearchRunsTest, WhatAnObjectiveOfARunNeedsIsSaid) {
   EXPECT_THAT(ErrorOf({"run={}"}), HasSubstr("/run"));
 }
 
+// A --set names a file from where it is typed, which a scenario of a point is not.
+TEST(SearchRunsTest, TheScenarioOfAPointHasThePricesThemselves) {
+  const std::string prices = SourceDir() + "/scenarios/prices/dgx-h100.json";
+  const Search search = SearchOf({kRun, "costs=\"" + prices + "\""});
+  const JsonDocument document = ScenarioOf(search, SpacePoint(search.space.axes.size()));
+  EXPECT_EQ(document.value()["costs"], JsonDocument::FromFile(prices).value());
+}
+
 // A storage that has no room for checkpoints is why nothing is possible.
 TEST(SearchRunsTest, ARunThatCannotBeIsAReason) {
   try {
@@ -155,7 +164,8 @@ TEST(SearchRunsTest, ClustersAreComparedByTheirRuns) {
                     Not(HasSubstr("is the cheapest"))));
 }
 
-// Where a formula is put together, money of a run follows on one machine, not on several at once.
+// Where a formula is put together, money of a run follows on one machine, and not on several at
+// once.
 TEST(SearchRunsTest, OfOneMachineAComposedFormulaCountsWhatARunCosts) {
   const std::string strategy =
       R"(strategy={"kind": "combined", "tensor": 2, "shard": 4, "zero": 1, "sequence_parallel": true,
