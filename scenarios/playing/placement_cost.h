@@ -16,8 +16,9 @@ inline constexpr uint64_t kPlacementSeeds = 8;
 
 // Plays a step that has what others leave with each seed, unless the scenario fixes one; the
 // scenario then has the devices of the lower median. Where a hash decides the routes, each draw has
-// a seed of its own for it, too, which the scenario then has as well. Nothing, and no change, if nothing is drawn.
-// Uses `threads` threads (0: as many as the machine has cores). Throws as PlayScenario() does.
+// a seed of its own for it, too, which the scenario then has as well. Nothing, and no change, if
+// nothing is drawn. Uses `threads` threads (0: as many as the machine has cores). Throws as
+// PlayScenario() does.
 std::optional<PlacementSpread> SettlePlacement(Scenario* scenario, unsigned threads,
                                                ProgressObserver& observer);
 
