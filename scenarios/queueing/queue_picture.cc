@@ -32,8 +32,8 @@ TimeUnit UnitFor(double end) {
 }
 
 struct Chart {
-  double top;
-  double height;
+  double top = 0;
+  double height = 0;
   ChartScale x;
   ChartScale y;
 
