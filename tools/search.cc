@@ -31,7 +31,7 @@ constexpr uint32_t kMostShown = 1'000'000;
 
 // Paths in the scenario are relative to its folder.
 nlohmann::json Movable(nlohmann::json scenario, const std::string& from) {
-  constexpr const char* kKeys[] = {"cluster", "calibration", "device_points"};
+  constexpr const char* kKeys[] = {"cluster", "calibration", "device_points", "costs"};
   MakeAbsolute(&scenario, kKeys, from);
   if (scenario.contains("cluster")) MakeAbsolute(&scenario["cluster"], kKeys, from);
   return scenario;

@@ -1,5 +1,6 @@
 #include "scenarios/campaign/costs.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -57,9 +58,15 @@ class CostSheet {
 
 CostOfRun CostOfAll(const CostOutcome& cost, const CostOptions& costs, const RunOutcome& run) {
   const double hours = run.seconds.median / kHour;
-  const double training = run.shares.useful + run.shares.lost + run.shares.slow;
-  const double kilowatts = cost.kilowatts * training + cost.idle_kilowatts * (1 - training);
-  const double energy = kilowatts * hours;
+  // However long a run takes, it trains the same. Of what comes on top, as much is done again or
+  // slowly as on average over all seeds; the rest of it GPUs idle.
+  const double training = run.steps > 0 ? static_cast<double>(run.steps) * run.step.value() / kHour
+                                        : run.shares.useful * hours;
+  const double on_top = std::max(0.0, hours - training);
+  const double others = 1 - run.shares.useful;
+  const double busy = others > 0 ? (run.shares.lost + run.shares.slow) / others : 0;
+  const double energy =
+      cost.kilowatts * (training + busy * on_top) + cost.idle_kilowatts * (1 - busy) * on_top;
   CostOfRun whole;
   whole.money = (cost.per_hour - cost.electricity) * hours + energy * AmountOf(costs.electricity);
   whole.megawatt_hours = energy / kKilo;

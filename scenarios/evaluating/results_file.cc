@@ -85,7 +85,6 @@ Json KeptNumbers(const std::vector<Result>& results) {
     one.routes.reset();
     one.placement.reset();
     one.experts.reset();
-    one.typical.reset();
     one.trust.reset();
     one.changes.clear();
     one.software = {};

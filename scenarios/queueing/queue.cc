@@ -227,7 +227,9 @@ class Player {
       const std::vector<uint32_t> placement = PlaceOn(later, wanted);
       if (placement.empty()) continue;
       Reserved reserved = {end, std::vector<bool>(queue_.devices)};
-      for (const uint32_t device : placement) reserved.devices[device] = true;
+      const bool has_units = wanted >= later.unit();  // which must be free wholly
+      for (const uint32_t device : has_units ? later.UnitsOf(placement) : placement)
+        reserved.devices[device] = true;
       return reserved;
     }
     return {now_, std::vector<bool>(queue_.devices, true)};

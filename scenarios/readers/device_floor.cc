@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "sim/base/error.h"
 
@@ -52,6 +53,14 @@ std::vector<uint32_t> DeviceFloor::FreeFor(uint32_t devices) const {
   std::vector<uint32_t> free = devices < unit_ ? PartOfUnit(devices) : Whole();
   if (free.size() < devices) free.clear();
   return free;
+}
+
+std::vector<uint32_t> DeviceFloor::UnitsOf(const std::vector<uint32_t>& devices) const {
+  std::set<uint32_t> units;
+  for (const uint32_t device : devices) units.insert(unit_of_[device]);
+  std::vector<uint32_t> all;
+  for (const uint32_t unit : units) all.insert(all.end(), units_[unit].begin(), units_[unit].end());
+  return all;
 }
 
 std::vector<uint32_t> DeviceFloor::PartOfUnit(uint32_t count) const {

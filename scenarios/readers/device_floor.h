@@ -26,6 +26,9 @@ class DeviceFloor {
   // Whole() otherwise. Nothing if too few are free.
   std::vector<uint32_t> FreeFor(uint32_t devices) const;
 
+  // All devices of the units that these are of.
+  std::vector<uint32_t> UnitsOf(const std::vector<uint32_t>& devices) const;
+
   void Take(const std::vector<uint32_t>& devices) { Set(devices, true); }
   void Leave(const std::vector<uint32_t>& devices) { Set(devices, false); }
   // Those of them that are free.

@@ -146,8 +146,9 @@ const Fields<RunOptions>& RunFields() {
   using Run = RunOptions;
   static const Fields<Run> fields(
       "run",
-      "The weeks of training that the step is repeated for, and what fails in them; `rehearse run` "
-      "simulates them by events, other commands ignore it.",
+      "The weeks of training that the step is repeated for, and what fails in them; `rehearse "
+      "run`, "
+      "search and report --clusters simulate them by events, other commands ignore it.",
       {{"tokens", &Run::tokens, ACountOf("number of tokens such as 15T"), Required(),
         "how many tokens are trained on, or what else the model counts", "\"15T\""},
        {"step", &Run::step, OneOf(kStepNames), Usual(),

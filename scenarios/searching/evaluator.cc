@@ -189,6 +189,11 @@ double PointEvaluator::ClosedForms(const SpacePoint& point, Scenario scenario) {
   return objective.CostOf(ValueOf(objective, result, device, RatesAt(point, scenario, result)));
 }
 
+const std::string* PointEvaluator::Kept(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  return &*reasons_.insert(reason).first;
+}
+
 void PointEvaluator::NoteExcluded(const std::string* reason) {
   const std::lock_guard lock(mutex_);
   ++not_planned_[reason];
@@ -221,9 +226,14 @@ std::optional<double> PointEvaluator::Composed(const SpacePoint& point) {
     result.ranks = found.ranks;
     result.tokens_per_second = found.tokens / found.step;
     result.memory.activations = Bytes(found.memory);
-    cost = objective.IsOfRun()
-               ? RunByFormula(point, result)
-               : objective.CostOf(ValueOf(objective, result, *found.device, rates_.At(point)));
+    try {
+      cost = objective.IsOfRun()
+                 ? RunByFormula(point, result)
+                 : objective.CostOf(ValueOf(objective, result, *found.device, rates_.At(point)));
+    } catch (const Error& error) {  // such as of a power that nobody knows
+      NoteExcluded(Kept(WithoutPlace(error.what())));
+      return std::nullopt;
+    }
   }
   Note(point, cost);
   return cost;
@@ -250,7 +260,10 @@ double PointEvaluator::RunByFormula(const SpacePoint& point, const Result& resul
 Rates PointEvaluator::RatesAt(const SpacePoint& point, const Scenario& scenario,
                               const Result& result) const {
   Rates rates = rates_.At(point);
-  if (scenario.costs == nullptr || !(result.tokens_per_second > 0)) return rates;
+  // Prices in some choices of an axis only are not those of an objective.
+  if (scenario.costs == nullptr || search_.currency_of_costs.empty() ||
+      !(result.tokens_per_second > 0))
+    return rates;
   const CostOutcome costs = CostsOf(scenario, result, nullptr);
   if (costs.currency != search_.currency_of_costs)
     throw Error(scenario.jobs.front().place,
@@ -399,8 +412,13 @@ std::vector<std::pair<double, SpacePoint>> PointEvaluator::ByFormula() {
   });
   std::sort(order.begin(), order.end());
   if (composed_ != nullptr && !run_.allow_out_of_memory)
-    std::stable_partition(order.begin(), order.end(),
-                          [&](const auto& one) { return composed_->At(one.second).MayFit(); });
+    std::stable_partition(order.begin(), order.end(), [&](const auto& one) {
+      try {
+        return composed_->At(one.second).MayFit();
+      } catch (const Stopped&) {  // time is over: what is simulated is all that there is
+        return false;
+      }
+    });
   return order;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,8 @@ class PointEvaluator {
   bool IsBroken(const SpacePoint& point);
   void Note(const SpacePoint& point, double number);
   void NoteExcluded(const std::string* reason);
+  // The same text, for as long as this object lives.
+  const std::string* Kept(const std::string& reason);
   // What is known about each point, in order.
   template <typename Visit>
   void ForEach(const Visit& visit);
@@ -115,6 +118,7 @@ class PointEvaluator {
   std::optional<SpaceFormula> paper_;                 // nothing if the formula is no paper's
   std::unique_ptr<ComposedSteps> composed_;           // null if the formula is another
   std::map<const std::string*, size_t> not_planned_;  // points by why they are impossible
+  std::set<std::string> reasons_;                     // of these, where no formula keeps them
   std::map<SpacePoint, SimulatedPoint> early_;
   std::once_flag is_priced_;
   Scenario priced_;  // its cluster and costs, for an objective of a run's costs

@@ -199,6 +199,7 @@ std::string Print(const Objective& objective, double value) {
       return PrintLongTime(Seconds(value));
     case ObjectiveKind::kRunMoney:
     case ObjectiveKind::kRunEnergy:
+      if (value < 100) return fmt::format("{:.4g} {}", value, objective.unit);
       return fmt::format("{} {}", Grouped(static_cast<uint64_t>(std::llround(value))),
                          objective.unit);
     case ObjectiveKind::kGpuHours:

@@ -796,8 +796,9 @@ JsonDocument ScenarioOf(const Search& search, const SpacePoint& point) {
     value["costs"] = prices.value();
   }
   JsonDocument document = JsonDocument::FromText(value.dump(), search.scenario.name());
-  for (const auto& [path, change] : search.space.ChangesOf(point))
-    document.Set(path + "=" + change.dump());
+  for (size_t i = 0; i < point.size(); ++i)
+    for (const auto& [path, change] : search.space.axes[i].choices[point[i]].changes)
+      document.Set(path + "=" + change.dump(), search.space.axes[i].place);
   ResolveMicroBatchSize(&document);
   value = document.value();
   if (!value.contains("training") || !value["training"].contains("micro_batch_size"))

@@ -27,6 +27,35 @@ TEST_F(SearchProgramTest, SaysWhichConfigurationIsTheBestAndWhyOthersAreNot) {
                                 HasSubstr("where the second takes longer")));
 }
 
+// What a run needs of a step is kept with it.
+TEST_F(SearchProgramTest, KeptPointsRunAsTheyDidAtFirst) {
+  const std::string search =
+      R"(search small.json --objective run-time --results kept.sqlite --format json --set )"
+      R"('run={"tokens": "10G", "step": "typical", "seeds": 5, )"
+      R"("checkpoint": {"storage_bandwidth": "10GBps"}}')";
+  const Outcome first = Execute(search);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const Outcome second = Execute(search);
+  ASSERT_EQ(second.code, 0) << second.err;
+  const Json one = Json::parse(first.out);
+  const Json other = Json::parse(second.out);
+  EXPECT_EQ(other["points"][0]["run"], one["points"][0]["run"]);
+  EXPECT_EQ(other["points"].size(), one["points"].size());
+}
+
+// Files that an axis names are beside the scenario, wherever the search runs.
+TEST_F(SearchProgramTest, FilesThatAnAxisNamesAreFoundFromElsewhere) {
+  std::filesystem::create_directory(folder_ / "sub");
+  Json small = Json::parse(testing::kSmall);
+  small["search"] = {{"axes", {{{"path", "cluster"}, {"values", {"mine.json"}}}}}};
+  Write("sub/small.json", small.dump());
+  Write("sub/mine.json", R"({"preset": "perlmutter", "nodes": 2})");
+  const Outcome search = Execute("search sub/small.json --top 1 --out best");
+  ASSERT_EQ(search.code, 0) << search.err;
+  const Outcome run = Execute("run best/001.json");
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
 TEST_F(SearchProgramTest, WhatItFoundRunsAsItSaid) {
   const Outcome search = Execute("search small.json --top 3 --out best --format json");
   ASSERT_EQ(search.code, 0) << search.err;

@@ -106,6 +106,22 @@ TEST(CostsTest, ARunPaysForTheTimeThatIsNoTraining) {
   EXPECT_NEAR(costs.run->per_million, costs.run->money / 1000, 1e-9);
 }
 
+// The median run may be far from the mean, whose shares are known: what it trains is the same.
+TEST(CostsTest, ALongerRunTrainsNoMore) {
+  RunOutcome run;
+  run.tokens = 1e9;
+  run.steps = 360;
+  run.step = Seconds(1000);  // 100 hours
+  run.shares.useful = 0.8;
+  run.shares.lost = 0.05;
+  run.shares.waiting = 0.15;
+  run.seconds.median = 3600 * 180;
+  const CostOutcome costs = Costs({kBought, "costs.gpu_power=400W"}, &run);
+  // A quarter of the 80 hours on top is training that is done again.
+  const double energy = 120 * costs.kilowatts + 60 * costs.idle_kilowatts;
+  EXPECT_NEAR(costs.run->megawatt_hours, energy / 1000, 1e-9);
+}
+
 TEST(CostsTest, MistakesSayWhereAndWhatWasExpected) {
   const auto expect = [](const std::vector<std::string>& changes,
                          const std::vector<std::string>& parts) {

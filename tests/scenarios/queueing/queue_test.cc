@@ -214,6 +214,14 @@ TEST(QueueTest, WhatIsReservedIsWholeMachines) {
   EXPECT_NEAR(queue.jobs[3].began, 2, 1e-6);  // beside the second
 }
 
+// The second waits for 6 of 8 GPUs on two machines of 4, which must be free wholly: the third may
+// not take the two that are left over.
+TEST(QueueTest, WhatIsReservedIsWholeMachinesOfAJobThatFillsNone) {
+  const std::vector<Came> came = {{0, 4, 100}, {1, 6, 50}, {2, 2, 1000}};
+  const Queue queue = PlayQueue(QueueOf(came, {{"order", "backfill"}, {"sharing", "none"}}, 2));
+  EXPECT_NEAR(queue.jobs[1].began, 100, 1e-6);
+}
+
 // The third and the fourth job have the same kind of place, but for one machine's cables.
 TEST(QueueTest, AMachineThatIsSlowIsToldFromOthers) {
   const std::vector<Came> came(4, Came{0, 8, 100});

@@ -157,7 +157,9 @@ ImportedJobs ReadPai(const std::vector<std::string>& paths, const JobWindow& win
       jobs.LeaveOut(JobGap::kNoSubmission);
       continue;
     }
-    const double gpus = said.hundredths / 100;
+    // Sums of shares such as 33.4 of a hundred are not exact.
+    constexpr double kExact = 1e6;
+    const double gpus = std::round(said.hundredths / 100 * kExact) / kExact;
     const auto devices = static_cast<uint32_t>(std::ceil(gpus));
     const auto start = said.start > 0 ? std::optional(said.start) : std::nullopt;
     const auto end = said.end > 0 && !said.has_open ? std::optional(said.end) : std::nullopt;
