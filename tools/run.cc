@@ -150,10 +150,11 @@ std::string GanttOf(const Rehearsal& rehearsal, const PictureOptions& picture) {
                         .color = ColorsWanted()});
 }
 
-// What a result says of the step, without what was given and what it took to play.
+// What a result says of the step, without what was given, what it took to play and what other
+// devices would do.
 std::string StepOf(const Rehearsal& rehearsal) {
   nlohmann::ordered_json json = ToJson(rehearsal.result);
-  for (const char* key : {"given", "changes", "simulator"}) json.erase(key);
+  for (const char* key : {"given", "changes", "simulator", "placement"}) json.erase(key);
   return json.dump();
 }
 

@@ -223,6 +223,8 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     const std::optional<JobPart> own = OwnPart(scenario, played);
     explanation.result = Describe(scenario, played, own);
     explanation.result.routes = std::move(routes);
+    if (placement && placement->steps.empty())
+      placement->steps.push_back({placement->seed, explanation.result.step});
     explanation.result.placement = std::move(placement);
     explanation.result.experts =
         DrawExperts(scenario, StepOf(played.schedule(), played.simulation.timeline), 0, observer);
@@ -253,8 +255,9 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
 
 std::vector<PathShare> CriticalKinds(const Scenario& asked, ProgressObserver& observer) {
   RefusePackets(asked);
-  std::vector<Job> jobs = Prepare(asked, observer);
   Scenario scenario = asked;
+  SettlePlacement(&scenario, 0, observer);
+  std::vector<Job> jobs = Prepare(scenario, observer);
   uint64_t ops = 0;
   for (const Role& role : jobs.front().schedule.roles) ops += role.OpCount();
   if (ops > kMostOpsOfPaths) scenario.lowering.fidelity = Fidelity::kFormula;

@@ -117,8 +117,9 @@ class Player {
     std::vector<std::string>& notes = queue_.notes;
     if (arrivals_.is_assumed) {
       notes.push_back(
-          "the trace does not say what its jobs compute: all train GPT-1.3B with data parallelism; "
-          "\"work\" under \"arrivals\" says otherwise");
+          fmt::format("the trace does not say what its jobs compute: {}; \"work\" under "
+                      "\"arrivals\" says otherwise",
+                      kAssumedWorkWords));
     }
     if (queue_.cut > 0) {
       notes.push_back(

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/readers/device_floor.h"
 #include "scenarios/readers/micro_batch_size.h"
 #include "scenarios/readers/scenario_shape.h"
 #include "scenarios/readers/software.h"
@@ -130,13 +131,12 @@ const Fields<ArrivalOptions>& ArrivalFields() {
         "fits"},
        {"placement", &Arrivals::placement, OneOf(kPlacementOrders), Usual(),
         "which of the free units a job takes"},
-       {"unit", &Arrivals::unit, AWhole(1, 1024),
-        Optional("a machine, or a tray of 4 where it has more than 16"),
+       {"unit", &Arrivals::unit, AWhole(1, kMostDevicesOfUnit), Optional(kUsualUnitWords),
         "devices that are given out together", "8"},
        {"sharing", &Arrivals::shares, OneOf(kSharingNames), Usual(),
         "whether jobs whose traffic meets slow each other down"},
        {"work", kItself, ReadBy(ListOf(ObjectOf(WorkShape)), ReadWorks, WriteNothing),
-        Optional("all train GPT-1.3B with data parallelism"), "what jobs compute",
+        Optional(kAssumedWorkWords), "what jobs compute",
         R"([{"scenario": "gpt.json", "per_device": {"strategy.data": 1}}])"}});
   return fields;
 }

@@ -34,6 +34,8 @@
 
 namespace rehearse {
 
+inline constexpr char kAssumedWorkWords[] = "all train GPT-1.3B with data parallelism";
+
 enum class QueueOrder : uint8_t { kFifo, kBackfill, kFit };
 
 // What a job of a size computes.

@@ -82,8 +82,7 @@ const Fields<BusyCluster>& BusyClusterFields() {
         "share of the devices that others hold", "0.8"},
        {"seed", &BusyCluster::seed, AWhole(0, std::numeric_limits<int64_t>::max()),
         Optional("several are tried, and their range is shown"), "of one draw", "3"},
-       {"unit", &BusyCluster::unit, AWhole(1, 1024),
-        Optional("a machine, or a tray of 4 where it has more than 16"),
+       {"unit", &BusyCluster::unit, AWhole(1, kMostDevicesOfUnit), Optional(kUsualUnitWords),
         "devices that are given out together", "8"},
        {"takes", &BusyCluster::takes, OneOf(kPlacementOrders), Usual(),
         "which of the free units the step takes", "\"even\""}});

@@ -9,6 +9,10 @@
 
 namespace rehearse {
 
+// For keys that say how many devices a unit has.
+inline constexpr int64_t kMostDevicesOfUnit = 1024;
+inline constexpr char kUsualUnitWords[] = "a machine, or a tray of 4 where it has more than 16";
+
 uint32_t LargestMachine(const Cluster& cluster);  // devices
 // Devices of the largest machine, if there are at most 16; else 4, a tray of GB200 or GB300.
 uint32_t UsualUnit(const Cluster& cluster);

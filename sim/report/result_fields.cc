@@ -223,9 +223,11 @@ const Fields<RouteSpread>& RouteFields() {
 }
 
 bool IsDrawn(const PlacementSpread& spread) { return !spread.steps.empty(); }
+bool HasBest(const PlacementSpread& spread) { return spread.best > Seconds(0); }
 
 const Fields<PlacementSpread>& PlacementSpreadFields() {
   static const char* const kNone = "devices are not drawn";
+  static const char* const kNotAsked = "nobody asked for it";
   static const Fields<PlacementSpread> fields(
       "placement", "What the devices that the step has cost it.",
       {{"busy", &PlacementSpread::busy, ANumber(0, 1), WrittenIf<IsDrawn>(kNone),
@@ -235,10 +237,10 @@ const Fields<PlacementSpread>& PlacementSpreadFields() {
        {"steps", &PlacementSpread::steps, ListOf(ObjectIn<SeededStepFields>()),
         WrittenIf<IsDrawn>(kNone), "the step for each draw, the quickest first",
         R"([{"seed": 0, "seconds": 0.7}])"},
-       TimeRow("best_step_seconds", &PlacementSpread::best,
-               "the step on the best devices of an empty cluster"),
-       {"best", &PlacementSpread::best_order, AText(), Required(), "how these are taken",
-        "\"even\""}});
+       {"best_step_seconds", &PlacementSpread::best, ANumber(0, kMost, "s"),
+        WrittenIf<HasBest>(kNotAsked), "the step on the best devices of an empty cluster", "0.6"},
+       {"best", &PlacementSpread::best_order, AText(), WrittenIf<HasBest>(kNotAsked),
+        "how these are taken", "\"even\""}});
   return fields;
 }
 

@@ -332,7 +332,7 @@ std::vector<std::string> PlacementLines(const Result& result) {
   if (!result.placement) return {};
   const PlacementSpread& spread = *result.placement;
   std::vector<std::string> lines;
-  if (spread.busy > 0 || !spread.steps.empty()) {
+  if (!spread.steps.empty()) {
     const std::string what =
         fmt::format("on what others leave of a cluster that is {:.0f} % busy", 100 * spread.busy);
     const Seconds least = spread.steps.front().step;

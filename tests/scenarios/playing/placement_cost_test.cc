@@ -77,6 +77,16 @@ TEST(PlacementCostTest, DrawsAreARangeWithItsMedian) {
   ASSERT_TRUE(explained.result.placement.has_value());
 }
 
+// Of one draw, explain says which; it does not look for better devices.
+TEST(PlacementCostTest, ADrawThatIsGivenIsExplained) {
+  const Explanation explained =
+      Explain(ReadSmall({kBox, kRounds, kBatch, R"(placement={"busy": 0.6, "seed": 2})"}));
+  EXPECT_THAT(PlacementLines(explained.result), ::testing::ElementsAre(HasSubstr("busy, seed 2")));
+  const nlohmann::ordered_json placement = ToJson(*explained.result.placement);
+  EXPECT_EQ(placement["seed"], 2);
+  EXPECT_FALSE(placement.contains("best_step_seconds"));
+}
+
 // Where a hash decides the routes, each draw has its own.
 TEST(PlacementCostTest, TheMedianDrawIsTheStepUnderAHashToo) {
   const Result drawn = Rehearse(ReadSmall({kBox, kRounds, kBatch, "cluster.fabric.routing=ecmp",
