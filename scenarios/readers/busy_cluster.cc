@@ -100,7 +100,7 @@ void CheckBusyCluster(const JsonReader& reader, const BusyCluster& busy, const C
                     busy.unit, cluster.name(), LargestMachine(cluster)));
   }
   if (busy.takes == PlacementOrder::kEven &&
-      DrawPlacement({.takes = busy.takes}, cluster, ranks, 0).empty()) {
+      DrawPlacement({.seed = {}, .takes = busy.takes}, cluster, ranks, 0).empty()) {
     reader.At("takes").Fail(
         fmt::format("{} ranks cannot be spread evenly over the machines of "
                     "cluster \"{}\"; \"block\" takes them as they come",
