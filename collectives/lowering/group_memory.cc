@@ -68,12 +68,15 @@ KnownGroup& GroupMemory::Of(const std::vector<uint32_t>& ranks) {
 }
 
 std::shared_ptr<const std::vector<Channel>> GroupMemory::RingsOf(const std::vector<uint32_t>& ranks,
-                                                                 uint32_t limit, uint64_t phase) {
+                                                                 uint32_t limit, uint64_t phase,
+                                                                 bool with_rates) {
   const auto find = [&] {
-    return std::make_shared<const std::vector<Channel>>(finder_->Find(ranks, limit, phase));
+    std::vector<Channel> channels = finder_->Find(ranks, limit, phase);
+    if (with_rates) SetIdleRates(router_->cluster(), channels);
+    return std::make_shared<const std::vector<Channel>>(std::move(channels));
   };
   if (!KeepsGroups()) return find();
-  auto& rings = Of(ranks).rings[limit];
+  auto& rings = Of(ranks).rings[{limit, with_rates}];
   if (!rings) rings = find();
   return rings;
 }

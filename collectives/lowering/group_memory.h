@@ -15,6 +15,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collectives/algorithms/algorithm.h"
@@ -55,7 +56,8 @@ struct KnownShape {
 // Likewise about a group, as its ranks lie on the cluster's links.
 struct KnownGroup {
   std::optional<uint32_t> shape;
-  std::map<uint32_t, std::shared_ptr<const std::vector<Channel>>> rings;  // by limit
+  // By limit, and whether their idle rates are set.
+  std::map<std::pair<uint32_t, bool>, std::shared_ptr<const std::vector<Channel>>> rings;
   // By algorithm, kind, root, channels and whether steps wait.
   std::map<std::tuple<const Algorithm*, CollectiveKind, uint32_t, uint32_t, bool>,
            std::shared_ptr<GroupLayout>>
@@ -92,9 +94,11 @@ class GroupMemory {
   bool SharesShapes() const { return shapes_->AreShared(); }
   // The same one for the same ranks in the same order; only if groups are kept.
   KnownGroup& Of(const std::vector<uint32_t>& ranks);
-  // With flowlet, whose ways depend on the phase, no groups are kept (IsUsable).
+  // With flowlet, whose ways depend on the phase, no groups are kept (IsUsable). `with_rates`: as
+  // SetIdleRates() sets them.
   std::shared_ptr<const std::vector<Channel>> RingsOf(const std::vector<uint32_t>& ranks,
-                                                      uint32_t limit, uint64_t phase);
+                                                      uint32_t limit, uint64_t phase,
+                                                      bool with_rates);
 
  private:
   struct HashOfRanks {

@@ -348,19 +348,14 @@ class Maker {
 
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks, uint64_t phase) {
     if (!memory_.KeepsGroups()) router_.ForgetMany();  // of other groups
-    if (fidelity_ == Fidelity::kFluid) {
-      const auto rings = memory_.RingsOf(ranks, choice.channels, phase);
-      for (const Channel& channel : *rings) writer_.AddRing(choice, channel);
+    if (GoesByStep(fidelity_)) {
+      const std::vector<Channel> channels = memory_.finder().Find(ranks, choice.channels, phase);
+      for (const Channel& channel : channels) writer_.AddEdges(choice, channel);
       return;
     }
-    std::vector<Channel> channels = memory_.finder().Find(ranks, choice.channels, phase);
-    if (fidelity_ == Fidelity::kFormula) SetIdleRates(router_.cluster(), channels);
-    for (const Channel& channel : channels) {
-      if (GoesByStep(fidelity_))
-        writer_.AddEdges(choice, channel);
-      else
-        writer_.AddRing(choice, channel);
-    }
+    const bool with_rates = fidelity_ == Fidelity::kFormula;
+    const auto rings = memory_.RingsOf(ranks, choice.channels, phase, with_rates);
+    for (const Channel& channel : *rings) writer_.AddRing(choice, channel);
   }
 
   // Everything except its time. `made`: its layout, if there is one already.

@@ -230,6 +230,15 @@ void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
   const JsonReader model = scenario.Root().At("model");
   if (!model.IsObject() || model.value().value("kind", json("decoder")) != "decoder") return;
 
+  const auto changes_model = [](const SpaceAxis& axis) {
+    return std::any_of(axis.choices.begin(), axis.choices.end(), [](const SpaceChoice& choice) {
+      return std::any_of(choice.changes.begin(), choice.changes.end(),
+                         [](const auto& change) { return change.first.rfind("model", 0) == 0; });
+    });
+  };
+  has_experts_ = std::none_of(space_.axes.begin(), space_.axes.end(), changes_model) &&
+                 ReadModel(model).experts.has_value();
+
   const auto counts_of = [&](const Cluster& cluster) -> std::vector<uint32_t> {
     if (is_wide_) return RankCounts(cluster, most_ranks);
     return {std::min(cluster.device_count(), most_ranks)};
@@ -294,6 +303,9 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   static const std::string kWhyMachine = "tensor parallelism across machines";
   static const std::string kWhyNoTensor = "sequence parallelism without tensor parallelism";
   static const std::string kWhyNothingShared = "there is one rank to shard over, as with zero 1";
+  static const std::string kWhySameTokens =
+      "without sequence parallelism, ranks of tensor parallelism would send experts the same "
+      "tokens";
   static const std::string kWhyExperts = "the ranks of the experts do not divide those of a stage";
   static const std::string kWhyExpertParts = "experts are divided more than other products";
   const uint64_t groups = uint64_t{values[kShard]} * values[kReplicas] * values[kData];
@@ -322,6 +334,7 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
     if (group % machine != 0 && machine % group != 0) return &kWhyAcross;
   if (values[kStages] == 1 && values[kSchedule] != kOneForwardOneBackward) return &kWhyOneStage;
   if (values[kTensor] == 1 && values[kSequenceParallel] != 0) return &kWhyNoTensor;
+  if (has_experts_ && values[kTensor] > 1 && values[kSequenceParallel] == 0) return &kWhySameTokens;
   if (values[kZero] > 1 && values[kShard] == 1) return &kWhyNothingShared;
   if (values[kExpertTensor] > values[kTensor]) return &kWhyExpertParts;
   return nullptr;

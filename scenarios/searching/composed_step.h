@@ -127,6 +127,7 @@ class ComposedSteps {
   const bool is_wide_;
   Engine& engine_;
   bool is_known_ = false;
+  bool has_experts_ = false;  // at each of its points
   Values base_ = {};
   std::vector<Axis> axes_;
   size_t cluster_axis_ = SIZE_MAX;                  // if one changes it

@@ -21,6 +21,7 @@
 #include "scenarios/searching/composed_step.h"
 #include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/point_rates.h"
+#include "scenarios/searching/search_exchange.h"
 #include "scenarios/searching/wide_space.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
@@ -529,7 +530,7 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
 // of no good configuration, and descents look at few of them.
 void SetUsualWalk(const JsonReader& reader, Search* search) {
   constexpr double kMostWholly = 200'000;
-  constexpr uint64_t kEvaluations = 10'000;
+  constexpr uint64_t kEvaluations = 4'000;
   constexpr uint32_t kStarts = 2;
   constexpr uint64_t kFewest = 8;
   if (!reader.Has("keep")) search->keep = 0;
@@ -598,7 +599,7 @@ void WalkWide(const Search& search, const SearchRun& run, const CostOfPoint& cos
     const auto is_allowed = [&](const SpacePoint& point) {
       return point[axis] == choice && evaluator.IsPlausible(point);
     };
-    Walk(search.space, options, run.threads, cost, is_over, {}, is_allowed);
+    Walk(search.space, options, run.threads, cost, is_over, {}, is_allowed, search.from);
   }
 }
 
@@ -632,7 +633,8 @@ FoundPoints RunWhole(const Search& search, const SearchRun& run) {
   if (search.is_wide && by_formula && search.walk.method == WalkMethod::kDescent)
     WalkWide(search, run, cost, evaluator, evaluator.is_over());
   else
-    Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share, is_allowed);
+    Walk(search.space, search.walk, run.threads, cost, evaluator.is_over(), share, is_allowed,
+         search.from);
   std::optional<double> worst_kept;
   if (search.decide == Decision::kBoth) worst_kept = SimulateBest(search, run, &evaluator);
 
@@ -681,18 +683,24 @@ void AddGroup(size_t axis, uint32_t choice, FoundPoints group, FoundPoints* all)
                          .simulated = group.simulated});
 }
 
-// Each choice of the axis has a search of its own, with as many simulations as any search.
+// Each choice of the axis has a search of its own, with as many simulations as any search. What is
+// good with one choice often is with the next, too: walks begin there, and the best of each is
+// tried with the others.
 FoundPoints RunPerChoice(const Search& search, const SearchRun& run) {
   const size_t axis = *search.per_axis;
   FoundPoints found;
   const std::vector<SpaceChoice>& choices = search.space.axes[axis].choices;
+  std::vector<SpacePoint> from;
   for (uint32_t choice = 0; choice < choices.size() && !run.is_stopped(); ++choice) {
-    Search one = search;
-    one.space.axes[axis].choices = {choices[choice]};
-    one.space.axes[axis].is_always_named = true;
-    AddGroup(axis, choice, RunWhole(one, run), &found);
+    Search one = OfChoice(search, choice);
+    one.from = std::move(from);
+    FoundPoints group = RunWhole(one, run);
+    from.clear();
+    for (const FoundPoint& point : group.points) from.push_back(point.point);
+    AddGroup(axis, choice, std::move(group), &found);
     found.groups.back().name = choices[choice].name;
   }
+  TryBestsElsewhere(search, run, &found);
   Sort(search, &found);
   for (size_t i = found.points.size(); i-- > 0;) found.groups[found.points[i].point[axis]].best = i;
   return found;

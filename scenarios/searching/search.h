@@ -42,6 +42,7 @@ struct Search : SearchOptions {
   double tokens_of_run = 0;            // of the scenario's "run"; 0 if it has none
   std::optional<size_t> per_axis;      // the axis that "per" means
   bool is_wide = false;  // the scenario has no strategy (scenarios/searching/wide_space.h)
+  std::vector<SpacePoint> from = {};  // where walks begin, as far as they may: what comes first
 
   // GPUs of each cluster.
   uint32_t MostRanks() const { return gpus.value_or(UINT32_MAX); }

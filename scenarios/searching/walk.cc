@@ -5,6 +5,7 @@
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
@@ -46,7 +47,7 @@ class Walker {
  public:
   Walker(const SearchSpace& space, const WalkOptions& options, uint32_t start, uint64_t evaluations,
          const CostOfPoint& cost, const std::function<bool()>& is_stopped,
-         const AllowsPoint& is_allowed)
+         const AllowsPoint& is_allowed, const SpacePoint* from)
       : space_(space),
         options_(options),
         start_(start),
@@ -54,6 +55,7 @@ class Walker {
         cost_(cost),
         is_stopped_(is_stopped),
         is_allowed_(is_allowed),
+        from_(from),
         dice_(options.seed * 1'000'003 + start) {
     for (size_t i = 0; i < space.axes.size(); ++i)
       if (space.axes[i].choices.size() > 1) open_.push_back(i);
@@ -75,7 +77,8 @@ class Walker {
 
   bool FindStart() {
     while (!IsOver()) {
-      at_ = RandomPoint(space_, dice_);
+      const SpacePoint* const given = std::exchange(from_, nullptr);
+      at_ = given != nullptr ? *given : RandomPoint(space_, dice_);
       if (!is_allowed_(at_)) {
         if (++refused_ > kMostRefused) return false;
         continue;
@@ -150,6 +153,7 @@ class Walker {
   const CostOfPoint& cost_;
   const std::function<bool()>& is_stopped_;
   const AllowsPoint& is_allowed_;
+  const SpacePoint* from_;  // null once it was taken
   Dice dice_;
   std::vector<size_t> open_;  // axes with more than one choice
   std::unordered_map<SpacePoint, std::optional<double>, HashOfPoint> seen_;
@@ -185,7 +189,7 @@ std::vector<SpacePoint> RandomPoints(const SearchSpace& space, const WalkOptions
 
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
           const CostOfPoint& cost, const std::function<bool()>& is_stopped, const WalkShare& share,
-          const AllowsPoint& is_allowed) {
+          const AllowsPoint& is_allowed, const std::vector<SpacePoint>& from) {
   const auto look = [&](const SpacePoint& point) {
     if (!is_stopped()) cost(point, 0);
   };
@@ -213,11 +217,15 @@ void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads
       CHECK(share.shard.IsWhole() && share.leases == nullptr);
       const auto starts =
           static_cast<uint32_t>(std::min<uint64_t>(options.starts, options.evaluations));
+      std::vector<const SpacePoint*> firsts;
+      for (const SpacePoint& point : from)
+        if (firsts.size() < starts && is_allowed(point)) firsts.push_back(&point);
+      firsts.resize(starts, nullptr);
       InParallel(starts, threads, [&](size_t start) {
         const uint64_t evaluations =
             options.evaluations / starts + (start < options.evaluations % starts ? 1 : 0);
         Walker(space, options, static_cast<uint32_t>(start), evaluations, cost, is_stopped,
-               is_allowed)
+               is_allowed, firsts[start])
             .Go();
       });
       return;

@@ -8,14 +8,15 @@
 //                probability exp(-(c'/c - 1) / temperature) if it is worse
 //   annealing    the same, while the temperature falls to a hundredth
 //
-// Starts are random possible points. Each walks independently, so that the result is the same for
-// any number of threads; they share `evaluations` equally, and a start that returns to a point does
-// not count it again.
+// Starts are random possible points, or what is known to be good. Each walks independently, so that
+// the result is the same for any number of threads; they share `evaluations` equally, and a start
+// that returns to a point does not count it again.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "scenarios/evaluating/shard.h"
 #include "scenarios/readers/search_options.h"
@@ -40,10 +41,12 @@ using AllowsPoint = std::function<bool(const SpacePoint& point)>;
 inline bool AllowEvery(const SpacePoint& /*point*/) { return true; }
 
 // CHECKs that the method can have a shard, and that an exhaustive walk has at most
-// kMostExhaustivePoints. Other walks take only points that `is_allowed`, and count no others.
-// `is_stopped` ends it.
+// kMostExhaustivePoints. Other walks take only points that `is_allowed`, and count no others. Each
+// start begins with one of the first points in `from` that are, if there are so many. `is_stopped`
+// ends it.
 void Walk(const SearchSpace& space, const WalkOptions& options, unsigned threads,
           const CostOfPoint& cost, const std::function<bool()>& is_stopped,
-          const WalkShare& share = {}, const AllowsPoint& is_allowed = AllowEvery);
+          const WalkShare& share = {}, const AllowsPoint& is_allowed = AllowEvery,
+          const std::vector<SpacePoint>& from = {});
 
 }  // namespace rehearse

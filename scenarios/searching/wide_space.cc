@@ -124,9 +124,9 @@ class WideReader {
   }
 
   bool IsContext(uint32_t context) const {
-    return context == 1 ||
-           (context <= kMostContext && shapes_.sequence % (2 * uint64_t{context}) == 0 &&
-            shapes_.sequence / context >= kFewestTokens);
+    return context == 1 || (!shapes_.model.latent && context <= kMostContext &&
+                            shapes_.sequence % (2 * uint64_t{context}) == 0 &&
+                            shapes_.sequence / context >= kFewestTokens);
   }
 
   void AddLayouts(uint32_t ranks, uint32_t tensor, const std::set<uint32_t>& machines,

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -78,6 +79,26 @@ TEST(WalkTest, DescentReachesTheBottomOfABowlInATinyPartOfTheLooks) {
       Cube(6, 10), {.method = WalkMethod::kDescent, .evaluations = 200, .starts = 1}, 1, Bowl);
   EXPECT_EQ(seen.least, 1);
   EXPECT_LE(seen.points.size(), 200u);
+}
+
+// Each start has one of the first that it may begin with, and the rest begin anywhere.
+TEST(WalkTest, BeginsWithWhatIsKnownToBeGood) {
+  const std::vector<SpacePoint> from = {{9, 9, 9}, {1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+  std::mutex mutex;
+  std::map<uint32_t, SpacePoint> first;
+  Walk(
+      Cube(3, 10), {.method = WalkMethod::kDescent, .evaluations = 60, .starts = 2, .seed = 3}, 2,
+      [&](const SpacePoint& point, uint32_t start) {
+        const std::lock_guard lock(mutex);
+        first.emplace(start, point);
+        return Bowl(point);
+      },
+      [] { return false; }, {},
+      [](const SpacePoint& point) {
+        return point != SpacePoint{9, 9, 9};
+      },
+      from);
+  EXPECT_EQ(first, (std::map<uint32_t, SpacePoint>{{0, {1, 2, 3}}, {1, {4, 5, 6}}}));
 }
 
 TEST(WalkTest, AnnealingLeavesAValleyThatDescentStaysIn) {

@@ -1,5 +1,6 @@
 #include "scenarios/searching/wide_space.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -136,6 +137,53 @@ TEST(WideSpaceTest, EarlySimulationsDoNotCount) {
   EXPECT_FALSE(evaluator.Best().has_value());
   EXPECT_EQ(evaluator.Simulate(best)->front(), found.points.front().simulated->values.front());
   EXPECT_TRUE(evaluator.IsSimulated(best));
+}
+
+// What is told from sizes alone is what planning would find.
+TEST(WideSpaceTest, ExpertsNeedTokensOfTheirOwn) {
+  const Search search = SearchOf({R"(model={"preset": "mixtral-8x7b"})", "search.gpus=8"});
+  Engine engine({.hash = false});
+  const ComposedSteps composed(search.space, search.scenario, true, search.MostRanks(), &engine);
+  ASSERT_TRUE(composed.is_known());
+  const auto size = static_cast<size_t>(search.space.Size());
+  size_t seen = 0;
+  for (size_t i = 0; i < size && seen < 20; i += 7) {
+    const SpacePoint point = search.space.PointAt(i);
+    const std::string* reason = composed.Excluded(point);
+    if (reason == nullptr || reason->find("the same tokens") == std::string::npos) continue;
+    ++seen;
+    EXPECT_THAT(engine.ErrorOf(ScenarioOf(search, point)), HasSubstr("have the same tokens"));
+  }
+  EXPECT_EQ(seen, 20);
+}
+
+// Ranks do not share sequences of latent attention.
+TEST(WideSpaceTest, LatentAttentionHasNoContext) {
+  const Search search = SearchOf({R"(model={"preset": "deepseek-v3"})"});
+  for (const SpaceChoice& choice : search.space.axes.front().choices)
+    EXPECT_THAT(choice.name, ::testing::Not(HasSubstr("context")));
+}
+
+// A walk of few looks passes by what is good: H200s can do whatever H100s can.
+TEST(WideSpaceTest, ABetterMachineIsNotWorse) {
+  const auto best_of = [](const FoundPoints& found, size_t group) {
+    return found.points[found.groups[group].best.value()].simulated->step;
+  };
+  for (const char* clusters :
+       {R"("dgx-h100:nodes=2", "dgx-h200:nodes=2")", R"("dgx-h200:nodes=2", "dgx-h100:nodes=2")"}) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      const FoundPoints found = RunSearch(
+          SearchOf({R"(model={"preset": "mixtral-8x7b"})",
+                    fmt::format(R"(search={{"axes": [{{"path": "cluster", "values": [{}]}}],
+                                          "per": "cluster", "method": "descent", "starts": 1,
+                                          "evaluations": 40, "seed": {}}})",
+                                clusters, seed)}),
+          {.threads = 2});
+      ASSERT_EQ(found.groups.size(), 2u);
+      const bool is_first = std::string(clusters).rfind("\"dgx-h100", 0) == 0;
+      EXPECT_LE(best_of(found, is_first ? 1 : 0), best_of(found, is_first ? 0 : 1)) << clusters;
+    }
+  }
 }
 
 TEST(WideSpaceTest, WantsACluster) {
