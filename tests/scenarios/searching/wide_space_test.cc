@@ -164,24 +164,27 @@ TEST(WideSpaceTest, LatentAttentionHasNoContext) {
     EXPECT_THAT(choice.name, ::testing::Not(HasSubstr("context")));
 }
 
-// A walk of few looks passes by what is good: H200s can do whatever H100s can.
-TEST(WideSpaceTest, ABetterMachineIsNotWorse) {
-  const auto best_of = [](const FoundPoints& found, size_t group) {
-    return found.points[found.groups[group].best.value()].simulated->step;
-  };
-  for (const char* clusters :
-       {R"("dgx-h100:nodes=2", "dgx-h200:nodes=2")", R"("dgx-h200:nodes=2", "dgx-h100:nodes=2")"}) {
-    for (int seed = 1; seed <= 3; ++seed) {
-      const FoundPoints found = RunSearch(
-          SearchOf({R"(model={"preset": "mixtral-8x7b"})",
-                    fmt::format(R"(search={{"axes": [{{"path": "cluster", "values": [{}]}}],
-                                          "per": "cluster", "method": "descent", "starts": 1,
-                                          "evaluations": 40, "seed": {}}})",
-                                clusters, seed)}),
-          {.threads = 2});
-      ASSERT_EQ(found.groups.size(), 2u);
-      const bool is_first = std::string(clusters).rfind("\"dgx-h100", 0) == 0;
-      EXPECT_LE(best_of(found, is_first ? 1 : 0), best_of(found, is_first ? 0 : 1)) << clusters;
+// A walk of few looks passes by what is good. What was found for one machine and would be better on
+// another than what was found there is found there, too.
+TEST(WideSpaceTest, NoBestIsBetterElsewhere) {
+  Engine engine({.hash = false});
+  for (int seed = 1; seed <= 6; ++seed) {
+    const Search search = SearchOf({R"(model={"preset": "mixtral-8x7b"})",
+                                    fmt::format(R"(search={{"axes": [{{"path": "cluster",
+                                            "values": ["dgx-h100:nodes=2", "dgx-h200:nodes=2"]}}],
+                               "per": "cluster", "method": "descent", "starts": 1,
+                               "evaluations": 4, "keep_at_least": 1, "seed": {}}})",
+                                                seed)});
+    const FoundPoints found = RunSearch(search, {.threads = 2});
+    ASSERT_EQ(found.groups.size(), 2u);
+    if (!found.groups[0].best || !found.groups[1].best) continue;  // nothing of so few fits
+    for (uint32_t choice = 0; choice < 2; ++choice) {
+      const FoundPoint& own = found.points[found.groups[choice].best.value()];
+      SpacePoint other = found.points[found.groups[1 - choice].best.value()].point;
+      other[*search.per_axis] = choice;
+      const JsonDocument there = ScenarioOf(search, other);
+      if (!engine.ErrorOf(there).empty()) continue;
+      EXPECT_GE(engine.Play(engine.Read(there)).step, 0.99 * own.simulated->step) << seed;
     }
   }
 }
