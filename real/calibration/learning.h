@@ -2,10 +2,11 @@
 // collectives, in place.
 //
 // Every probe is run in batches until enough of its steps were undisturbed by other programs
-// (real/calibration/probe.h), or patience runs out; where others leave very few steps alone, no more
-// batches are waited for after a while, so that it ends all the same (Haste). Of the host's two states (same file), the more
-// frequent one counts; the other's samples are rejected. A kernel's sample is one rank's time for
-// one op; a collective's is the time from the arrival of its last rank until its last rank is done.
+// (real/calibration/probe.h), or patience runs out; where others leave very few steps alone, no
+// more batches are waited for after a while, so that it ends all the same (Haste). Of the host's
+// two states (same file), the more frequent one counts; the other's samples are rejected. A
+// kernel's sample is one rank's time for one op; a collective's is the time from the arrival of its
+// last rank until its last rank is done.
 // On GPUs a rank does one op after the other if the schedule allows it, so that each is measured
 // alone, and every step counts.
 #pragma once
