@@ -44,9 +44,11 @@ CommandSyntax CalibrateSyntax() {
       "  \"cluster\": {\"preset\": \"local-cpu\", \"ranks\": 2, \"calibration\": "
       "\"calibration.json\"}\n"
       "Steps that other programs disturbed are rejected and counted; when none was left alone for\n"
-      "30 s, it gives up and says who was in the way. What the machine did meanwhile is in the\n"
+      "30 s, it gives up and says who was in the way; when fewer than one in ten was, it waits no\n"
+      "longer for more, and says where it has too few. What the machine did meanwhile is in the\n"
       "file, with a range of each constant; one whose own products, held out, are more than 10 %\n"
-      "off says that it is not representative. Ranks are threads of this\n"
+      "off, or that has too few steps, says that it is not representative. Ranks are threads of "
+      "this\n"
       "process, or processes when started by mpirun; for GPUs also by srun or torchrun. After\n"
       "Ctrl-C, FILE.partial.json holds the numbers of ranks that were measured completely.\n"
       "Examples:\n"
@@ -191,10 +193,11 @@ std::vector<EncounterSamples> MeetOnCores(const Request& request) {
   if (ranks < 2) return encounters;
   request.observer->Begin("measuring how compute and communication slow each other down", "", 0);
   RunAsThreads(ranks, [&](Transport& transport) {
-    auto samples = MeasureEncounters(PlanEncounters(request.plan), DType::kFp32, transport,
-                                     {.kept = request.options.kept,
-                                      .patience = request.options.patience,
-                                      .is_stopped = request.options.is_stopped});
+    auto samples = MeasureEncounters(
+        PlanEncounters(request.plan), DType::kFp32, transport,
+        {.kept = request.options.kept,
+         .patience = request.options.haste->IsOn() ? Seconds(0) : request.options.patience,
+         .is_stopped = request.options.is_stopped});
     if (transport.rank() == 0) encounters = std::move(samples);
   });
   return encounters;
@@ -370,6 +373,8 @@ int CalibrateCommand(const std::vector<std::string>& arguments) {
   SetBlasThreads(1);
   request.before = SnapshotOfHost();
   request.copies_before = MeasureCopies();
+  Haste haste(request.options.hope);
+  request.options.haste = &haste;
 
   if (const std::optional<Launch> launch = DetectLaunch()) {
     if (launch->rank == 0) CheckOutputs(request);  // it is the rank that writes

@@ -279,17 +279,18 @@ std::vector<PartMessage> MessagesOfPart(const GroupPlan& plan, size_t part_index
 
 namespace {
 
-// If everybody sends equally much to everybody at once, there is no need to look at all pairs.
+// If everybody sends equally much to everybody at once, there is no need to list all pairs.
 std::optional<RoundFlow> AllPairs(const GroupPlan& plan, const Part& part, Router& router,
                                   LinkCounter& counter) {
   const bool is_exchange = plan.kind == CollectiveKind::kAllToAll &&
                            plan.choice.algorithm->name == std::string_view("direct");
-  if (!is_exchange || !plan.pair_shares.empty() || plan.ways != 1) return std::nullopt;
+  if (!is_exchange || !plan.pair_shares.empty()) return std::nullopt;
   const std::optional<Seconds> longest = router.VisitAllPairs(
       plan.ranks, [&](uint32_t link, uint32_t times) { counter.Add(link, times); });
   if (!longest) return std::nullopt;
   RoundFlow flow;
-  flow.share = ShareOfChunk(plan, part);
+  flow.ways = plan.ways;
+  flow.share = ShareOfChunk(plan, part) / flow.ways;
   flow.latency = StepLatency(plan.choice, *longest);
   flow.uses = counter.Take();
   return flow;

@@ -36,6 +36,16 @@ Json QuantilesJson(const std::vector<Seconds>& samples) {
   return {quantiles.tenth.value(), quantiles.median.value(), quantiles.ninetieth.value()};
 }
 
+// A median of fewer samples is little more than one of them.
+constexpr size_t kFewSamples = 5;
+bool IsFew(size_t samples) { return samples < kFewSamples; }
+
+// The least and the greatest, since so few have no quantiles.
+Json RangeJson(const std::vector<Seconds>& samples) {
+  const auto [least, greatest] = std::minmax_element(samples.begin(), samples.end());
+  return {least->value(), greatest->value()};
+}
+
 // ---- Collectives in place -----------------------------------------------------------------------
 
 struct InPlace {
@@ -102,6 +112,7 @@ Json SamplesJson(const Learned& learned, const char* where) {
       entry["flops"] = sample.work.flops.value();
     }
     entry["quantiles"] = QuantilesJson(sample.accepted);
+    if (IsFew(sample.accepted.size())) entry["few"] = RangeJson(sample.accepted);
     entry["seconds"] = SecondsJson(sample.accepted);
     samples.push_back(std::move(entry));
   }
@@ -113,6 +124,7 @@ Json SamplesJson(const Learned& learned, const char* where) {
                        {"bytes", sample.bytes.value()},
                        {"quantiles", QuantilesJson(sample.accepted)},
                        {"seconds", SecondsJson(sample.accepted)}});
+    if (IsFew(sample.accepted.size())) samples.back()["few"] = RangeJson(sample.accepted);
   }
   return samples;
 }
@@ -125,7 +137,9 @@ Json ProbesJson(const Learned& learned) {
                     {"kept", probe.kept},
                     {"rejected_disturbed", probe.disturbed},
                     {"rejected_stolen", probe.stolen},
-                    {"rejected_other_host_state", probe.other_state}});
+                    {"rejected_other_host_state", probe.other_state},
+                    {"few", IsFew(probe.kept)}});
+    if (probe.hurried) json.back()["waited_no_longer"] = true;
   }
   return json;
 }
@@ -329,6 +343,39 @@ void AddInterference(const std::vector<EncounterSamples>& encounters, uint32_t m
     fit["encounters"].push_back(rehearse::ToJson(encounter));
 }
 
+// Schedules for which it was not waited until enough steps were left alone. How far their samples
+// lie apart: the greatest over the least, in the median over what was measured with few of them.
+std::string FewSteps(const Calibration& calibration) {
+  size_t hurried = 0;
+  size_t few = 0;
+  size_t none = 0;
+  size_t all = 0;
+  if (!calibration.about.is_object()) return "";
+  for (const Json& probe : calibration.about.value("probes", Json::array())) {
+    ++all;
+    if (probe.contains("waited_no_longer")) ++hurried;
+    if (probe.at("kept") == 0)
+      ++none;
+    else if (probe.value("few", false))
+      ++few;
+  }
+  if (hurried == 0) return "";
+  std::vector<double> apart;
+  for (const Json& sample : calibration.samples) {
+    if (sample.contains("few") && sample.at("seconds").size() > 1)
+      apart.push_back(sample["few"].at(1).get<double>() / sample["few"].at(0).get<double>());
+  }
+  std::string text = fmt::format(
+      "so few steps were left alone that it was not waited for more: of {} schedules, {} have none "
+      "and {} fewer than {}",
+      all, none, few, kFewSamples);
+  if (apart.empty()) return text;
+  const auto middle = apart.begin() + static_cast<std::ptrdiff_t>(apart.size() / 2);
+  std::nth_element(apart.begin(), middle, apart.end());
+  return text + fmt::format(", whose longest times are {:.2f} times their shortest in the median",
+                            *middle);
+}
+
 }  // namespace
 
 std::vector<std::string> DoubtsOf(const Calibration& calibration) {
@@ -347,6 +394,7 @@ std::vector<std::string> DoubtsOf(const Calibration& calibration) {
   if (!products.empty())
     doubts.push_back(
         fmt::format("products that were held out are off in the median, {}", products));
+  if (const std::string few = FewSteps(calibration); !few.empty()) doubts.push_back(few);
   if (!calibration.about.is_object() || !calibration.about.contains("noise")) return doubts;
   const Json& copies = calibration.about["noise"].at("copies_bytes_per_second");
   const auto before = copies.at(0).get<double>();

@@ -65,8 +65,9 @@ Calibration MakeGpuCalibration(const std::vector<LearnedWorld>& worlds,
                                const CalibrationFacts& facts, const GpuFacts& gpu);
 
 // Why its times are not those of the machine left alone; empty if nothing speaks against them:
-// products that were held out are off by more than 10 % in the median, or memory was copied more
-// than 10 % faster or slower before than after.
+// products that were held out are off by more than 10 % in the median, so few steps were left alone
+// that it was not waited for more, or memory was copied more than 10 % faster or slower before than
+// after.
 std::vector<std::string> DoubtsOf(const Calibration& calibration);
 
 // Lines for people: what was measured, with its held-out errors, and those of a straight line.

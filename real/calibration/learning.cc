@@ -130,6 +130,16 @@ bool GivingUp::IsOver(size_t kept) {
   return !has_kept_ && Seconds(static_cast<double>(now_() - begun_) * 1e-9) >= limit_;
 }
 
+Haste::Haste(Seconds limit, std::function<int64_t()> now)
+    : limit_(limit), now_(now ? std::move(now) : NowNanoseconds), begun_(now_()) {}
+
+void Haste::Add(size_t kept, size_t steps) {
+  kept_ += kept;
+  steps_ += steps;
+  is_on_ = is_on_ || (static_cast<double>(kept_) < kFewest * static_cast<double>(steps_) &&
+                      Seconds(static_cast<double>(now_() - begun_) * 1e-9) >= limit_);
+}
+
 Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
               const LearningOptions& options) {
   Learned learned;
@@ -144,13 +154,19 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
     const bool stops = transport.rank() == 0 && options.is_stopped && options.is_stopped();
     if (BroadcastBytes(transport, stops ? "stop" : "") == "stop")
       throw Stopped("a schedule is not measured");
-    probes.push_back(RunUntilKept(named.schedule, transport, OptionsFor(named.schedule, options)));
+    Haste* const haste = transport.rank() == 0 ? options.haste : nullptr;
+    const bool hurries = haste != nullptr && haste->IsOn();
+    ProbeOptions own = OptionsFor(named.schedule, options);
+    if (hurries) own.patience = Seconds(0);
+    probes.push_back(RunUntilKept(named.schedule, transport, own));
     const Probe& probe = probes.back();
     const auto kept = static_cast<uint32_t>(probe.Kept().size());
     const auto all = static_cast<uint32_t>(probe.steps.size());
     ProbeTally& tally = learned.probes.emplace_back();
     tally.name = named.name;
     tally.disturbed = all - kept;
+    tally.hurried = hurries && kept < options.kept;
+    if (haste != nullptr) haste->Add(kept, all);
     for (const ProbedStep& step : probe.steps) {
       if (!options.backend && !step.IsKept(probe.cores) && step.WasStolen()) ++tally.stolen;
     }

@@ -2,9 +2,11 @@
 // collectives, in place.
 //
 // Every probe is run in batches until enough of its steps were undisturbed by other programs
-// (real/calibration/probe.h), or patience runs out. Of the host's two states (same file), the more
-// frequent one counts; the other's samples are rejected. A kernel's sample is one rank's time for
-// one op; a collective's is the time from the arrival of its last rank until its last rank is done.
+// (real/calibration/probe.h), or patience runs out; where others leave very few steps alone, no
+// more batches are waited for after a while, so that it ends all the same (Haste). Of the host's
+// two states (same file), the more frequent one counts; the other's samples are rejected. A
+// kernel's sample is one rank's time for one op; a collective's is the time from the arrival of its
+// last rank until its last rank is done.
 // On GPUs a rank does one op after the other if the schedule allows it, so that each is measured
 // alone, and every step counts.
 #pragma once
@@ -41,10 +43,34 @@ class GivingUp {
   bool has_kept_ = false;
 };
 
+// Whether to wait no longer for more steps: after a while in which fewer than one step in ten was
+// left alone, a schedule gets one batch and no more. Over all that a command measures. Tests bring
+// a clock of their own.
+class Haste {
+ public:
+  static constexpr double kFewest = 0.1;
+
+  explicit Haste(Seconds limit, std::function<int64_t()> now = nullptr);  // nanoseconds
+
+  // Called with the steps of a probe, and how many of them were left alone. Once it is on, it stays
+  // on: what was saved would be lost otherwise.
+  void Add(size_t kept, size_t steps);
+  bool IsOn() const { return is_on_; }
+
+ private:
+  Seconds limit_;
+  std::function<int64_t()> now_;
+  int64_t begun_;
+  size_t kept_ = 0;
+  size_t steps_ = 0;
+  bool is_on_ = false;
+};
+
 struct LearningOptions {
   uint32_t kept = 15;             // steps to measure of each probe
   Seconds patience = Seconds(8);  // at most, for each probe
   Seconds hope = Seconds(30);     // until a first step is left alone
+  Haste* haste = nullptr;         // null: patience is all that counts; rank 0's decides
   // Called on rank 0 after each schedule, with its outcome.
   std::function<void(const std::string&)> progress = nullptr;
   std::function<bool()> is_stopped = nullptr;  // asked on rank 0
@@ -60,6 +86,7 @@ struct ProbeTally {
   uint32_t disturbed = 0;    // queued behind other threads, or the machine was stolen
   uint32_t stolen = 0;       // of these, the latter
   uint32_t other_state = 0;  // of the host
+  bool hurried = false;      // got one batch only
 };
 
 struct HostState {

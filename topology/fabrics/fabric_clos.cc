@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "topology/fabrics/fabric_limit.h"
-#include "topology/fabrics/flow_hash.h"
 
 namespace rehearse {
 namespace {
@@ -137,7 +136,6 @@ ClosSpec OneSwitch(const std::string& name) {
 
 Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, uint32_t ports,
              VertexId* first_switch) {
-  constexpr uint32_t kMostLevels = 6;
   if (spec.radix < 4 || spec.radix % 2 != 0)
     throw Error(fmt::format("a fat tree needs switches with an even radix of at least 4, not {}",
                             spec.radix));
@@ -147,7 +145,7 @@ Clos AddClos(ClusterBuilder& cluster, const ClosSpec& spec, uint32_t machines, u
   CheckRails(spec, ports);
   uint32_t levels = spec.levels == 0 ? 1 : spec.levels;
   Clos clos = Shape(spec, levels, machines, ports);
-  while (spec.levels == 0 && clos.levels.back().blocks > clos.trees && levels < kMostLevels)
+  while (spec.levels == 0 && clos.levels.back().blocks > clos.trees && levels < kMostClosLevels)
     clos = Shape(spec, ++levels, machines, ports);
   if (clos.levels.back().blocks > clos.trees)
     throw Error(fmt::format(
@@ -240,9 +238,20 @@ void Climb(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint32_t>* 
 
 void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                 std::vector<uint32_t>* links) {
-  Climb(clos, from, to, links, [&](const Cables& cables) {
-    return static_cast<uint32_t>(Mix(flow + cables.level) % cables.count);
-  });
+  Climb(clos, from, to, links,
+        [&](const Cables& cables) { return HashedCable(flow, cables.level, cables.count); });
+}
+
+HashedWays::HashedWays(const Clos& clos, uint32_t from, uint32_t to) {
+  for (uint32_t block = from, target = to; block != target; ++count_) {
+    const Clos::Level& here = clos.levels[count_];
+    const auto first_of = [&](uint32_t of_block) {
+      return here.first_link + 2 * of_block * here.width * here.parents;
+    };
+    levels_[count_] = {here.parents, here.width, first_of(block), first_of(target) + 1};
+    block = ParentOf(clos, count_, block);
+    target = ParentOf(clos, count_, target);
+  }
 }
 
 void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
@@ -254,7 +263,7 @@ void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t fl
       const uint32_t down = (*load)[cables.first_down + 2 * u];
       return std::pair(std::max(up, down), std::min(up, down));
     };
-    const auto first = static_cast<uint32_t>(Mix(flow + cables.level) % cables.count);
+    const uint32_t first = HashedCable(flow, cables.level, cables.count);
     uint32_t best = first;
     for (uint32_t i = 1; i < cables.count; ++i) {
       const uint32_t u = (first + i) % cables.count;

@@ -27,13 +27,17 @@
 // one trunk, all that lead down to it another.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include "topology/cluster/builder.h"
+#include "topology/fabrics/flow_hash.h"
 #include "topology/fabrics/routing.h"
 
 namespace rehearse {
+
+inline constexpr uint32_t kMostClosLevels = 6;
 
 struct ClosSpec {
   uint32_t radix = 64;          // even
@@ -114,6 +118,42 @@ void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t fl
 
 // The trunks of the same, sprayed.
 void AppendTrunks(const Clos& clos, uint32_t from, uint32_t to, std::vector<uint32_t>* trunks);
+
+// Which of the cables upwards a flow takes at a level, by ECMP.
+inline uint32_t HashedCable(uint64_t flow, uint32_t level, uint32_t cables) {
+  return static_cast<uint32_t>(Mix(flow + level) % cables);
+}
+
+// The ways of AppendPath() between two leaves, for code that looks at very many flows between them.
+class HashedWays {
+ public:
+  HashedWays(const Clos& clos, uint32_t from, uint32_t to);
+
+  // visit(link) for each link of the flow's way, each cable upwards before the one that comes down
+  // to its level again.
+  template <typename Visit>
+  void ForEachLink(uint64_t flow, const Visit& visit) const {
+    uint32_t member = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+      const Level& level = levels_[i];
+      const uint32_t up = HashedCable(flow, i, level.parents);
+      const uint32_t cable = 2 * (member * level.parents + up);
+      visit(level.first_up + cable);
+      visit(level.first_down + cable);
+      member += level.width * up;
+    }
+  }
+
+ private:
+  struct Level {
+    uint32_t parents = 0;
+    uint32_t width = 1;
+    uint32_t first_up = 0;  // of the block's first switch
+    uint32_t first_down = 0;
+  };
+  std::array<Level, kMostClosLevels> levels_;
+  uint32_t count_ = 0;
+};
 
 uint32_t TrunkCount(const Clos& clos);
 // Cables of a trunk, as drawn.

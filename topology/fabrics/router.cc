@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "topology/fabrics/flow_hash.h"
 #include "topology/fabrics/structure.h"
 
 namespace rehearse {
@@ -331,9 +330,8 @@ bool Router::AppendByStructure(uint32_t from_rank, uint32_t to_rank, bool round_
       links->push_back(structure.LinkNow(structure.FirstLinkOf(from) + link));
     if (way.usable || !structure.fabric) return way.usable;
   }
-  Crossing crossing = {from, to, FlowHash(routing_.seed.value_or(0), from_rank, to_rank), phase,
-                       round_failures};
-  if (queue_pair > 0) crossing.flow = Mix(crossing.flow ^ (uint64_t{queue_pair} << 32));
+  const Crossing crossing = {from, to, FlowOf(from_rank, to_rank, queue_pair), phase,
+                             round_failures};
   if (const auto ends = EndsOf(here, from_place, there, to_place, queue_pair)) {
     if (AppendCrossing(crossing, ends->exit->out, *ends->exit, *ends->entry, links)) return true;
   } else if (routing_.pxn && AppendByRail(crossing, from_place, to_place, queue_pair, links)) {

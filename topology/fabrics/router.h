@@ -41,6 +41,7 @@
 
 #include "topology/cluster/cluster.h"
 #include "topology/fabrics/fabric.h"
+#include "topology/fabrics/flow_hash.h"
 #include "topology/fabrics/machine_ways.h"
 #include "topology/fabrics/path_search.h"
 
@@ -107,10 +108,11 @@ class Router {
   // within one is a way within all, link by link.
   bool MachinesAreAlike() const;
 
-  // All pairs of these ranks, both ways, at once: visit(link, how many of them cross it), possibly
-  // several times per link. Returns the latency of the longest way. Looks only at members and at
-  // pairs of switches. Returns nothing, and visits nothing, if ways depend on more than that: if
-  // they are hashed, balanced or cut, may fail, or machines are not as they were drawn.
+  // All pairs of these ranks, both ways, at once: visit(link, how many of their parts cross it),
+  // possibly several times per link. Returns the latency of the longest way. Looks only at members
+  // and at pairs of switches, and in fat trees by ECMP at the hash of each pair. Returns nothing,
+  // and visits nothing, if ways depend on more than that: if they are balanced, cut or of a
+  // dragonfly's detours, may fail, or machines are not as they were drawn.
   std::optional<Seconds> VisitAllPairs(const std::vector<uint32_t>& ranks,
                                        const std::function<void(uint32_t, uint32_t)>& visit);
 
@@ -152,6 +154,17 @@ class Router {
     bool round_failures = false;
   };
 
+  // Visits what the pairs in different machines cross, as VisitAllPairs() does.
+  using VisitLink = std::function<void(uint32_t, uint32_t)>;
+  using PlacesByMachine = std::map<uint32_t, std::vector<uint32_t>>;
+  Seconds VisitSprayedPairs(const PlacesByMachine& places, const VisitLink& visit);
+  Seconds VisitHashedPairs(const PlacesByMachine& places, const VisitLink& visit);
+
+  // The hash of a pair's queue pair.
+  uint64_t FlowOf(uint32_t from_rank, uint32_t to_rank, uint32_t queue_pair) const {
+    const uint64_t flow = FlowHash(routing_.seed.value_or(0), from_rank, to_rank);
+    return queue_pair == 0 ? flow : Mix(flow ^ (uint64_t{queue_pair} << 32));
+  }
   // Its position in loads_; 0 where it does not matter, as below.
   uint32_t NumberOf(uint64_t phase);
   // Round all links that ever fail, or not.

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -211,18 +212,25 @@ TEST(AlikeGroupsTest, OnDragonfliesHaveThePlansThatEachOfThemWouldHave) {
   }
 }
 
-// All to all: on rails, on plain leaves, on a dragonfly, on a torus, in one machine; all ranks, and
-// halves that have more of one machine than of another.
+// All to all: on rails, on plain leaves, on a dragonfly, on a torus, in one machine, hashed, hashed
+// in several parts; all ranks, and halves that have more of one machine than of another.
 TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
   using PresetParameters = std::map<std::string, uint32_t>;
   const auto nodes = [](uint32_t count) { return PresetParameters{{"nodes", count}}; };
-  const std::vector<std::pair<const char*, PresetParameters>> clusters = {
-      {"dgx-h100", nodes(40)},
-      {"dgx-a100", nodes(3)},
-      {"perlmutter", nodes(40)},
-      {"tpu-v4", {{"x", 4}, {"y", 2}, {"z", 2}}},
-      {"dgx-a100", nodes(1)}};
-  for (const auto& [preset, parameters] : clusters) {
+  FabricRouting by_queue_pair;
+  by_queue_pair.choice = RouteChoice::kEcmp;
+  by_queue_pair.queue_pairs = 3;
+  by_queue_pair.seed = 5;
+  const std::vector<std::tuple<const char*, PresetParameters, FabricRouting>> clusters = {
+      {"dgx-h100", nodes(40), {}},
+      {"dgx-a100", nodes(3), {}},
+      {"perlmutter", nodes(40), {}},
+      {"tpu-v4", {{"x", 4}, {"y", 2}, {"z", 2}}, {}},
+      {"dgx-a100", nodes(1), {}},
+      {"roce-h100", nodes(13), {}},
+      {"roce-h100", nodes(13), by_queue_pair},
+      {"dgx-h100", nodes(40), by_queue_pair}};
+  for (const auto& [preset, parameters, routing] : clusters) {
     SCOPED_TRACE(preset);
     const auto cluster = BuildPreset(preset, parameters, {});
     Figures figures = cluster->figures();
@@ -240,8 +248,8 @@ TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
       const Schedule schedule =
           Asking({groups}, devices, "direct", "none", Bytes(1 << 20), {CollectiveKind::kAllToAll});
       for (const Fidelity fidelity : {Fidelity::kFormula, Fidelity::kFluid}) {
-        Router router(*cluster);
-        Router other(by_itself);
+        Router router(*cluster, routing);
+        Router other(by_itself, routing);
         size_t visited = 0;
         ASSERT_TRUE(router.VisitAllPairs(groups[0], [&](uint32_t, uint32_t) { ++visited; }));
         ASSERT_FALSE(other.VisitAllPairs(groups[0], [&](uint32_t, uint32_t) { ++visited; }));
@@ -250,6 +258,52 @@ TEST(AllPairsTest, AreCountedAsTheyAreOneByOne) {
                    MakeTransfers(schedule, other, fidelity, 0), /*to_the_bit=*/false);
       }
     }
+  }
+}
+
+// Hashed: over two and three levels, on rails, by several queue pairs, of ranks that are unevenly
+// spread over machines. Every pair's way is looked up by itself.
+TEST(AllPairsTest, CrossTheCablesThatTheirHashesSay) {
+  struct Case {
+    const char* preset = "";
+    uint32_t nodes = 1;
+    uint32_t queue_pairs = 1;
+    uint32_t ranks_apart = 1;
+  };
+  const std::vector<Case> cases = {{"roce-h100", 12, 1, 1},   {"roce-h100", 260, 1, 13},
+                                   {"roce-h100", 260, 4, 37}, {"dgx-h100", 260, 2, 19},
+                                   {"dgx-b300", 40, 1, 3},    {"dgx-b300", 40, 3, 7}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string(one.preset) + " of " + std::to_string(one.nodes));
+    const auto cluster = BuildPreset(one.preset, {{"nodes", one.nodes}}, {});
+    FabricRouting routing;
+    routing.choice = RouteChoice::kEcmp;
+    routing.queue_pairs = one.queue_pairs;
+    routing.seed = 3;
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < cluster->device_count(); ++rank)
+      if (rank < 5 || rank % one.ranks_apart == 0) ranks.push_back(rank);
+    Router router(*cluster, routing);
+    ASSERT_TRUE(router.IsHashed());
+    std::vector<uint64_t> expected(cluster->way_count());
+    Seconds longest;
+    for (const uint32_t from : ranks) {
+      for (const uint32_t to : ranks) {
+        if (from == to) continue;
+        const Route& route = router.Between(from, to);
+        longest = std::max(longest, route.latency);
+        ForEachCrossing(route, router.ways(),
+                        [&](uint32_t link, uint32_t parts) { expected[link] += parts; });
+      }
+    }
+    std::vector<uint64_t> found(cluster->way_count());
+    const auto latency = router.VisitAllPairs(ranks, [&](uint32_t link, uint32_t times) {
+      EXPECT_GT(times, 0u);
+      found[link] += times;
+    });
+    ASSERT_TRUE(latency.has_value());
+    EXPECT_EQ(found, expected);
+    EXPECT_NEAR(latency->value(), longest.value(), 1e-9 * longest.value());
   }
 }
 

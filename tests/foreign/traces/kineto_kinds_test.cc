@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sim/base/error.h"
@@ -19,7 +20,9 @@
 #include "sim/report/timeline_record.h"
 #include "sim/schedule/schedule_json.h"
 #include "tests/foreign/traces/kineto_traces.h"
+#include "tests/support/sanitizers.h"
 #include "tools/foreign/traces/kernel_names.h"
+#include "tools/foreign/traces/kineto/kineto_file.h"
 #include "tools/foreign/traces/kineto/kineto_read.h"
 
 namespace rehearse {
@@ -331,6 +334,33 @@ TEST_F(KinetoKindsTest, WhatIsLongIsNotKept) {
   Write("a.json.gz", Gzip(R"({"distributedInfo": {"pg_config": [{"pg_name": "0", "ranks": [)" +
                           ranks + "]}]}, \"traceEvents\": [" + event + "]}"));
   EXPECT_THAT(MistakeOf({}), HasSubstr("a list of ranks of more than 4 MiB"));
+}
+
+// 140,000 kernels, each with a name of its own: just more than a list has room for that doubles. At
+// the bound of 512 MiB this is the difference between less than 1 GiB and more.
+TEST_F(KinetoKindsTest, WhatIsKeptTakesLessThanTwiceAsMuchMemory) {
+  if (kIsSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  constexpr size_t kKernels = 140'000;
+  const fs::path path = folder_ / "a.json";
+  std::ofstream file(path, std::ios::binary);
+  file << "{\"traceEvents\": [";
+  for (size_t i = 0; i < kKernels; ++i) {
+    file << (i == 0 ? "" : ",") << R"({"ph": "X", "cat": "kernel", "name": "kernel_number_)"
+         << 100'000 + i << R"(", "ts": )" << i << R"(, "dur": 1, "args": {"stream": 7}})";
+  }
+  file << "]}";
+  file.close();
+  struct rusage before {};
+  getrusage(RUSAGE_SELF, &before);
+  const KinetoTrace trace = ReadKineto(path.string());
+  struct rusage after {};
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_EQ(trace.events.size(), kKernels);
+  EXPECT_EQ(trace.names.size(), kKernels);
+  EXPECT_EQ(trace.names[trace.events[kKernels - 1].name], "kernel_number_239999");
+  // The event; a text twice, 20 bytes long, and a node (as KeptBytes counts them).
+  const size_t kept = kKernels * (sizeof(KinetoEvent) + sizeof(std::string) + 32 + 2 * 20);
+  EXPECT_LT(static_cast<size_t>(after.ru_maxrss - before.ru_maxrss) << 10, 2 * kept);
 }
 
 }  // namespace kineto_kinds_test

@@ -74,6 +74,27 @@ Calibration Fitted(double held_out, double copies_after) {
   return calibration;
 }
 
+// Of three schedules, one has no step and one has two, which are 1 ms and 3 ms long.
+TEST(DoubtsTest, FewStepsThatWereNotWaitedForSpeakAgainstIt) {
+  Calibration calibration = Fitted(0.01, 1e10);
+  calibration.about["probes"] = nlohmann::ordered_json::parse(R"([
+      {"name": "a", "kept": 15, "few": false},
+      {"name": "b", "kept": 2, "few": true, "waited_no_longer": true},
+      {"name": "c", "kept": 0, "few": true, "waited_no_longer": true}])");
+  calibration.samples = nlohmann::ordered_json::parse(
+      R"([{"seconds": [0.001, 0.003], "few": [0.001, 0.003]}, {"seconds": [1, 2, 3, 4, 5]}])");
+  EXPECT_THAT(
+      DoubtsOf(calibration),
+      ElementsAre(
+          "so few steps were left alone that it was not waited for more: of 3 schedules, 1 have "
+          "none and 1 fewer than 5, whose longest times are 3.00 times their shortest in the "
+          "median"));
+  // With patience, few steps are only counted.
+  calibration.about["probes"][1].erase("waited_no_longer");
+  calibration.about["probes"][2].erase("waited_no_longer");
+  EXPECT_TRUE(DoubtsOf(calibration).empty());
+}
+
 TEST(DoubtsTest, ProductsThatDoNotFitAndMemoryThatChangedSpeakAgainstACalibration) {
   EXPECT_TRUE(DoubtsOf(Fitted(0.09, 1.05e10)).empty());
   EXPECT_THAT(DoubtsOf(Fitted(0.14, 1e10)),

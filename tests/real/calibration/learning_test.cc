@@ -51,6 +51,49 @@ TEST(LearningTest, HopeIsLostWhenNoStepWasLeftAloneForSoLong) {
   EXPECT_FALSE(once.IsOver(0));
 }
 
+TEST(LearningTest, ItIsWaitedNoLongerWhenFewStepsWereLeftAloneForSoLong) {
+  int64_t now = 5;
+  const auto clock = [&] { return now; };
+  Haste few(Seconds(30), clock);
+  Haste enough(Seconds(30), clock);
+  now += 29'000'000'000;
+  few.Add(9, 100);
+  enough.Add(10, 100);
+  EXPECT_FALSE(few.IsOn());
+  now += 1'000'000'000;
+  few.Add(0, 0);
+  enough.Add(0, 0);
+  EXPECT_TRUE(few.IsOn());
+  EXPECT_FALSE(enough.IsOn());
+  enough.Add(0, 1);  // 10 of 101
+  EXPECT_TRUE(enough.IsOn());
+  few.Add(100, 100);
+  EXPECT_TRUE(few.IsOn());
+}
+
+// Patience would last for minutes; the first schedule's steps are said to be disturbed.
+TEST(LearningTest, InHasteEveryScheduleGetsOneBatch) {
+  const std::vector<NamedSchedule> schedules(
+      3, {"products", MakeProductProbe(2, ProbeProducts(1, {.most = Flops(1e5)}), 1)});
+  LearningOptions options;
+  options.kept = 1000;
+  options.patience = Seconds(600);
+  Haste haste(Seconds(0));
+  haste.Add(0, 1'000'000);
+  ASSERT_TRUE(haste.IsOn());
+  options.haste = &haste;
+  Learned learned;
+  RunAsThreads(2, [&](Transport& transport) {
+    Learned own = Learn(schedules, transport, options);
+    if (transport.rank() == 0) learned = std::move(own);
+  });
+  ASSERT_EQ(learned.probes.size(), 3u);
+  for (const ProbeTally& probe : learned.probes) {
+    EXPECT_TRUE(probe.hurried);
+    EXPECT_EQ(probe.kept + probe.disturbed + probe.other_state, 10u);
+  }
+}
+
 TEST(LearningTest, StepSizesHaveBothSidesOfProtocolSwitches) {
   const std::vector<Bytes> sizes = ProbeStepSizes(Bytes(1 << 20));
   const auto has = [&](double bytes) {

@@ -50,6 +50,39 @@ ClosSpec RailOnly() {
   return spec;
 }
 
+// NICs of two ports, and two NICs for each device, over two levels and over three.
+TEST(PortsTest, AllHashedPairsCrossWhatEachOfThemCrosses) {
+  for (const auto& [nics, ports] : {std::pair(2u, 2u), std::pair(4u, 1u)}) {
+    for (const uint32_t levels : {2u, 3u}) {
+      SCOPED_TRACE(fmt::format("{} NICs of {} ports, {} levels", nics, ports, levels));
+      ClosSpec spec = ClosOf(8, levels);
+      spec.routing = {RouteChoice::kEcmp, 3};
+      const auto cluster = Machines(Box(nics, ports), spec, levels == 2 ? 8 : 20);
+      Router router(*cluster);
+      EXPECT_EQ(router.ways(), 6u);
+      std::vector<uint32_t> ranks = {0, 1};  // one machine whole, one device each of the others
+      for (uint32_t rank = 2; rank < cluster->device_count(); rank += 3) ranks.push_back(rank);
+      std::vector<uint32_t> expected(cluster->way_count());
+      Seconds longest;
+      for (const uint32_t from : ranks) {
+        for (const uint32_t to : ranks) {
+          if (from == to) continue;
+          const Route& route = router.Between(from, to);
+          longest = std::max(longest, route.latency);
+          ForEachCrossing(route, router.ways(),
+                          [&](uint32_t link, uint32_t parts) { expected[link] += parts; });
+        }
+      }
+      std::vector<uint32_t> found(cluster->way_count());
+      const auto latency =
+          router.VisitAllPairs(ranks, [&](uint32_t link, uint32_t times) { found[link] += times; });
+      ASSERT_TRUE(latency.has_value());
+      EXPECT_EQ(found, expected);
+      EXPECT_NEAR(latency->value(), longest.value(), 1e-9 * longest.value());
+    }
+  }
+}
+
 TEST(PortsTest, APartLeavesByEachPortOfTheNicAndStaysOnItsPlane) {
   const auto cluster = Machines(Box(2, 2), Planes(2));
   Router router(*cluster);

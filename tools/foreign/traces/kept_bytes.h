@@ -11,7 +11,7 @@ namespace rehearse {
 
 class KeptBytes {
  public:
-  // Some ten million kernels. Lists that grow take twice as much for a moment.
+  // Some ten million kernels. With what tables and allocators add, less than 1 GiB.
   static constexpr uint64_t kMost = uint64_t{512} << 20;
 
   // Whether there is room for so many more bytes.

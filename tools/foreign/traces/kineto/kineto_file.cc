@@ -520,7 +520,7 @@ class KinetoReader {
     KinetoTransfer& transfer = trace_.transfers.back();
     if (transfer.collective.empty()) transfer.collective = name.substr(name.find(':') + 1);
     Keep<KinetoLabel>();
-    trace_.labels.push_back(label);
+    trace_.labels.Add(label);
     return true;
   }
 
@@ -551,7 +551,7 @@ class KinetoReader {
       event.transfer = TakeTransfer();
     if (trace_.is_own && Value(EventKey::kOwnOp).is_given) event.own = TakeOwn();
     Keep<KinetoEvent>();
-    trace_.events.push_back(event);
+    trace_.events.Add(event);
   }
 
   // Kernels that say nothing of their collective have what the innermost range around their launch,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/clock.h"
+#include "sim/base/growing_array.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -100,6 +102,7 @@ struct KinetoLabel {
   bool is_on_device = false;
 };
 
+// Its lists that may be long grow without being copied: what they grew out of would stay in memory.
 struct KinetoTrace {
   std::string file;
   std::optional<uint32_t> rank;
@@ -109,16 +112,16 @@ struct KinetoTrace {
   std::string title;
   bool is_own = false;  // Rehearse wrote it: all ranks have one clock
   bool is_simulated = false;
-  int64_t base = 0;                // microseconds
-  std::vector<std::string> names;  // of events
-  std::vector<KinetoTransfer> transfers;
-  std::vector<KinetoOwn> owns;
-  std::vector<KinetoEvent> events;                     // in the order of the file
+  int64_t base = 0;               // microseconds
+  std::deque<std::string> names;  // of events
+  std::deque<KinetoTransfer> transfers;
+  std::deque<KinetoOwn> owns;
+  GrowingArray<KinetoEvent> events;                    // in the order of the file
   std::unordered_map<int64_t, KinetoLaunch> launches;  // by correlation
   std::vector<KinetoRange> steps;                      // ProfilerStep#N
   std::vector<KinetoRange> updates;                    // Optimizer.step
   std::vector<int64_t> backward_threads;               // autograd's
-  std::vector<KinetoLabel> labels;                     // of kernels that do not say it themselves
+  GrowingArray<KinetoLabel> labels;                    // of kernels that do not say it themselves
   std::map<std::string, uint64_t> not_used;            // by category: how many
   uint64_t bytes = 0;                                  // of its text, unpacked
 };

@@ -200,7 +200,7 @@ class NsysReader {
         own.trace.transfers.emplace_back();
       }
       Keep<KinetoEvent>();
-      own.trace.events.push_back(event);
+      own.trace.events.Add(event);
     }
   }
   std::string StringOf(int64_t id) const {
