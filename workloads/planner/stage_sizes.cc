@@ -1,7 +1,9 @@
 #include "workloads/planner/stage_sizes.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,7 +52,7 @@ std::vector<double> FlopsOfUnits(const Network& network, const std::vector<Unit>
 
 // Cuts into runs whose heaviest is as light as possible, by filling the first runs as far as a
 // bound allows.
-std::vector<uint32_t> Balanced(const std::vector<double>& weights, uint32_t stages) {
+std::vector<uint32_t> Filled(const std::vector<double>& weights, uint32_t stages) {
   const auto fill = [&](double bound) {
     std::vector<uint32_t> sizes;
     double sum = 0;
@@ -73,6 +75,17 @@ std::vector<uint32_t> Balanced(const std::vector<double>& weights, uint32_t stag
     (fill(middle).size() <= stages ? high : low) = middle;
   }
   return fill(high);
+}
+
+double HeaviestOf(const std::vector<double>& weights, const std::vector<uint32_t>& sizes) {
+  double heaviest = 0;
+  size_t next = 0;
+  for (const uint32_t size : sizes) {
+    double sum = 0;
+    for (uint32_t i = 0; i < size; ++i) sum += weights[next++];
+    heaviest = std::max(heaviest, sum);
+  }
+  return heaviest;
 }
 
 }  // namespace
@@ -105,7 +118,38 @@ std::vector<uint32_t> SplitIntoStages(const Network& network, StageSplit split, 
   for (const Unit& unit : units) {
     if (split == StageSplit::kParameters) weights.push_back(ParametersOf(network, unit));
   }
-  return Balanced(weights, stages);
+  return split == StageSplit::kFlops ? EvenRuns(weights, stages) : Filled(weights, stages);
+}
+
+std::vector<uint32_t> EvenRuns(const std::vector<double>& weights, uint32_t runs) {
+  CHECK_GE(weights.size(), runs);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kRounding = 1 + 1e-9;
+  const double bound = HeaviestOf(weights, Filled(weights, runs)) * kRounding;
+  const size_t units = weights.size();
+  std::vector<double> least(units + 1, kNever);  // of the first so many, in the runs so far
+  least[0] = 0;
+  std::vector<std::vector<uint32_t>> last(runs, std::vector<uint32_t>(units + 1));
+  for (uint32_t run = 0; run < runs; ++run) {
+    std::vector<double> next(units + 1, kNever);
+    for (size_t end = run + 1; end <= units; ++end) {
+      double sum = 0;
+      for (size_t begin = end; begin-- > run;) {
+        sum += weights[begin];
+        if (sum > bound) break;
+        // Of equal ones, that with the shortest last run: earlier runs are the longer ones.
+        if (least[begin] + sum * sum >= next[end]) continue;
+        next[end] = least[begin] + sum * sum;
+        last[run][end] = static_cast<uint32_t>(end - begin);
+      }
+    }
+    least = std::move(next);
+  }
+  CHECK(least[units] < kNever);
+  std::vector<uint32_t> sizes(runs);
+  size_t end = units;
+  for (uint32_t run = runs; run-- > 0; end -= sizes[run]) sizes[run] = last[run][end];
+  return sizes;
 }
 
 std::vector<uint32_t> EvenStages(const Network& network, uint32_t stages, const Place& place) {
