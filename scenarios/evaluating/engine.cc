@@ -34,7 +34,7 @@ class PlayObserver : public ProgressObserver {
   }
 
   const std::function<bool()>& is_stopped_;
-  const std::function<void(double)>& tell_;
+  const std::function<void(double)> tell_;
   double all_ = 0;
 };
 
@@ -63,6 +63,18 @@ Result Engine::Play(const Scenario& scenario, const std::function<void(double)>&
                              .hash = options_.hash,
                              .memory = memory.get(),
                              .spans = false})
+      .result;
+}
+
+Result Engine::PlayInView(const Scenario& scenario, const Look& look) {
+  PlayObserver observer(options_.is_stopped, {});
+  const GroupMemories::Taken memory(memories_, scenario);
+  return Rehearse(scenario, {.observer = &observer,
+                             .threads = 1,
+                             .hash = options_.hash,
+                             .memory = memory.get(),
+                             .spans = false,
+                             .look = look})
       .result;
 }
 

@@ -22,7 +22,9 @@
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/engine/timeline.h"
 #include "sim/report/result.h"
+#include "sim/schedule/schedule.h"
 
 namespace rehearse {
 
@@ -82,6 +84,10 @@ class Engine {
   // Throws Error if it is impossible, Stopped when it is stopped. `tell` is called with the
   // fraction that is done, from 0 to 1.
   Result Play(const Scenario& scenario, const std::function<void(double)>& tell = {});
+  // The same for a scenario that is played in any case with all of its layers; `look` is shown what
+  // each rank does.
+  using Look = std::function<void(const Schedule&, const Timeline&, const SpansByRank&)>;
+  Result PlayInView(const Scenario& scenario, const Look& look);
   // One document or two. Throws Stopped when it is stopped before the point is done.
   Evaluation Evaluate(const EvaluationKey& key, const std::vector<JsonDocument>& documents,
                       const std::function<void(double)>& tell = {});

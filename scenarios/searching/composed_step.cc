@@ -13,9 +13,12 @@
 #include "scenarios/readers/software.h"
 #include "scenarios/searching/evaluator.h"
 #include "scenarios/searching/wide_space.h"
+#include "sim/base/clock.h"
 #include "sim/base/error.h"
 #include "sim/base/fnv.h"
 #include "sim/base/json_reader.h"
+#include "sim/engine/timeline.h"
+#include "sim/schedule/schedule.h"
 #include "topology/files/cluster_file.h"
 #include "workloads/networks/model.h"
 
@@ -99,6 +102,18 @@ Wires WiresOf(const Cluster& cluster) {
   return network;
 }
 
+// When the last rank is through its first way forward, in seconds.
+double EndOfForward(const Schedule& schedule, const SpansByRank& spans) {
+  Time last;
+  std::vector<Span> room;
+  for (size_t i = 0; i < spans.count(); ++i) {
+    const Role& role = schedule.roles[schedule.role_of_rank[spans.RankAt(i)]];
+    for (const Span& span : spans.At(i, &room))
+      if (role.TagAt(span.op).phase == Phase::kForward) last = std::max(last, span.end);
+  }
+  return ToSeconds(last).value();
+}
+
 }  // namespace
 
 struct ComposedSteps::Axis {
@@ -115,9 +130,12 @@ struct ComposedSteps::Piece {
   double ends = 0;
   double update = 0;
   double rest = 0;
+  double idle_layer = 0;  // where kernels wait for the host
+  double forward = 0;     // a layer's part of the way forward; of an update, with what it waits for
   double kept_layer = 0;  // parameters, gradients and the optimizer's state
   double kept_rest = 0;
-  double active_layer = 0;  // activations of a micro-batch
+  double parameters_layer = 0;  // of kept_layer, where no other ranks share them; else 0
+  double active_layer = 0;      // activations of a micro-batch
   double active_rest = 0;
   double sums_layer = 0;  // of gradients of several micro-batches
   double reserve = 0;
@@ -236,8 +254,11 @@ void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
                          [](const auto& change) { return change.first.rfind("model", 0) == 0; });
     });
   };
-  has_experts_ = std::none_of(space_.axes.begin(), space_.axes.end(), changes_model) &&
-                 ReadModel(model).experts.has_value();
+  if (std::none_of(space_.axes.begin(), space_.axes.end(), changes_model)) {
+    const GptModel known = ReadModel(model);
+    has_experts_ = known.experts.has_value();
+    layers_ = known.layers;
+  }
 
   const auto counts_of = [&](const Cluster& cluster) -> std::vector<uint32_t> {
     if (is_wide_) return RankCounts(cluster, most_ranks);
@@ -289,6 +310,20 @@ uint64_t ComposedSteps::MachineShare(uint64_t ranks, const SpacePoint& point) co
   return 1;
 }
 
+// Nothing if so many layers can be divided into the stages.
+const std::string* ComposedSteps::BrokenBy(uint32_t layers, const Values& values) const {
+  static const std::string kFewLayers = "the model has fewer layers than there are stages";
+  static const std::string kUneven = "the layers do not split evenly into the stages";
+  if (values[kStages] <= 1) return nullptr;
+  const bool has_parts = kOrders[values[kSchedule]].interleaves;
+  const uint32_t chunks = values[kStages] * (has_parts ? std::max(1u, values[kVirtual]) : 1);
+  if (layers < chunks) return &kFewLayers;
+  const bool counts_ends = values[kSplit] == kByLayersAndEnds;
+  const bool is_even = values[kSplit] != kByLayers && !counts_ends;
+  return is_wide_ && !is_even && (layers + (counts_ends ? 2 : 0)) % chunks != 0 ? &kUneven
+                                                                                : nullptr;
+}
+
 // Nothing if it may be possible.
 const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint& point) const {
   static const std::string kWhyRanks =
@@ -325,6 +360,8 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   const Order& order = kOrders[values[kSchedule]];
   if (order.interleaves && values[kStages] > 1 && micro_batches % values[kStages] != 0)
     return &kWhyMultiple;
+  if (layers_ > 0)
+    if (const std::string* broken = BrokenBy(layers_, values)) return broken;
   if (!is_wide_) return nullptr;
   if (values[kTensor] > machines_[cluster_axis_ == SIZE_MAX ? 0 : point[cluster_axis_]])
     return &kWhyMachine;
@@ -470,6 +507,7 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
     if (!pass->error.empty()) throw Error(pass->error);
   }
   std::array<std::array<Result, 2>, 2> results;  // by depth and micro-batches
+  std::array<double, 2> forward_ends = {};       // by depth
   const std::array<uint32_t, 2> depths = {least, least + step};
   for (size_t deep = 0; deep < 2; ++deep) {
     for (size_t more = 0; more < (of_update ? 1 : 2); ++more) {
@@ -477,7 +515,13 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
                                                   static_cast<uint32_t>(more) + 1, without_dense));
       scenario.lowering.fidelity = Fidelity::kFormula;
       scenario.allow_out_of_memory = true;
-      results[deep][more] = engine_.Play(scenario);
+      if (more == 0)
+        results[deep][more] = engine_.PlayInView(
+            scenario, [&](const auto& schedule, const auto&, const SpansByRank& spans) {
+              forward_ends[deep] = EndOfForward(schedule, spans);
+            });
+      else
+        results[deep][more] = engine_.Play(scenario);
       if (deep > 0 || more > 0) continue;
       piece->device = scenario.cluster->DeviceOf(0).name;
       piece->network = WiresOf(*scenario.cluster);
@@ -495,6 +539,13 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   }
   piece->update = std::max(0.0, (time(1, 0) - time(0, 0)) / k - piece->layer);
   piece->rest = std::max(0.0, time(0, 0) - base * (piece->update + piece->layer) - piece->ends);
+  const auto idle = [&](size_t deep, size_t more) {
+    return results[deep][more].breakdown.idle.value();
+  };
+  if (!of_update)
+    piece->idle_layer =
+        std::clamp((idle(1, 1) - idle(0, 1) - idle(1, 0) + idle(0, 0)) / k, 0.0, piece->layer);
+  piece->forward = std::max(0.0, (forward_ends[1] - forward_ends[0]) / k);
   piece->layers = model.layers;
   const auto kept = [&](size_t deep) {
     const MemoryUse& memory = results[deep][0].memory;
@@ -506,6 +557,9 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   };
   piece->kept_layer = (kept(1) - kept(0)) / k;
   piece->kept_rest = kept(0) - base * piece->kept_layer;
+  if (values[kZero] < 3)
+    piece->parameters_layer =
+        (results[1][0].memory.parameters - results[0][0].memory.parameters).value() / k;
   piece->active_layer = (active(1, 0) - active(0, 0)) / k;
   piece->active_rest = active(0, 0) - base * piece->active_layer;
   // Where gradients are divided, what is summed is whole while there is more than one micro-batch.
@@ -537,14 +591,16 @@ ComposedSteps::Values ComposedSteps::ValuesAt(const SpacePoint& point) const {
   return values;
 }
 
-uint32_t ComposedSteps::FamilyOf(const SpacePoint& point) const {
-  const Values values = ValuesAt(point);
+uint32_t ComposedSteps::FamilyOf(const SpacePoint& point, const Values& values,
+                                 const Piece& pass) const {
+  constexpr double kOften = 0.05;
   return (values[kStages] > 1 ? 1u : 0) + (values[kZero] >= 3 ? 2u : 0) +
          (values[kContext] > 1 ? 4u : 0) + (values[kExpert] > 1 ? 8u : 0) +
-         (cluster_axis_ == SIZE_MAX ? 0 : 16 * point[cluster_axis_]);
+         (pass.idle_layer > kOften * pass.layer ? 16u : 0) +
+         (cluster_axis_ == SIZE_MAX ? 0 : 32 * point[cluster_axis_]);
 }
 
-ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
+ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memory) {
   Values values = ValuesAt(point);
   Found found;
   if (const std::string* broken = Broken(values, point)) {
@@ -560,12 +616,6 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
     found.excluded = &pass.error;
     return found;
   }
-  const Piece& whole = PieceOf(KeyOf(point, values, true), point, values, true);
-  if (!whole.error.empty()) {
-    found.excluded = &whole.error;
-    return found;
-  }
-
   const Order& order = kOrders[values[kSchedule]];
   const double p = values[kStages];
   const double v = order.interleaves ? std::max(1u, values[kVirtual]) : 1;
@@ -574,21 +624,13 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
   const double all = layers * pass.layer + pass.ends;
   double cycle = all;
   double fullest = layers;  // layers of the first stage
+  double message = 0;
   if (p > 1) {
-    static const std::string kFewLayers = "the model has fewer layers than there are stages";
-    static const std::string kUneven = "the layers do not split evenly into the stages";
-    const double chunks = p * v;
-    if (layers < chunks) {
-      found.excluded = &kFewLayers;
-      return found;
-    }
+    found.excluded = BrokenBy(pass.layers, values);
+    if (found.excluded != nullptr) return found;
     if (values[kSplit] == kByLayers || values[kSplit] == kByLayersAndEnds) {
       const double units = layers + (values[kSplit] == kByLayersAndEnds ? 2 : 0);
-      if (is_wide_ && std::fmod(units, chunks) != 0) {
-        found.excluded = &kUneven;
-        return found;
-      }
-      const double own = std::ceil(units / chunks) * v;
+      const double own = std::ceil(units / (p * v)) * v;
       const double last = own - (values[kSplit] == kByLayersAndEnds ? 1 : 0);
       cycle = std::max(own * pass.layer, last * pass.layer + pass.ends);
       fullest = own;
@@ -608,12 +650,29 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
     }
     const double of_stage = groups * values[kTensor] * values[kContext];
     const bool crosses = of_stage >= pass.network.machine;
-    const double message = values[kMicroBatchSize] * pass.row_bytes *
-                               (crosses ? pass.network.across : pass.network.within) +
-                           (crosses ? pass.network.latency : 0);
+    message = values[kMicroBatchSize] * pass.row_bytes *
+                  (crosses ? pass.network.across : pass.network.within) +
+              (crosses ? pass.network.latency : 0);
     const bool waits = values[kSchedule] == kOneForwardOneBackward;
     if (waits) cycle += 2 * message;
-    found.step = (p - 1) * (order.bubble * all / (p * v) + 2 * message);
+  }
+  const double under_way = p > 1 ? std::min(m, order.under_way(p, v, m)) : 1;
+  found.room = pass.room;
+  // Most of what does not fit shows before it is known what an update takes.
+  found.memory = fullest * (pass.parameters_layer + pass.active_layer * under_way) + pass.reserve;
+  if (found.room > 0 && found.memory > most_memory * found.room) return found;
+  const Piece& whole = PieceOf(KeyOf(point, values, true), point, values, true);
+  if (!whole.error.empty()) {
+    found.excluded = &whole.error;
+    return found;
+  }
+  if (p > 1) {
+    // While a stage waits for its first messages, its host gets ahead of its kernels.
+    const double way = all - layers * pass.idle_layer;
+    found.step = (p - 1) * (order.bubble * way / (p * v) + 2 * message);
+    // Ranks with several stages gather at the same time.
+    if (!order.interleaves)
+      found.step += (p - 1) * layers / p * std::max(0.0, whole.forward - pass.forward);
   }
   const double busy = m * all / p + whole.update * layers / p + whole.rest;
   found.step += m * cycle + whole.update * layers / p + whole.rest;
@@ -621,15 +680,14 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point) {
   found.tokens = pass.tokens_of_sample * values[kBatch];
   found.ranks = static_cast<uint32_t>(p * groups * values[kTensor] * values[kContext]);
   found.device = &pass.device;
+  found.family = FamilyOf(point, values, pass);
 
-  const double under_way = p > 1 ? std::min(m, order.under_way(p, v, m)) : 1;
   const double halves = p > 1 ? 0.5 : 1;
   const double sums = m > 1 ? pass.sums_layer : 0;
   const double kept = halves * whole.kept_rest + fullest * (whole.kept_layer + sums);
   const double first = kept + fullest * pass.active_layer * under_way;
   const double last = kept + fullest * pass.active_layer + pass.active_rest;
   found.memory = std::max(first, last) + pass.reserve;
-  found.room = pass.room;
   return found;
 }
 

@@ -18,7 +18,13 @@
 //
 //   step = m cycle + (p - 1) (L layer + ends) / (p v) + update L / p + rest
 //
-// where `cycle` is the fullest stage's time, with messages that kernels wait for. Memory is that of
+// where `cycle` is the fullest stage's time, with messages that kernels wait for. Where weights that
+// were updated in shares are gathered beside the first forward pass (ZeRO-1), a stage begins with
+// its gathers when its first micro-batch comes: what a layer waits for them lengthens the way of
+// that micro-batch through each stage, so that the update's part of it is met p times. It is how
+// much later the forward pass ends in the second piece than in the first. Where kernels wait for
+// the host, they do not on the way of the first and last micro-batches, as the host gets ahead
+// while a stage waits: there a layer takes less by what it idles in the piece. Memory is that of
 // the first or the last stage, by the micro-batches under way there. Contention, what the ends of
 // stages hide, and rounding of layers within chunks are left out: it puts configurations in order,
 // and simulations decide.
@@ -26,6 +32,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,20 +70,21 @@ class ComposedSteps {
     double room = 0;                        // bytes that it may have; 0: unknown
     uint32_t ranks = 0;
     const std::string* device = nullptr;
+    // Configurations of one family err alike: those with the same of stages, gathered weights,
+    // shared sequences, spread experts and kernels that wait for the host.
+    uint32_t family = 0;
 
     // Memory is estimated, too: within 4 % it may fit.
     bool MayFit() const { return room <= 0 || memory <= 1.04 * room; }
   };
-  // May be called from several threads. Throws Stopped when the engine is stopped.
-  Found At(const SpacePoint& point);
+  // May be called from several threads. Throws Stopped when the engine is stopped. Of what needs more
+  // than `most_memory` times the room, it may only be found that it does.
+  Found At(const SpacePoint& point, double most_memory = std::numeric_limits<double>::infinity());
   // Why sizes alone make the point impossible, or no configuration that a framework would run; null
   // if they do not. Takes less than a microsecond.
   const std::string* Excluded(const SpacePoint& point) const {
     return is_known_ ? Broken(ValuesAt(point), point) : nullptr;
   }
-  // Configurations of one family err alike: those with the same of stages, gathered weights, shared
-  // sequences and spread experts.
-  uint32_t FamilyOf(const SpacePoint& point) const;
 
  private:
   enum Field : uint8_t {
@@ -110,7 +118,9 @@ class ComposedSteps {
   void Compile(const JsonDocument& scenario, uint32_t most_ranks);
   bool CompileAxis(const SpaceAxis& axis);
   void SetField(const std::string& path, const nlohmann::json& value, Values* values) const;
+  uint32_t FamilyOf(const SpacePoint& point, const Values& values, const Piece& pass) const;
   uint64_t MachineShare(uint64_t ranks, const SpacePoint& point) const;
+  const std::string* BrokenBy(uint32_t layers, const Values& values) const;
   const std::string* Broken(const Values& values, const SpacePoint& point) const;
   Values ValuesAt(const SpacePoint& point) const;
   // `of_update` is of one sample and of the first of the kinds of recomputation, which do not
@@ -128,6 +138,7 @@ class ComposedSteps {
   Engine& engine_;
   bool is_known_ = false;
   bool has_experts_ = false;  // at each of its points
+  uint32_t layers_ = 0;       // likewise; 0 if points differ
   Values base_ = {};
   std::vector<Axis> axes_;
   size_t cluster_axis_ = SIZE_MAX;                  // if one changes it

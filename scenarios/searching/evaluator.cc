@@ -206,7 +206,7 @@ std::optional<double> PointEvaluator::Composed(const SpacePoint& point) {
   constexpr double kFarMore = 1.15;
   ComposedSteps::Found found;
   try {
-    found = composed_->At(point);
+    found = run_.allow_out_of_memory ? composed_->At(point) : composed_->At(point, kFarMore);
   } catch (const Stopped&) {
     return std::nullopt;
   }

@@ -59,7 +59,7 @@ class PointEvaluator {
   std::vector<std::pair<double, SpacePoint>> ByFormula();
   bool IsSimulated(const SpacePoint& point) const;
   // Null if the formula is another.
-  const ComposedSteps* composed() const { return composed_.get(); }
+  ComposedSteps* composed() const { return composed_.get(); }
   // By the first objective; of equal ones, the first point.
   std::optional<SpacePoint> Best() const;
   // In no order of merit. Simulations are moved there.

@@ -208,25 +208,27 @@ void SimulateNeighbours(const Search& search, const SearchRun& run,
 // more cannot be expected to be better: then the rest are left out.
 class CorrectedOrder {
  public:
-  CorrectedOrder(const std::vector<std::pair<double, SpacePoint>>& order,
-                 const ComposedSteps& composed) {
+  CorrectedOrder(const std::vector<std::pair<double, SpacePoint>>& order, ComposedSteps* composed) {
     double before = -std::numeric_limits<double>::infinity();
     for (const auto& [formula, point] : order) {
       // Those that hardly fit begin where the order falls.
       has_all_that_fit_ = has_all_that_fit_ || formula < before;
       before = formula;
-      (has_all_that_fit_ ? tight_ : points_).push_back({formula, composed.FamilyOf(point), &point});
+      (has_all_that_fit_ ? tight_ : points_)
+          .push_back({formula, composed->At(point).family, &point});
     }
   }
 
-  // Nothing if there is no more. Of a family of which nothing is known, the number is taken as it
-  // is, times the least that others were found to be above theirs.
-  std::pair<double, const SpacePoint*> Next() {
+  struct Choice {
+    double least = std::numeric_limits<double>::infinity();  // as the luckiest of its family
+    const SpacePoint* point = nullptr;                       // null if there is no more
+  };
+  Choice Next() {
     double least = std::numeric_limits<double>::infinity();
     size_t best = points_.size();
     for (size_t i = 0; i < points_.size(); ++i) {
       if (points_[i].point == nullptr) continue;
-      const double corrected = points_[i].formula * FactorOf(points_[i].family);
+      const double corrected = Corrected(points_[i]);
       if (corrected >= least) continue;
       least = corrected;
       best = i;
@@ -235,7 +237,11 @@ class CorrectedOrder {
       points_ = std::exchange(tight_, {});
       return Next();
     }
-    if (best == points_.size()) return {least, nullptr};
+    if (best == points_.size()) return {};
+    const Point& one = points_[best];
+    const auto known = factors_.find(one.family);
+    if (known != factors_.end())
+      for (const double factor : known->second) least = std::min(least, one.formula * factor);
     return {least, std::exchange(points_[best].point, nullptr)};
   }
 
@@ -251,15 +257,19 @@ class CorrectedOrder {
     const SpacePoint* point;  // null once it is taken
   };
 
-  double FactorOf(uint32_t family) const {
-    const auto known = factors_.find(family);
-    if (known != factors_.end()) return Median(known->second);
+  // What the point is expected to cost. One or two simulations do not tell how a family errs: then
+  // it may err as the luckiest of the others does.
+  double Corrected(const Point& point) const {
+    constexpr size_t kEnough = 3;
+    const auto known = factors_.find(point.family);
     std::optional<double> least;
+    if (known != factors_.end()) least = point.formula * Median(known->second);
+    if (known != factors_.end() && known->second.size() >= kEnough) return *least;
     for (const auto& [other, factors] : factors_) {
-      const double factor = Median(factors);
-      if (!least || factor < *least) least = factor;
+      const double cost = point.formula * Median(factors);
+      if (!least || cost < *least) least = cost;
     }
-    return least.value_or(1);
+    return least.value_or(point.formula);
   }
   static double Median(std::vector<double> values) {
     std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2),
@@ -290,13 +300,13 @@ void SimulateCorrected(const Search& search, const SearchRun& run, size_t wanted
     known.push_back(one.second);
     return true;
   });
-  CorrectedOrder corrected(order, *evaluator->composed());
+  CorrectedOrder corrected(order, evaluator->composed());
   std::optional<double> best;
   const auto learn = [&](const SpacePoint& point) {
     const auto values = evaluator->Simulate(point);  // as it is known
     if (!values) return;
     const double cost = objective.CostOf(values->front());
-    corrected.Learn(formulas[point], evaluator->composed()->FamilyOf(point), cost);
+    corrected.Learn(formulas[point], evaluator->composed()->At(point).family, cost);
     if (!best || cost < *best) best = cost;
   };
   for (const SpacePoint& point : known) learn(point);
@@ -306,9 +316,9 @@ void SimulateCorrected(const Search& search, const SearchRun& run, size_t wanted
     std::vector<SpacePoint> points;
     bool is_worth_it = false;
     while (points.size() < kTogether) {
-      const auto [expected, point] = corrected.Next();
+      const auto [least, point] = corrected.Next();
       if (point == nullptr) break;
-      is_worth_it = is_worth_it || !best || expected < *best + (kWorthIt - 1) * std::abs(*best);
+      is_worth_it = is_worth_it || !best || least < *best + (kWorthIt - 1) * std::abs(*best);
       points.push_back(*point);
     }
     if (points.empty() || (possible >= wanted && !is_worth_it)) return;
@@ -530,7 +540,7 @@ JsonDocument Completed(const JsonDocument& written, bool is_wide) {
 // of no good configuration, and descents look at few of them.
 void SetUsualWalk(const JsonReader& reader, Search* search) {
   constexpr double kMostWholly = 200'000;
-  constexpr uint64_t kEvaluations = 4'000;
+  constexpr uint64_t kEvaluations = 3'500;
   constexpr uint32_t kStarts = 2;
   constexpr uint64_t kFewest = 8;
   if (!reader.Has("keep")) search->keep = 0;
