@@ -157,20 +157,19 @@ class Pool {
 
 class Allocator {
  public:
-  explicit Allocator(const AllocatorRules& rules)
-      : rules_(rules), small_(true, rules.expandable), large_(false, rules.expandable) {}
+  explicit Allocator(const AllocatorRules& rules) : rules_(rules) {}
 
   struct Taken {
     Pool::Place place = {};
     uint64_t size = 0;
-    bool is_small = false;
+    Pool* pool = nullptr;
   };
 
-  Taken Take(Bytes bytes) {
+  Taken Take(Bytes bytes, StreamId stream) {
     const auto size =
         RoundUp(std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(bytes.value()))), kUnit);
     const bool is_small = size <= kMostSmall;
-    Pool& pool = is_small ? small_ : large_;
+    Pool& pool = PoolOf(stream, is_small);
     std::optional<Pool::Place> place = pool.Take(size);
     if (!place) {
       Reserve(rules_.expandable ? size : SegmentFor(size), &pool);
@@ -179,22 +178,29 @@ class Allocator {
     CHECK(place.has_value());
     active_ += (*place)->size;
     result_.active = std::max(result_.active, Bytes(static_cast<double>(active_)));
-    return {*place, (*place)->size, is_small};
+    return {*place, (*place)->size, &pool};
   }
 
   void Give(const Taken& taken) {
     active_ -= taken.size;
-    (taken.is_small ? small_ : large_).Give(taken.place);
+    taken.pool->Give(taken.place);
   }
 
   const AllocatedMemory& result() const { return result_; }
 
  private:
+  // Streams have pools of their own; no stream: the one of the kernels.
+  Pool& PoolOf(StreamId stream, bool is_small) {
+    const uint32_t number = stream.IsSet() ? stream.index() + 1 : 0;
+    return pools_.try_emplace({number, is_small}, is_small, rules_.expandable).first->second;
+  }
   bool HasRoomFor(uint64_t size) const {
     return !rules_.room || static_cast<double>(reserved_ + size) <= rules_.room->value();
   }
   void Reserve(uint64_t size, Pool* pool) {
-    if (!HasRoomFor(size)) reserved_ -= small_.Release() + large_.Release();
+    if (!HasRoomFor(size)) {
+      for (auto& [key, other] : pools_) reserved_ -= other.Release();
+    }
     result_.fits = result_.fits && HasRoomFor(size);
     if (rules_.expandable) {
       reserved_ += pool->Grow(size);
@@ -206,8 +212,7 @@ class Allocator {
   }
 
   const AllocatorRules& rules_;
-  Pool small_;
-  Pool large_;
+  std::map<std::pair<uint32_t, bool>, Pool> pools_;
   uint64_t active_ = 0;
   uint64_t reserved_ = 0;
   AllocatedMemory result_;
@@ -225,7 +230,7 @@ AllocatedMemory PlayAllocations(const Role& role, const AllocatorRules& rules) {
   size_t next = 0;
   for (size_t position = 0; position < ending.size(); ++position) {
     for (; next < living.size() && living[next].begin <= position; ++next)
-      taken[next] = allocator.Take(living[next].bytes);
+      taken[next] = allocator.Take(living[next].bytes, living[next].stream);
     for (const size_t i : ending[position]) allocator.Give(taken[i]);
   }
   return allocator.result();

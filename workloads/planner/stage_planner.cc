@@ -375,6 +375,7 @@ void StagePlanner::BeginBackward() {
 
 void StagePlanner::EndBackward() {
   const bool puts_off_weights = plan_.action.puts_off_weights;
+  gathering_.EndBackward(plan_.action);
   if (!puts_off_weights) gradients_.Finish(plan_.action);
   const uint32_t micro_batch = plan_.action.micro_batch;
   MicroBatch* handed = before_ != nullptr ? &before_->micro_batches_.at(micro_batch) : nullptr;
