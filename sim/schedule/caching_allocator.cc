@@ -220,18 +220,62 @@ class Allocator {
 
 }  // namespace
 
+namespace {
+
+constexpr int kSteps = 3;
+
+// The sizes that an optimizer's state of so many bytes is allocated in: two arrays for each
+// parameter.
+std::vector<Bytes> PiecesOfState(const Role& role, Bytes state) {
+  std::vector<Bytes> pieces;
+  Bytes parameters;
+  for (const Buffer& buffer : role.buffers)
+    if (buffer.kind == BufferKind::kParameter && !buffer.on_host) parameters += buffer.bytes;
+  for (const Buffer& buffer : role.buffers) {
+    if (buffer.kind != BufferKind::kParameter || buffer.on_host) continue;
+    if (!(buffer.bytes > Bytes(0))) continue;
+    const Bytes piece = (buffer.bytes.value() / parameters.value() / 2) * state;
+    pieces.insert(pieces.end(), {piece, piece});
+  }
+  if (pieces.empty()) pieces.push_back(state);
+  return pieces;
+}
+
+}  // namespace
+
 AllocatedMemory PlayAllocations(const Role& role, const AllocatorRules& rules) {
   const WrittenOut all(role, FewerCopies(role, kCopiesThatShowAll));
-  const std::vector<LivingBuffer> living = LivingBuffers(role, all);
-  std::vector<std::vector<size_t>> ending(std::max<size_t>(1, all.ops().size()));
-  for (size_t i = 0; i < living.size(); ++i) ending[living[i].end].push_back(i);
+  std::vector<LivingBuffer> living = LivingBuffers(role, all);
+  const size_t positions = std::max<size_t>(1, all.ops().size());
+  const auto lasts = [&](const LivingBuffer& one) {
+    return one.begin == 0 && one.end + 1 == positions;
+  };
+  std::vector<std::vector<Bytes>> states(positions);  // by the op that makes them, in a first step
+  std::vector<LivingBuffer> of_step;
   Allocator allocator(rules);
-  std::vector<Allocator::Taken> taken(living.size());
-  size_t next = 0;
-  for (size_t position = 0; position < ending.size(); ++position) {
-    for (; next < living.size() && living[next].begin <= position; ++next)
-      taken[next] = allocator.Take(living[next].bytes, living[next].stream);
-    for (const size_t i : ending[position]) allocator.Give(taken[i]);
+  for (const LivingBuffer& one : living) {
+    const BufferKind kind = role.buffers[one.buffer.index()].kind;
+    if (kind == BufferKind::kActivation || kind == BufferKind::kBuffer || !lasts(one)) {
+      of_step.push_back(one);
+    } else if (kind == BufferKind::kOptimizer) {
+      const std::vector<Bytes> pieces = PiecesOfState(role, one.bytes);
+      states[one.first_use].insert(states[one.first_use].end(), pieces.begin(), pieces.end());
+    } else {
+      allocator.Take(one.bytes, one.stream);
+    }
+  }
+  std::vector<std::vector<size_t>> ending(positions);
+  for (size_t i = 0; i < of_step.size(); ++i) ending[of_step[i].end].push_back(i);
+  std::vector<Allocator::Taken> taken(of_step.size());
+  for (int step = 0; step < kSteps; ++step) {
+    size_t next = 0;
+    for (size_t position = 0; position < positions; ++position) {
+      for (; next < of_step.size() && of_step[next].begin <= position; ++next)
+        taken[next] = allocator.Take(of_step[next].bytes, of_step[next].stream);
+      if (step == 0)
+        for (const Bytes piece : states[position]) allocator.Take(piece, {});
+      for (const size_t i : ending[position]) allocator.Give(taken[i]);
+    }
   }
   return allocator.result();
 }

@@ -137,6 +137,7 @@ std::vector<LivingBuffer> LivingBuffers(const Role& role, const WrittenOut& all)
       living.push_back(one);
       for_a_time.push_back(back);
     } else {
+      one.first_use = life.first == kNever ? 0 : static_cast<uint32_t>(life.first);
       living.push_back(one);
     }
   }
