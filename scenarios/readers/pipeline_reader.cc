@@ -237,6 +237,10 @@ const Fields<StagePipeline>& PipelineFields() {
         "with overlap_messages, kernels wait for what has been sent before them, and receives are "
         "posted with it (Megatron-LM without --overlap-p2p-communication)",
         "true"},
+       {"keep_messages", &StagePipeline::keeps_messages, TrueFalse(), Usual(),
+        "what stages receive and pass on of every micro-batch stays in memory until the step ends "
+        "(PyTorch's pipelining)",
+        "true"},
        {"scatter", ListOf(AText("axis")), Default("[]"),
         "axes whose ranks hold the same message and each send a part of it", "[\"tensor\"]"},
        {"pair_passes", &StagePipeline::pairs_passes, TrueFalse(), Usual(),

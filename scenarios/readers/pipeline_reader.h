@@ -13,6 +13,7 @@
 //                                            torch.distributed.pipelining writes it; or a list of
 //                                            such lines
 //                "overlap_messages": true,   false: kernels wait for them (Megatron-LM's 1F1B)
+//                "keep_messages": false,     true: all stay until the step ends (PyTorch)
 //                "scatter": ["tensor"],      axes whose ranks send a part each of what all hold
 //                "times": {...}}             of a stage, for orders by times ("zb-1p", "zb-2p")
 //

@@ -143,8 +143,12 @@ Switches FsdpOfStages() {
       "pytorch/pytorch, torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: "
       "set_reshard_after_backward and set_requires_gradient_sync are False but for the last "
       "micro-batch";
+  const std::string messages =
+      "pytorch/pytorch, torch/distributed/pipelining/stage.py: a buffer to receive in for each "
+      "chunk, output_chunks until the next step";
   return {{"strategy.reshard_after_forward", kFalse, {"fsdp", "combined"}, reshard, 0, {}, true},
           {"strategy.until_last_micro_batch", kTrue, {"fsdp", "combined"}, last, 0, {}, true},
+          {"pipeline.keep_messages", kTrue, {}, messages, 0, {}, true},
           {"memory.allocator",
            "\"expandable\"",
            {},

@@ -157,20 +157,19 @@ class Pool {
 
 class Allocator {
  public:
-  explicit Allocator(const AllocatorRules& rules)
-      : rules_(rules), small_(true, rules.expandable), large_(false, rules.expandable) {}
+  explicit Allocator(const AllocatorRules& rules) : rules_(rules) {}
 
   struct Taken {
     Pool::Place place = {};
     uint64_t size = 0;
-    bool is_small = false;
+    Pool* pool = nullptr;
   };
 
-  Taken Take(Bytes bytes) {
+  Taken Take(Bytes bytes, StreamId stream) {
     const auto size =
         RoundUp(std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(bytes.value()))), kUnit);
     const bool is_small = size <= kMostSmall;
-    Pool& pool = is_small ? small_ : large_;
+    Pool& pool = PoolOf(stream, is_small);
     std::optional<Pool::Place> place = pool.Take(size);
     if (!place) {
       Reserve(rules_.expandable ? size : SegmentFor(size), &pool);
@@ -179,22 +178,29 @@ class Allocator {
     CHECK(place.has_value());
     active_ += (*place)->size;
     result_.active = std::max(result_.active, Bytes(static_cast<double>(active_)));
-    return {*place, (*place)->size, is_small};
+    return {*place, (*place)->size, &pool};
   }
 
   void Give(const Taken& taken) {
     active_ -= taken.size;
-    (taken.is_small ? small_ : large_).Give(taken.place);
+    taken.pool->Give(taken.place);
   }
 
   const AllocatedMemory& result() const { return result_; }
 
  private:
+  // Streams have pools of their own; no stream: the one of the kernels.
+  Pool& PoolOf(StreamId stream, bool is_small) {
+    const uint32_t number = stream.IsSet() ? stream.index() + 1 : 0;
+    return pools_.try_emplace({number, is_small}, is_small, rules_.expandable).first->second;
+  }
   bool HasRoomFor(uint64_t size) const {
     return !rules_.room || static_cast<double>(reserved_ + size) <= rules_.room->value();
   }
   void Reserve(uint64_t size, Pool* pool) {
-    if (!HasRoomFor(size)) reserved_ -= small_.Release() + large_.Release();
+    if (!HasRoomFor(size)) {
+      for (auto& [key, other] : pools_) reserved_ -= other.Release();
+    }
     result_.fits = result_.fits && HasRoomFor(size);
     if (rules_.expandable) {
       reserved_ += pool->Grow(size);
@@ -206,8 +212,7 @@ class Allocator {
   }
 
   const AllocatorRules& rules_;
-  Pool small_;
-  Pool large_;
+  std::map<std::pair<uint32_t, bool>, Pool> pools_;
   uint64_t active_ = 0;
   uint64_t reserved_ = 0;
   AllocatedMemory result_;
@@ -215,18 +220,62 @@ class Allocator {
 
 }  // namespace
 
+namespace {
+
+constexpr int kSteps = 3;
+
+// The sizes that an optimizer's state of so many bytes is allocated in: two arrays for each
+// parameter.
+std::vector<Bytes> PiecesOfState(const Role& role, Bytes state) {
+  std::vector<Bytes> pieces;
+  Bytes parameters;
+  for (const Buffer& buffer : role.buffers)
+    if (buffer.kind == BufferKind::kParameter && !buffer.on_host) parameters += buffer.bytes;
+  for (const Buffer& buffer : role.buffers) {
+    if (buffer.kind != BufferKind::kParameter || buffer.on_host) continue;
+    if (!(buffer.bytes > Bytes(0))) continue;
+    const Bytes piece = (buffer.bytes.value() / parameters.value() / 2) * state;
+    pieces.insert(pieces.end(), {piece, piece});
+  }
+  if (pieces.empty()) pieces.push_back(state);
+  return pieces;
+}
+
+}  // namespace
+
 AllocatedMemory PlayAllocations(const Role& role, const AllocatorRules& rules) {
   const WrittenOut all(role, FewerCopies(role, kCopiesThatShowAll));
-  const std::vector<LivingBuffer> living = LivingBuffers(role, all);
-  std::vector<std::vector<size_t>> ending(std::max<size_t>(1, all.ops().size()));
-  for (size_t i = 0; i < living.size(); ++i) ending[living[i].end].push_back(i);
+  std::vector<LivingBuffer> living = LivingBuffers(role, all);
+  const size_t positions = std::max<size_t>(1, all.ops().size());
+  const auto lasts = [&](const LivingBuffer& one) {
+    return one.begin == 0 && one.end + 1 == positions;
+  };
+  std::vector<std::vector<Bytes>> states(positions);  // by the op that makes them, in a first step
+  std::vector<LivingBuffer> of_step;
   Allocator allocator(rules);
-  std::vector<Allocator::Taken> taken(living.size());
-  size_t next = 0;
-  for (size_t position = 0; position < ending.size(); ++position) {
-    for (; next < living.size() && living[next].begin <= position; ++next)
-      taken[next] = allocator.Take(living[next].bytes);
-    for (const size_t i : ending[position]) allocator.Give(taken[i]);
+  for (const LivingBuffer& one : living) {
+    const BufferKind kind = role.buffers[one.buffer.index()].kind;
+    if (kind == BufferKind::kActivation || kind == BufferKind::kBuffer || !lasts(one)) {
+      of_step.push_back(one);
+    } else if (kind == BufferKind::kOptimizer) {
+      const std::vector<Bytes> pieces = PiecesOfState(role, one.bytes);
+      states[one.first_use].insert(states[one.first_use].end(), pieces.begin(), pieces.end());
+    } else {
+      allocator.Take(one.bytes, one.stream);
+    }
+  }
+  std::vector<std::vector<size_t>> ending(positions);
+  for (size_t i = 0; i < of_step.size(); ++i) ending[of_step[i].end].push_back(i);
+  std::vector<Allocator::Taken> taken(of_step.size());
+  for (int step = 0; step < kSteps; ++step) {
+    size_t next = 0;
+    for (size_t position = 0; position < positions; ++position) {
+      for (; next < of_step.size() && of_step[next].begin <= position; ++next)
+        taken[next] = allocator.Take(of_step[next].bytes, of_step[next].stream);
+      if (step == 0)
+        for (const Bytes piece : states[position]) allocator.Take(piece, {});
+      for (const size_t i : ending[position]) allocator.Give(taken[i]);
+    }
   }
   return allocator.result();
 }

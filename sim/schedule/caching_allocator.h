@@ -12,8 +12,18 @@
 //
 // With expandable segments there is one for each of both kinds, which grows at its end by multiples
 // of 2 MiB or 20 MiB; free blocks of any size are split, and their pages are given back only when
-// the device is full. What lives when the step begins is allocated first. One stream: blocks that
-// wait for another one's kernels are not modelled.
+// the device is full.
+//
+// Three steps are played. Parameters and gradients are allocated first; the optimizer's state, two
+// arrays a parameter, where the first step updates them (pytorch/pytorch, torch/optim/adam.py:
+// _init_group makes it lazily), among what that has freed.
+//
+// Each stream has segments of its own. What is gathered of parameters and what is left of gradients
+// that are reduced in shares is allocated on the streams of these collectives, as PyTorch's FSDP
+// does (pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py:
+// all_gather_copy_in_stream, reduce_scatter_stream) and DeepSpeed (runtime/zero,
+// partitioned_param_coordinator.py and stage3.py); everything else on that of the kernels. Blocks
+// that wait for another stream's kernels are not modelled.
 #pragma once
 
 #include <optional>

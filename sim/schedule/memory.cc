@@ -19,6 +19,7 @@ struct Life {
   size_t last = 0;
   size_t to_host = kNever;  // copied to the host, and back from there
   size_t from_host = kNever;
+  StreamId stream;  // of the collective that touches it first, and writes it
 
   bool IsAwayForATime() const { return to_host < from_host && from_host != kNever; }
 };
@@ -26,6 +27,14 @@ struct Life {
 std::optional<CollectiveKind> KindOf(const Op& op) {
   const auto* collective = std::get_if<Collective>(&op.work);
   return collective != nullptr ? std::optional(collective->kind) : std::nullopt;
+}
+
+// Whether it gathers parameters or reduces gradients into shares beside the kernels, if it does so
+// with buffers.
+bool MovesShares(const Role& role, const Op& op) {
+  const std::optional<CollectiveKind> kind = KindOf(op);
+  return (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter) &&
+         role.streams[op.stream.index()].kind == StreamKind::kCommunication;
 }
 
 // By number.
@@ -39,6 +48,8 @@ std::vector<Life> LivesOf(const Role& role, const WrittenOut& all) {
       for (const BufferId buffer : *touched) {
         CHECK_LT(buffer.index(), role.buffers.size());
         Life& life = lives[all.RootOf(all.NumberOf(buffer, done))];
+        if (life.first == kNever && touched == &op.writes && MovesShares(role, op))
+          life.stream = op.stream;
         life.first = std::min(life.first, position);
         life.last = position;
         if (touched == &op.reads && KindOf(op) == CollectiveKind::kToHost)
@@ -117,6 +128,7 @@ std::vector<LivingBuffer> LivingBuffers(const Role& role, const WrittenOut& all)
       if (life.first == kNever) continue;
       one.begin = static_cast<uint32_t>(life.first);
       one.end = static_cast<uint32_t>(life.last);
+      if (buffer.kind == BufferKind::kBuffer) one.stream = life.stream;
       for_a_time.push_back(one);
     } else if (buffer.kind == BufferKind::kOptimizer && life.IsAwayForATime()) {
       LivingBuffer back = one;
@@ -125,6 +137,7 @@ std::vector<LivingBuffer> LivingBuffers(const Role& role, const WrittenOut& all)
       living.push_back(one);
       for_a_time.push_back(back);
     } else {
+      one.first_use = life.first == kNever ? 0 : static_cast<uint32_t>(life.first);
       living.push_back(one);
     }
   }

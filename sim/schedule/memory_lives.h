@@ -15,6 +15,10 @@ struct LivingBuffer {
   Bytes bytes;
   uint32_t begin = 0;
   uint32_t end = 0;
+  uint32_t first_use = 0;  // if it lives as long as the step: by then a first step has made it
+  // The stream of the collective that a buffer of parameters or gradients comes from: frameworks
+  // allocate it there (sim/schedule/caching_allocator.h). Others are allocated among the kernels.
+  StreamId stream = {};
 };
 
 // Of the device, in the order in which they begin to live, those of one op in that of its

@@ -102,7 +102,10 @@ void ParameterArrays::AddMatrix(uint32_t index) {
                                           (leaves_share ? "updated share of " : "share of ") + name,
                                           BufferKind::kParameter, type)
                            : arrays.parameter;
-  if (places_.training().fused_accumulation && !place.Shares(2) && place.uses == 1)
+  // A lookup makes a gradient of its own, which goes once it is added (NVIDIA/Megatron-LM,
+  // core/distributed/distributed_data_parallel.py: main_grad.add_, then grad = None).
+  const bool adds_to_sum = place.uses == 1 && !place.is_looked_up;
+  if (places_.training().fused_accumulation && !place.Shares(2) && adds_to_sum)
     arrays.block = AddBlock(index);
   update_elements_ += place.UpdatedElements();
 }

@@ -34,7 +34,28 @@ void ParameterGathering::Release(uint32_t matrix, const ActionContext& action) {
     held_[matrix].narrow_of = BufferId();
     return;
   }
-  Drop(matrix, action);
+  if (!IsOfRoot(matrix)) Drop(matrix, action);
+}
+
+bool ParameterGathering::IsOfRoot(uint32_t matrix) const {
+  if (!places_.KeepsMasters() || !places_[matrix].Shares(3)) return false;
+  if (places_.ShapeOf(matrix).layer >= 0) return false;
+  for (uint32_t other = 0; other < places_.count(); ++other)
+    if (other != matrix && places_[other].owner == places_[matrix].owner) return false;
+  return true;
+}
+
+void ParameterGathering::EndBackward(const ActionContext& action) {
+  if (!strategy_.shard) return;
+  if (strategy_.shard->until_last_micro_batch && !action.makes_last_gradients) return;
+  const LayerTag tag(&plan_, -1);
+  for (uint32_t index = 0; index < places_.count(); ++index) {
+    const BufferId gathered = held_[index].gathered;
+    if (!gathered.IsSet() || !action.stage->HasMatrix(index) || !IsOfRoot(index)) continue;
+    plan_.AddMemoryOp("reshard " + places_.ShapeOf(index).name, Kernel::kCopy, KernelCost{0, 0},
+                      {gathered}, {gathered});
+    Drop(index, action);
+  }
 }
 
 void ParameterGathering::Drop(uint32_t matrix, const ActionContext& action) {

@@ -37,6 +37,12 @@ class ParameterGathering {
   void Release(uint32_t matrix, const ActionContext& action);
   // What the forward pass need not keep of a layer's matrices [begin, end).
   void ReleaseAfterForward(uint32_t begin, uint32_t end, const ActionContext& action);
+  // The way back through the action's stage is done, and with it what is kept until then: with
+  // PyTorch's FSDP the matrices outside the layers, which are the root's. It reshards after neither
+  // pass of its own layers' units (pytorch/pytorch, _fsdp_state.py, _lazy_init: "For the root, do
+  // not reshard after forward"; _runtime_utils.py, _post_forward_reshard: "not state._is_root").
+  // Tied ones are gathered for each of their products instead.
+  void EndBackward(const ActionContext& action);
   // Gathers, of the `groups` groups before the index-th matrix's own, those that belong to layers
   // and will be read again.
   void GatherBefore(uint32_t index, uint32_t groups, const ActionContext& action);
@@ -64,6 +70,7 @@ class ParameterGathering {
   void Gather(uint32_t index, const ActionContext& action);
   void LeaveNearShare(uint32_t index, const ActionContext& action);
   void TakeWhole(uint32_t index);
+  bool IsOfRoot(uint32_t matrix) const;
   void Drop(uint32_t matrix, const ActionContext& action);
   BufferId Pack(uint32_t index);
   void Unpack(uint32_t index);

@@ -31,6 +31,12 @@ struct StagePipeline {
   // receives of the next action go as one batch (Megatron-LM's interleaved 1F1B without
   // --overlap-p2p-communication).
   bool batches_messages = false;
+  // Memory of a stage for what it receives of every micro-batch, values and gradients, is there the
+  // whole step, and so is what it makes of them: logits too, on the last one. So has PyTorch's
+  // pipelining it (pytorch/pytorch, torch/distributed/pipelining/stage.py: _prepare_forward_infra
+  // and _create_grad_recv_info make a buffer for each chunk, forward_one_chunk appends to
+  // output_chunks, which clear_runtime_states empties when the next step begins).
+  bool keeps_messages = false;
   // A forward pass and the backward pass of another micro-batch right after it take turns: where
   // one has sent tokens to experts or got them back, the other goes on, so that what travels does
   // so beside the other's kernels (DualPipe; Megatron-LM's --overlap-moe-expert-parallel-comm).

@@ -85,6 +85,7 @@ class PlanBuilder {
                        BufferKind kind = BufferKind::kBuffer);
   BufferId AddBuffer(Buffer buffer) { return builder_.AddBuffer(std::move(buffer)); }
   const Buffer& BufferOf(BufferId buffer) const { return builder_.BufferOf(buffer); }
+  void Borrow(BufferId buffer) { builder_.Borrow(buffer); }
   // The region of a matrix with this layout, its shares cut along `flat_axes` (outermost first).
   uint32_t RegionOf(uint64_t rows, uint64_t columns, const Layout& layout,
                     const std::vector<uint32_t>& flat_axes = {});

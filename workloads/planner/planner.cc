@@ -265,6 +265,7 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
                  {},
                  pipeline.overlaps_messages,
                  pipeline.batches_messages,
+                 pipeline.keeps_messages,
                  pipeline.pairs_passes,
                  pipeline.pair_order,
                  pipeline.validation,

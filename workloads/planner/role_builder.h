@@ -37,6 +37,8 @@ class RoleBuilder {
   BufferId AddBuffer(std::string name, BufferKind kind, Bytes bytes);
   BufferId AddBuffer(Buffer buffer);
   const Buffer& BufferOf(BufferId buffer) const { return role_.buffers[buffer.index()]; }
+  // From now on it counts as a part of another.
+  void Borrow(BufferId buffer) { role_.buffers[buffer.index()].borrowed = true; }
   uint32_t AddRegion(Region region);
 
   // What the following ops are part of.

@@ -55,6 +55,8 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
   }
   DataTraffic traffic = DataTrafficOf(actions);
   parameters_.update.SendState();
+  std::vector<BufferId> kept_messages;
+  TouchMessages("keep", &kept_messages);
   std::vector<Mark> marks;  // where blocks begin
   std::optional<Repeat> repeat;
   for (uint32_t i = 0; i < actions.size(); ++i) {
@@ -89,9 +91,23 @@ std::optional<Role> RolePlanner::Run(const std::vector<Action>& actions,
     Do(actions[i], last_gradients[actions[i].stage] == i);
     BeginSums(i, &traffic);
   }
+  TouchMessages("kept", &kept_messages);
   for (const StagePlanner& stage : stages_) CHECK(stage.HasNone());
   if (repeat && !CanBeSaid(builder_.role(), *repeat)) return std::nullopt;
   return builder_.Build();
+}
+
+void RolePlanner::TouchMessages(const char* what, std::vector<BufferId>* kept) {
+  if (!step_.keeps_messages) return;
+  const Tag tag = builder_.tag();
+  builder_.set_tag({kept->empty() ? Phase::kForward : Phase::kUpdate, -1, 0});
+  if (kept->empty()) {
+    for (const StagePlanner& stage : stages_)
+      for (const Tensor& tensor : stage.KeptMessages()) kept->push_back(tensor.buffer);
+  }
+  for (const BufferId buffer : *kept)
+    builder_.AddMemoryOp(what, Kernel::kCopy, KernelCost{0, 0}, {buffer}, {buffer});
+  builder_.set_tag(tag);
 }
 
 // Gathers and sums of whole stages, as Megatron-LM's interleaved schedule begins them

@@ -51,6 +51,8 @@ class RolePlanner {
     std::vector<std::vector<uint32_t>> micro_batches;  // by stage: under way
   };
 
+  // What all stages keep of their messages begins, or ceases to live.
+  void TouchMessages(const char* what, std::vector<BufferId>* kept);
   StagePlanner& PlannerOf(const Action& action);
   void Do(const Action& action, bool makes_last_gradients);
   // Whether the two take turns.

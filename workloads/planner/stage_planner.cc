@@ -205,6 +205,10 @@ void StagePlanner::EndForward() {
                      stage_.rank_behind,
                      streams_.Of(MessageStreams::kSendValues, stage_.rank_behind), SendIssue());
   });
+  if (step_.keeps_messages) {
+    for (const uint32_t node : Results())
+      ForEachChunk([&] { builder_.Borrow(plan_.State(node).value.buffer); });
+  }
   current_->ran_forward = true;
 }
 
@@ -375,6 +379,7 @@ void StagePlanner::BeginBackward() {
 
 void StagePlanner::EndBackward() {
   const bool puts_off_weights = plan_.action.puts_off_weights;
+  gathering_.EndBackward(plan_.action);
   if (!puts_off_weights) gradients_.Finish(plan_.action);
   const uint32_t micro_batch = plan_.action.micro_batch;
   MicroBatch* handed = before_ != nullptr ? &before_->micro_batches_.at(micro_batch) : nullptr;
@@ -607,6 +612,36 @@ void StagePlanner::ReturnBefore(const Unit& unit) {
   }
 }
 
+// ---- messages that are kept ---------------------------------------------------------------------
+
+// The values that the stage is there for: what it sends, at the end what the loss takes.
+std::vector<uint32_t> StagePlanner::Results() const {
+  if (!stage_.leaves.empty()) return stage_.leaves;
+  std::vector<uint32_t> results;
+  for (uint32_t node = stage_.node_begin(); node < stage_.node_end(); ++node) {
+    const NetworkNode& shape = step_.network.nodes[node];
+    if (shape.kind == NodeKind::kCrossEntropy) results.push_back(shape.inputs.front());
+  }
+  return results;
+}
+
+std::vector<Tensor> StagePlanner::KeptMessages() const {
+  std::vector<Tensor> kept;
+  const auto keep = [&](const char* what, uint32_t node, const Layout& layout) {
+    const NetworkNode& shape = step_.network.nodes[node];
+    kept.push_back(builder_.MakeTensor(fmt::format("{} {}", what, shape.name),
+                                       shape.rows * step_.network.micro_batches, shape.columns,
+                                       layout, builder_.precision(), SizeOf(builder_.precision()),
+                                       BufferKind::kBuffer));
+  };
+  if (before_ == nullptr)
+    for (const uint32_t node : stage_.arrives) keep("received", node, step_.crossings[node]);
+  if (behind_ == nullptr)
+    for (const uint32_t node : stage_.leaves) keep("received d", node, step_.crossings[node]);
+  for (const uint32_t node : Results()) keep("kept", node, step_.rests[node]);
+  return kept;
+}
+
 // ---- micro-batches ------------------------------------------------------------------------------
 
 void StagePlanner::Choose(uint32_t micro_batch, Phase phase) {
@@ -685,6 +720,7 @@ void StagePlanner::Await(const Action& action) {
           builder_.MakeTensor(shape.name, shape.rows, shape.columns, step_.crossings[node]);
       builder_.AddReceive(value, builder_.communicators().OfValues(), stage_.rank_before,
                           streams_.Of(MessageStreams::kReceiveValues, stage_.rank_before));
+      if (step_.keeps_messages) builder_.Borrow(value.buffer);
       plan_.State(node).value = value;
     });
   }
@@ -698,6 +734,7 @@ void StagePlanner::Await(const Action& action) {
       const Tensor gradient = plan_.MakeGradient(node, step_.crossings[node]);
       builder_.AddReceive(gradient, builder_.communicators().OfGradients(), stage_.rank_behind,
                           streams_.Of(MessageStreams::kReceiveGradients, stage_.rank_behind));
+      if (step_.keeps_messages) builder_.Borrow(gradient.buffer);
       plan_.Gradient(node) = gradient;
     });
   }

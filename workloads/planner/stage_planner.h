@@ -38,6 +38,7 @@ struct StepSetup {
   std::vector<Layout> crossings;  // and how it travels to another rank of the pipeline
   bool overlaps_messages = true;
   bool batches_messages = false;
+  bool keeps_messages = false;
   bool pairs_passes = false;
   PairOrder pair_order = {};  // empty: passes take turns wherever one has sent tokens
   AdamAgain validation = kAdamOnce;
@@ -89,6 +90,9 @@ class StagePlanner {
   void MakePutOff();
   void EndApart(const Action& action);
 
+  // Where messages and results of all micro-batches lie that are kept the whole step.
+  std::vector<Tensor> KeptMessages() const;
+
   // What the slots of a micro-batch under way name, of its first chunk.
   std::vector<std::pair<StateSlot, BufferId>> NotedSlots(uint32_t micro_batch);
 
@@ -113,6 +117,7 @@ class StagePlanner {
   };
 
   void EnterGraphOf(uint32_t node);
+  std::vector<uint32_t> Results() const;
   bool Recomputes() const { return step_.training.recomputation == Recomputation::kFull; }
   // The place of the unit among the stage's layers; nothing if it is no layer.
   std::optional<uint32_t> LayerOfStage(const Unit& unit) const;

@@ -15,11 +15,11 @@ class Steps {
     role_.buffers.push_back({.name = "array", .kind = kind, .bytes = Bytes(mebibytes * kMebi)});
     return BufferId(static_cast<uint32_t>(role_.buffers.size() - 1));
   }
-  void Touch(std::vector<BufferId> buffers) {
+  void Touch(std::vector<BufferId> buffers, Work work = Compute{}) {
     Op op;
     op.name = "op";
-    op.stream = StreamId(0);
-    op.work = Compute{};
+    op.stream = StreamId(std::holds_alternative<Compute>(work) ? 0 : 1);
+    op.work = std::move(work);
     op.writes = std::move(buffers);
     role_.ops.push_back(std::move(op));
   }
@@ -28,7 +28,8 @@ class Steps {
   }
 
  private:
-  Role role_{.name = "rank", .streams = {{"compute", StreamKind::kCompute}}};
+  Role role_{.name = "rank",
+             .streams = {{"compute", StreamKind::kCompute}, {"shard", StreamKind::kCommunication}}};
 };
 
 TEST(CachingAllocatorTest, SegmentsAreOfTheKindThatTheArrayAsksFor) {
@@ -105,6 +106,35 @@ TEST(CachingAllocatorTest, WhatLivesThroughoutIsNotGivenBack) {
   steps.Touch({first});
   steps.Touch({second});
   EXPECT_EQ(steps.Play({.room = Bytes(132 * kMebi)}).reserved, Bytes(130 * kMebi));
+}
+
+// What is gathered comes from segments of the gathers' stream, be others free or not; an activation
+// that a collective makes comes from those of the kernels.
+TEST(CachingAllocatorTest, WhatIsGatheredLiesInSegmentsOfItsOwn) {
+  const auto reserved = [](BufferKind kind) {
+    Steps steps;
+    const BufferId before = steps.Add(30);
+    const BufferId gathered = steps.Add(30, kind);
+    steps.Touch({before});
+    steps.Touch({gathered}, Collective{.kind = CollectiveKind::kAllGather});
+    return steps.Play().reserved;
+  };
+  EXPECT_EQ(reserved(BufferKind::kBuffer), Bytes(60 * kMebi));
+  EXPECT_EQ(reserved(BufferKind::kActivation), Bytes(30 * kMebi));
+}
+
+// In a first step the state of two parameters of 20 MiB, twice as much, is made where an array of
+// 80 lay. So that array needs 80 more in the second: 40 + 80 + 80 in all.
+TEST(CachingAllocatorTest, AFirstStepMakesStateWhereItsArraysLay) {
+  Steps steps;
+  const BufferId weights[] = {steps.Add(20, BufferKind::kParameter),
+                              steps.Add(20, BufferKind::kParameter)};
+  const BufferId state = steps.Add(80, BufferKind::kOptimizer);
+  const BufferId array = steps.Add(80);
+  steps.Touch({weights[0], weights[1], array});
+  steps.Touch({state});
+  EXPECT_EQ(steps.Play().active, Bytes(200 * kMebi));
+  EXPECT_EQ(steps.Play().reserved, Bytes(200 * kMebi));
 }
 
 }  // namespace caching_allocator_test

@@ -5,6 +5,7 @@
 #include "sim/schedule/memory.h"
 #include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
+#include "workloads/planner/pipeline.h"
 #include "workloads/planner/planner.h"
 #include "workloads/planner/stage_sizes.h"
 
@@ -104,6 +105,45 @@ TEST(SharedMemoryTest, StagesHoldWeightsAndGradientsWholeUntilTheLastMicroBatch)
     const Bytes more = MemoryOf(whole).buffers - MemoryOf(shared).buffers;
     EXPECT_GE(more, Bytes(2 * layers)) << micro_batches;
   }
+}
+
+// Embedding and output layer, 128×64 each, are whole in 16 bits until the way back is done, where
+// PyTorch shards; else only the output is, where the loss has its arrays.
+TEST(SharedMemoryTest, TheRootOfPyTorchStaysGathered) {
+  const Training training = TrainingOf(Recomputation::kFull);
+  const Network network = MakeDecoder(Model(), training);
+  const auto role = [&](ShardCopies copies) {
+    return PlanStep(network, training, MakeZero(Zero3(copies), network)).roles[0];
+  };
+  const Role flat = role(ShardCopies::kFlat);
+  EXPECT_EQ(CountOps(flat, "reshard embedding"), 1u);
+  EXPECT_EQ(CountOps(flat, "reshard output"), 1u);
+  EXPECT_EQ(CountOps(role(ShardCopies::kNone), "reshard embedding"), 0u);
+}
+
+// Of each of 4 micro-batches of 64 tokens the first of two stages keeps what it sends and what
+// comes back, the last one what it receives and 128 logits a token, in 16 bits; what is sent and
+// received lies there and counts no more.
+TEST(SharedMemoryTest, StagesKeepTheirMessages) {
+  const uint32_t micro_batches = 4;
+  const Training training = TrainingOf(Recomputation::kFull, micro_batches);
+  const Network network = MakeDecoder(Model(), training);
+  const Strategy strategy = MakeDataParallel(1, false, network);
+  StagePipeline pipeline{OneStageARank(2), EvenStages(network, 2),
+                         OneForwardOneBackward(2, micro_batches)};
+  const auto uses = [&](bool keeps) {
+    pipeline.keeps_messages = keeps;
+    const std::vector<Role> roles = PlanPipeline(network, training, strategy, pipeline).roles;
+    return std::vector<MemoryUse>{MemoryOf(roles[0]), MemoryOf(roles[1])};
+  };
+  const double message = micro_batches * 64 * 64 * 2;
+  const double logits = micro_batches * 64 * 128 * 2;
+  const std::vector<MemoryUse> before = uses(false);
+  const std::vector<MemoryUse> after = uses(true);
+  EXPECT_EQ(after[0].buffers - before[0].buffers, Bytes(2 * message));
+  EXPECT_EQ(after[1].buffers - before[1].buffers, Bytes(message + logits));
+  EXPECT_LT(after[0].activations, before[0].activations);
+  EXPECT_LT(after[1].activations, before[1].activations);
 }
 
 // The way back gathers over the two innermost of eight ranks, from shares that take 2/2 bytes a

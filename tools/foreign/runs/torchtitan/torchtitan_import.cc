@@ -247,15 +247,12 @@ void SetRecomputation(JobConfig& job, ScenarioDraft& draft, int64_t layers, uint
   }
   if (option == "op") {
     draft.Set("/training/recomputation", "selective", from);
-    // It keeps attention and every second product of a layer; products in float8 are none of those
-    // that it knows.
-    OrderedJson ops = {"activations", "norms"};
-    if (HasFloat8(job)) {
-      for (const char* op : {"attention-inputs", "attention-output", "first-products"})
-        ops.emplace_back(op);
-    } else {
-      ops.emplace_back("every-second-product");
-    }
+    // It keeps attention and every second product of a layer. Its policy is a dispatch mode, which
+    // sees the mm of two Float8Tensors before they turn it into a product of their own
+    // (pytorch.org/docs, Extending PyTorch: modes come before subclasses); their casts are ops that
+    // it does not keep.
+    OrderedJson ops = {"activations", "norms", "every-second-product"};
+    if (HasFloat8(job)) draft.Set("/training/casts", "again", job.OriginOf(option_names));
     if (HasExperts(draft)) ops.emplace_back("experts");
     draft.Set("/training/recomputed_ops", ops, job.OriginOf(option_names));
     return;
