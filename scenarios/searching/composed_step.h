@@ -18,10 +18,10 @@
 //
 //   step = m cycle + (p - 1) (L layer + ends) / (p v) + update L / p + rest
 //
-// where `cycle` is the fullest stage's time, with messages that kernels wait for. Where weights that
-// were updated in shares are gathered beside the first forward pass (ZeRO-1), a stage begins with
-// its gathers when its first micro-batch comes: what a layer waits for them lengthens the way of
-// that micro-batch through each stage, so that the update's part of it is met p times. It is how
+// where `cycle` is the fullest stage's time, with messages that kernels wait for. Where weights
+// that were updated in shares are gathered beside the first forward pass (ZeRO-1), a stage begins
+// with its gathers when its first micro-batch comes: what a layer waits for them lengthens the way
+// of that micro-batch through each stage, so that the update's part of it is met p times. It is how
 // much later the forward pass ends in the second piece than in the first. Where kernels wait for
 // the host, they do not on the way of the first and last micro-batches, as the host gets ahead
 // while a stage waits: there a layer takes less by what it idles in the piece. Memory is that of
@@ -77,8 +77,8 @@ class ComposedSteps {
     // Memory is estimated, too: within 4 % it may fit.
     bool MayFit() const { return room <= 0 || memory <= 1.04 * room; }
   };
-  // May be called from several threads. Throws Stopped when the engine is stopped. Of what needs more
-  // than `most_memory` times the room, it may only be found that it does.
+  // May be called from several threads. Throws Stopped when the engine is stopped. Of what needs
+  // more than `most_memory` times the room, it may only be found that it does.
   Found At(const SpacePoint& point, double most_memory = std::numeric_limits<double>::infinity());
   // Why sizes alone make the point impossible, or no configuration that a framework would run; null
   // if they do not. Takes less than a microsecond.

@@ -29,10 +29,10 @@ enum class StageSplit : uint8_t {
 std::vector<uint32_t> SplitIntoStages(const Network& network, StageSplit split, uint32_t stages,
                                       const Place& place = {});
 
-// Cuts weights into `runs` runs of at least one, whose heaviest is as light as possible; of such cuts,
-// that with the least sum of squares (a long output layer would otherwise leave the stages before it
-// almost empty). Weights are not negative, and at least as many as runs. Time: weights times what a
-// run holds, times runs.
+// Cuts weights into `runs` runs of at least one, whose heaviest is as light as possible; of such
+// cuts, that with the least sum of squares (a long output layer would otherwise leave the stages
+// before it almost empty). Weights are not negative, and at least as many as runs. Time: weights
+// times what a run holds, times runs.
 std::vector<uint32_t> EvenRuns(const std::vector<double>& weights, uint32_t runs);
 
 // Layers as evenly as possible, the first stages with one more if they do not divide; embedding and
