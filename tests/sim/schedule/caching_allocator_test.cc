@@ -28,8 +28,14 @@ class Steps {
   }
 
  private:
-  Role role_{.name = "rank",
-             .streams = {{"compute", StreamKind::kCompute}, {"shard", StreamKind::kCommunication}}};
+  static Role WithTwoStreams() {
+    Role role;
+    role.name = "rank";
+    role.streams = {{"compute", StreamKind::kCompute}, {"shard", StreamKind::kCommunication}};
+    return role;
+  }
+
+  Role role_ = WithTwoStreams();
 };
 
 TEST(CachingAllocatorTest, SegmentsAreOfTheKindThatTheArrayAsksFor) {
