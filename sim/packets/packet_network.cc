@@ -122,6 +122,7 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
   marks_ = options.rate_control == RateControl::kDcqcn;
   most_marked_ = options.dcqcn.most_marked;
   if (LearnsFromAcknowledgements(options.rate_control)) StartControl();
+  inspects_ = marks_ || most_hops_ > 0;
   Forget();
 }
 

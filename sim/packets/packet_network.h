@@ -299,6 +299,7 @@ class PacketNetwork {
   std::vector<HopTelemetry> telemetry_;  // by packet, most_hops_ each; with HPCC
   uint32_t most_hops_ = 0;
   bool marks_ = false;
+  bool inspects_ = false;  // what leaves a port: marks, or writes into it
   double most_marked_ = 0;
   std::vector<uint32_t> to_forget_;  // flows that have begun since all was at rest
 };

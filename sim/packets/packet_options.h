@@ -91,7 +91,7 @@ struct SwiftFigures {
   double most_products = 2;     // of rate and round trip, the largest window; chosen here
 };
 
-// Figures of TIMELY, of the paper's sections 4.3 and 5; the gradient's weight is that of Zhu et al.,
+// Figures of TIMELY, of the paper's sections 4.3 and 5; the gradient's weight is of Zhu et al.,
 // ECN or Delay, CoNEXT 2016 (0.875 on what was before). Segments are of 64 KB.
 struct TimelyFigures {
   Time rtt_low;   // 0: the base round trip and a segment's time

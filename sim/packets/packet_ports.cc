@@ -37,12 +37,15 @@ void PacketNetwork::Look(uint32_t index) {
     queue.head = packets_[packet].next;
     if (queue.head == kNone) queue.tail = kNone;
     port.queued -= packets_[packet].size;
-    if (marks_ && wiring_.is_switch[port.from] && !packets_[packet].marked && IsMarked(port)) {
-      packets_[packet].marked = true;
-      ++stats_.marked;
+    if (inspects_) {
+      if (marks_ && wiring_.is_switch[port.from] && !packets_[packet].marked && IsMarked(port)) {
+        packets_[packet].marked = true;
+        ++stats_.marked;
+      }
+      if (most_hops_ > 0) [[unlikely]]
+        WriteTelemetry(packet, index);
     }
     LeaveIngress(packets_[packet]);
-    if (most_hops_ > 0) WriteTelemetry(packet, index);
     Send(index, packet);
   } else if (!SendFlow(index)) {
     return;

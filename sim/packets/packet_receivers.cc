@@ -7,7 +7,7 @@ namespace rehearse {
 
 void PacketNetwork::Deliver(uint32_t packet) {
   const Packet what = packets_[packet];
-  if (controller_ != nullptr)
+  if (controller_ != nullptr) [[unlikely]]
     Echo(packet);
   else
     Lose(packet);

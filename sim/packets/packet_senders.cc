@@ -93,7 +93,8 @@ bool PacketNetwork::SendFlow(uint32_t index) {
           RaiseRate(flow);
         }
       }
-      if (controller_ != nullptr) Control(packet, index);
+      if (controller_ != nullptr) [[unlikely]]
+        Control(packet, index);
       ++stats_.packets;
       Send(index, packet);
       return true;

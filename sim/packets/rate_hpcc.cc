@@ -4,7 +4,7 @@
 // acknowledgements the sender derives how full each link is, u = queue/(B·T) + rate/B, takes the
 // fullest, and smooths it over a round trip T. Above `utilisation`, or after `most_stages` round
 // trips of additive increase, the window becomes W = Wc/(U/utilisation) + W_AI; else Wc + W_AI. Wc
-// is the window of the last round trip. Packets are spaced at W/T. W_AI = W_init·(1 - utilisation)/N
+// is the window of the last round trip. Packets go at W/T. W_AI = W_init·(1 - utilisation)/N
 // (section 3.3): for N flows that begin at once the additive part fills what utilisation leaves.
 //
 // T is the flow's own round trip, where the paper has one for the whole network. A port that is not

@@ -1,7 +1,7 @@
 // Swift: Kumar et al., Delay is Simple and Effective for Congestion Control in the Datacenter,
 // SIGCOMM 2020, algorithm 1, the part for the fabric.
 //
-// Below the target delay the window grows by `increase` packets a round trip; above it shrinks, once
+// Below the target delay the window grows by `increase` packets a round trip; above it falls, once
 // a round trip at most, by beta·(delay - target)/delay, and by most_cut at most; a packet that was
 // lost cuts by most_cut. Below one packet, packets are spaced by a round trip over the window.
 //

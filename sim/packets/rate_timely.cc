@@ -5,7 +5,7 @@
 // and divided by the least round trip: the gradient. Below rtt_low the rate grows by a step; above
 // rtt_high it shrinks by beta·(1 - rtt_high/rtt); between them it grows while the gradient is not
 // positive, by five steps after five such segments (hyperactive increase, section 4.3), and shrinks
-// by beta times the gradient otherwise. A sender has a rate and no window, and begins at its port's.
+// by beta times the gradient otherwise. A sender has a rate, no window, and begins at its port's.
 //
 // The paper's thresholds and step are for 10 Gb/s: 50 us, what a segment of 64 KB takes there, ten
 // times that, and 10 Mb/s. Here they follow the port (section 4.4 says what they are for): the base

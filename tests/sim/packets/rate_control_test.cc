@@ -215,6 +215,67 @@ TEST(RateControlTest, NsccRecoversFromTrimmedPackets) {
   EXPECT_NEAR(*std::max_element(run.ends.begin(), run.ends.end()), 32 * 200, 0.1 * 32 * 200);
 }
 
+// Two rings of four, both with two members on each of two leaves, whose hashed ways collide between
+// them: 6 steps of 2 MB, each after the one that came in.
+std::vector<PacketMessage> TwoRings() {
+  constexpr uint32_t kMembers = 4;
+  constexpr uint32_t kSteps = 6;
+  std::vector<PacketMessage> messages;
+  for (uint32_t ring = 0; ring < 2; ++ring) {
+    const uint32_t first = 2 * ring;
+    const uint32_t members[kMembers] = {first, 64 + first, first + 1, 65 + first};
+    for (uint32_t step = 0; step < kSteps; ++step) {
+      for (uint32_t i = 0; i < kMembers; ++i) {
+        const auto base = static_cast<uint32_t>(messages.size()) - i;
+        const uint32_t after =
+            step == 0 ? PacketMessage::kNone : base - kMembers + (i + kMembers - 1) % kMembers;
+        messages.push_back({members[i], members[(i + 1) % kMembers], 2'000'000, after});
+      }
+    }
+  }
+  return messages;
+}
+
+// The table of sim/packets/README.md.
+TEST(RateControlTest, WhatEachControlDoesIsShown) {
+  std::vector<PacketMessage> incast;
+  for (uint32_t i = 0; i < 8; ++i) incast.push_back({127 - 4 * i, 0, 10'000'000});
+  const auto show = [](const char* what, const std::vector<PacketMessage>& messages,
+                       const PacketOptions& options, double wire) {
+    const PacketRun run = PlayPackets(8, kRate, kCable, options, messages);
+    const double last = *std::max_element(run.ends.begin(), run.ends.end());
+    EXPECT_GE(last, wire);
+    EXPECT_EQ(run.stats.dropped, 0u);
+    printf("| %s | %s, %s | %.0f | %.0f | %llu | %.0f | %llu | %llu |\n", what,
+           Name(options.rate_control), Name(options.link_control), last,
+           static_cast<double>(run.stats.most_queued) * 1e-3,
+           static_cast<unsigned long long>(run.stats.pauses),
+           ToSeconds(run.stats.paused).value() * 1e6,
+           static_cast<unsigned long long>(run.stats.marked),
+           static_cast<unsigned long long>(run.stats.trimmed));
+  };
+  for (const bool is_incast : {true, false}) {
+    for (const RateControl control :
+         {RateControl::kNone, RateControl::kDcqcn, RateControl::kWindow, RateControl::kHpcc,
+          RateControl::kSwift, RateControl::kTimely, RateControl::kNscc}) {
+      for (const LinkControl link : {LinkControl::kPfc, LinkControl::kTrim}) {
+        if (link == LinkControl::kTrim && control != RateControl::kNscc) continue;
+        PacketOptions options;
+        options.mtu = 4000;
+        options.rate_control = control;
+        options.link_control = link;
+        options.recovery = Recovery::kSelective;
+        options.window = 625'000;  // what a port sends in a round trip
+        if (is_incast) {
+          show("incast of 8", incast, options, 8 * 200);
+        } else {
+          show("two rings", TwoRings(), options, 6 * 40);
+        }
+      }
+    }
+  }
+}
+
 TEST(RateControlTest, EqualRunsAreEqual) {
   for (const RateControl control : kControls) {
     PacketOptions options = Of(control);
