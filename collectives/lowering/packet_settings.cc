@@ -62,6 +62,11 @@ PacketSettings SettingsOf(const Cluster& cluster, const std::optional<RoutingRul
   options.resume_below = WholeBytes(own.resume_below);
   options.headroom = WholeBytes(own.headroom);
   options.window = WholeBytes(own.window);
+  if (own.target_delay)
+    options.swift.target_delay = options.nscc.target_delay = ToTime(*own.target_delay);
+  options.hpcc.utilisation = own.utilisation;
+  if (own.rtt_low) options.timely.rtt_low = ToTime(*own.rtt_low);
+  if (own.rtt_high) options.timely.rtt_high = ToTime(*own.rtt_high);
   options.cut_through = own.cut_through;
   options.flowlet_gap = ToTime(own.flowlet_gap);
   options.seed = seed;

@@ -16,7 +16,9 @@ constexpr ValueName<LinkControl> kLinkControls[] = {{"pfc", LinkControl::kPfc},
                                                     {"drop", LinkControl::kDrop},
                                                     {"trim", LinkControl::kTrim}};
 constexpr ValueName<RateControl> kRateControls[] = {
-    {"none", RateControl::kNone}, {"dcqcn", RateControl::kDcqcn}, {"window", RateControl::kWindow}};
+    {"none", RateControl::kNone}, {"dcqcn", RateControl::kDcqcn}, {"window", RateControl::kWindow},
+    {"hpcc", RateControl::kHpcc}, {"swift", RateControl::kSwift}, {"timely", RateControl::kTimely},
+    {"nscc", RateControl::kNscc}};
 constexpr ValueName<Recovery> kRecoveries[] = {{"go-back-n", Recovery::kGoBackN},
                                                {"selective", Recovery::kSelective}};
 constexpr ValueName<bool> kSprays[] = {{"adaptive", false}, {"oblivious", true}};
@@ -38,6 +40,12 @@ void CheckOptions(const JsonReader& reader, NetworkOptions* options) {
   whole("resume_below", options->resume_below, 0, kMostBytes);
   whole("headroom", options->headroom, 0, kMostBytes);
   whole("window", options->window, 1, kMostBytes);
+  // Where both are said; what the cluster says by itself is known later.
+  if (!options->rate_control || !options->link_control) return;
+  if (*options->link_control == LinkControl::kCredits &&
+      *options->rate_control != RateControl::kNone &&
+      *options->rate_control != RateControl::kWindow)
+    reader.At("rate_control").Expected("\"none\" or \"window\" with link_control credits");
 }
 
 }  // namespace
@@ -52,7 +60,9 @@ const Fields<NetworkOptions>& NetworkOptionsFields() {
         "lost when they do: packets, or their payload"},
        {"rate_control", &Options::rate_control, OneOf(kRateControls),
         Optional("dcqcn for RoCE, window for EFA and TCP, else none"),
-        "how a sender finds its rate; none: the rate of its port"},
+        "how a sender finds its rate; none: the rate of its port; from what acknowledgements "
+        "bring: hpcc by what ports write into packets, swift and timely by round trips, nscc by "
+        "these, marks and trimmed packets"},
        {"recovery", &Options::recovery, OneOf(kRecoveries),
         Optional("go-back-n for RoCE, else selective"),
         "what is sent again: all from the first that is missing, or what is missing"},
@@ -74,6 +84,17 @@ const Fields<NetworkOptions>& NetworkOptionsFields() {
        {"headroom", &Options::headroom, ASize(), Usual(), "pfc: for what is on its way meanwhile"},
        {"window", &Options::window, ASize(), Usual(),
         "rate control window: most bytes of a flow that are not acknowledged"},
+       {"target_delay", &Options::target_delay, ADurationUpTo(Seconds(kLongestDelay)),
+        Optional("half a round trip for swift; one for nscc, with trim three quarters"),
+        "rate controls swift and nscc: time in queues that they aim at", "\"2us\""},
+       {"utilisation", &Options::utilisation, ANumberAbove(0, 1), Usual(),
+        "rate control hpcc: of a link, what it aims at"},
+       {"rtt_low", &Options::rtt_low, ADurationUpTo(Seconds(kLongestDelay)),
+        Optional("the round trip without queues and 64 KiB more"),
+        "rate control timely: below it a rate grows, whatever its gradient", "\"8us\""},
+       {"rtt_high", &Options::rtt_high, ADurationUpTo(Seconds(kLongestDelay)),
+        Optional("the round trip without queues and 640 KiB more"),
+        "rate control timely: above it a rate shrinks, whatever its gradient", "\"40us\""},
        {"cable_delay", &Options::cable_delay, ADurationUpTo(Seconds(kLongestDelay)), Usual(),
         "of each cable between machines, with the switch behind it"},
        {"flowlet_gap", &Options::flowlet_gap, ADurationUpTo(Seconds(kLongestDelay)), Usual(),

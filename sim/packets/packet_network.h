@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "sim/base/clock.h"
 #include "sim/packets/event_wheel.h"
 #include "sim/packets/packet_options.h"
+#include "sim/packets/rate_controller.h"
 
 namespace rehearse {
 
@@ -120,6 +122,8 @@ class PacketNetwork {
     kNotified,      // a: flow
     kRateTimer,     // a: flow, b: its epoch
     kTimeout,       // a: flow, b: its message
+    kEchoed,        // a: packet, which is back as an acknowledgement
+    kPaced,         // a: port
   };
 
   struct Packet {
@@ -213,6 +217,14 @@ class PacketNetwork {
     int64_t last = 0;
   };
 
+  // Where a RateController says what may be sent: of a flow.
+  struct Controlled {
+    SendingLimits limits;
+    SenderPath path;
+    uint64_t in_flight = 0;     // bytes
+    bool has_repeated = false;  // in this message
+  };
+
   struct Choices {
     uint32_t begin = 0;  // candidates_[begin .. begin + count)
     uint32_t count = 0;
@@ -245,6 +257,14 @@ class PacketNetwork {
   void RateTimer(uint32_t flow);
   void RaiseRate(uint32_t flow);
   void StartRateTimer(uint32_t flow);
+  bool FitsWindow(uint32_t flow, uint32_t size) const;
+  void Control(uint32_t packet, uint32_t index);
+  void WriteTelemetry(uint32_t packet, uint32_t index);
+  void Echo(uint32_t packet);
+  void Learn(uint32_t packet);
+  void WakeAt(uint32_t port, int64_t time);
+  void StartControl();
+  void LearnOfTimeout(uint32_t flow);
   uint64_t Random();
   uint32_t NewPacket();
   void Forget();
@@ -271,6 +291,16 @@ class PacketNetwork {
   int64_t now_ = 0;
   uint32_t under_way_ = 0;
   uint64_t random_ = 0;
+  // Empty unless senders learn from acknowledgements.
+  std::unique_ptr<RateController> controller_;
+  std::vector<Controlled> controlled_;   // by flow
+  std::vector<int64_t> wakes_at_;        // by port: when it looks again for who is paced
+  std::vector<int64_t> sent_at_;         // by packet
+  std::vector<HopTelemetry> telemetry_;  // by packet, most_hops_ each; with HPCC
+  uint32_t most_hops_ = 0;
+  bool marks_ = false;
+  bool inspects_ = false;  // what leaves a port: marks, or writes into it
+  double most_marked_ = 0;
   std::vector<uint32_t> to_forget_;  // flows that have begun since all was at rest
 };
 

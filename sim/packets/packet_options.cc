@@ -44,12 +44,25 @@ const char* Name(RateControl control) {
       return "dcqcn";
     case RateControl::kWindow:
       return "window";
+    case RateControl::kHpcc:
+      return "hpcc";
+    case RateControl::kSwift:
+      return "swift";
+    case RateControl::kTimely:
+      return "timely";
+    case RateControl::kNscc:
+      return "nscc";
   }
   return "?";
 }
 
 const char* Name(Recovery recovery) {
   return recovery == Recovery::kGoBackN ? "go-back-n" : "selective";
+}
+
+bool LearnsFromAcknowledgements(RateControl control) {
+  return control == RateControl::kHpcc || control == RateControl::kSwift ||
+         control == RateControl::kTimely || control == RateControl::kNscc;
 }
 
 uint64_t NeededHeadroom(const PacketOptions& options, double bytes_per_second, Time delay) {
@@ -83,6 +96,20 @@ void CheckPacketOptions(const PacketOptions& options) {
                      options.dcqcn.mark_from, options.dcqcn.mark_all));
   if (options.rate_control == RateControl::kDcqcn && options.link_control == LinkControl::kCredits)
     fail("dcqcn is a control of RoCE; with credits, choose none or window");
+  if (LearnsFromAcknowledgements(options.rate_control) &&
+      options.link_control == LinkControl::kCredits)
+    fail(fmt::format("{} is a control of Ethernet; with credits, choose none or window",
+                     Name(options.rate_control)));
+  if (options.rate_control == RateControl::kHpcc &&
+      (options.path_choice == PathChoice::kSpray || options.path_choice == PathChoice::kAdaptive))
+    fail(
+        fmt::format("hpcc compares what one way told before, and {} takes many; choose swift, "
+                    "timely or nscc",
+                    Name(options.path_choice)));
+  if (options.timely.rtt_high > Time() && options.timely.rtt_high < options.timely.rtt_low)
+    fail(fmt::format("timely's rtt_high of {} us is below its rtt_low of {} us",
+                     ToSeconds(options.timely.rtt_high).value() * 1e6,
+                     ToSeconds(options.timely.rtt_low).value() * 1e6));
   if (options.path_choice == PathChoice::kSpray || options.path_choice == PathChoice::kAdaptive) {
     if (options.recovery == Recovery::kGoBackN)
       fail(

@@ -90,5 +90,26 @@ TEST(RememberedNetworkTest, WhatIsRememberedIsWhatWouldBePlayed) {
   }
 }
 
+// Nor do senders that learn from acknowledgements keep anything beyond rest.
+TEST(RememberedNetworkTest, SendersThatLearnForgetAtRest) {
+  for (const RateControl control :
+       {RateControl::kHpcc, RateControl::kSwift, RateControl::kTimely, RateControl::kNscc}) {
+    for (const LinkControl link : {LinkControl::kPfc, LinkControl::kDrop, LinkControl::kTrim}) {
+      PacketOptions options;
+      options.link_control = link;
+      options.recovery = Recovery::kSelective;
+      options.buffer = 60'000;
+      options.rate_control = control;
+      for (uint64_t seed = 0; seed < 3; ++seed) {
+        const Played without = Play(options, false, seed);
+        const Played with = Play(options, true, seed);
+        ASSERT_EQ(with.arrivals, without.arrivals)
+            << Name(control) << " " << Name(link) << " " << seed;
+        EXPECT_GT(10 * with.skipped, with.stats.hops) << Name(control) << " " << Name(link);
+      }
+    }
+  }
+}
+
 }  // namespace remembered_network_test
 }  // namespace rehearse
