@@ -51,8 +51,8 @@ struct NetworkOptions {
   Bytes headroom = Bytes(200e3);
   Bytes window = Bytes(512e3);
   std::optional<Seconds> target_delay;  // swift, nscc
-  double utilisation = 0.95;            // hpcc
-  std::optional<Seconds> rtt_low;       // timely
+  double utilisation = HpccFigures().utilisation;
+  std::optional<Seconds> rtt_low;  // timely
   std::optional<Seconds> rtt_high;
   Seconds cable_delay = Seconds(0.5e-6);
   Seconds flowlet_gap = Seconds(10e-6);

@@ -58,21 +58,21 @@ Result Engine::Play(const Scenario& scenario, const std::function<void(double)>&
                                    .hash = options_.hash,
                                    .bounds_memory = options_.bounds_memory});
   if (result) return *std::move(result);
-  return Rehearse(scenario, {.observer = &observer,
-                             .threads = 1,
-                             .hash = options_.hash,
-                             .memory = memory.get(),
-                             .spans = false})
-      .result;
+  return PlayWhole(scenario, &observer, memory.get(), {});
 }
 
 Result Engine::PlayInView(const Scenario& scenario, const Look& look) {
   PlayObserver observer(options_.is_stopped, {});
   const GroupMemories::Taken memory(memories_, scenario);
-  return Rehearse(scenario, {.observer = &observer,
+  return PlayWhole(scenario, &observer, memory.get(), look);
+}
+
+Result Engine::PlayWhole(const Scenario& scenario, ProgressObserver* observer, GroupMemory* memory,
+                         const Look& look) {
+  return Rehearse(scenario, {.observer = observer,
                              .threads = 1,
                              .hash = options_.hash,
-                             .memory = memory.get(),
+                             .memory = memory,
                              .spans = false,
                              .look = look})
       .result;

@@ -22,6 +22,7 @@
 #include "scenarios/readers/scenario.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/base/progress.h"
 #include "sim/engine/timeline.h"
 #include "sim/report/result.h"
 #include "sim/schedule/schedule.h"
@@ -97,6 +98,8 @@ class Engine {
   std::string ErrorOf(const JsonDocument& document);
 
  private:
+  Result PlayWhole(const Scenario& scenario, ProgressObserver* observer, GroupMemory* memory,
+                   const Look& look);
   Evaluation ReadAndPlay(const EvaluationKey* key, const std::vector<JsonDocument>& documents,
                          const std::function<void(double)>& tell);
   std::string HashOf(const std::vector<JsonDocument>& documents,

@@ -65,6 +65,9 @@ struct DcqcnFigures {
   double least_rate = 1.25e6;      // bytes per second
 };
 
+// The papers of the four controls below, and the specification, were not at hand: where htsim is
+// not named, sections and values are from memory.
+//
 // Figures of HPCC, of the paper's section 5.1. Its W_AI of 80 B at 100 Gb/s and a round trip of
 // 13 us is what section 3.3 gives for 100 flows.
 struct HpccFigures {
