@@ -295,8 +295,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   }
   std::optional<Campaign> campaign;
   if (scenario.run != nullptr) {
-    progress.Begin("simulating weeks", "", 0);
-    campaign = PlayCampaign(scenario, rehearsal);
+    campaign = PlayCampaign(scenario, rehearsal, progress);
   }
   std::optional<CostOutcome> costs;
   if (scenario.costs != nullptr)

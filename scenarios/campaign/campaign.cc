@@ -147,13 +147,14 @@ void DescribeParts(const RunModel& model, const RunParts& parts, RunOutcome* out
 }
 
 // The interval that is used, and those that it could be.
-void DescribeIntervals(const RunOptions& run, RunModel* model, RunOutcome* outcome) {
+void DescribeIntervals(const RunOptions& run, RunModel* model, RunOutcome* outcome,
+                       ProgressObserver& observer) {
   const double step = outcome->step.value();
   const uint32_t seeds = std::min(run.seeds, kMostSeedsOfIntervals);
   const auto tried = [&](double seconds) {
     return RunInterval{Seconds(seconds), EffectiveShare(*model, seconds, run.seed, seeds)};
   };
-  const IntervalChoice choice = ChooseInterval(*model, step, run.seed, seeds);
+  const IntervalChoice choice = ChooseInterval(*model, step, run.seed, seeds, observer);
   outcome->best = tried(choice.best);
   for (const TriedInterval& one : choice.tried)
     outcome->by_interval.push_back({Seconds(one.seconds), one.effective});
@@ -174,11 +175,13 @@ void DescribeIntervals(const RunOptions& run, RunModel* model, RunOutcome* outco
 
 }  // namespace
 
-Campaign PlayCampaign(const Scenario& scenario, const Rehearsal& rehearsal) {
-  return PlayCampaign(scenario, rehearsal.schedule, rehearsal.result);
+Campaign PlayCampaign(const Scenario& scenario, const Rehearsal& rehearsal,
+                      ProgressObserver& observer) {
+  return PlayCampaign(scenario, rehearsal.schedule, rehearsal.result, observer);
 }
 
-Campaign PlayCampaign(const Scenario& scenario, const Schedule& schedule, const Result& result) {
+Campaign PlayCampaign(const Scenario& scenario, const Schedule& schedule, const Result& result,
+                      ProgressObserver& observer) {
   CHECK(scenario.run != nullptr && !scenario.lists_jobs);
   const RunOptions& run = *scenario.run;
   const JobRequest& job = scenario.jobs.front();
@@ -203,10 +206,12 @@ Campaign PlayCampaign(const Scenario& scenario, const Schedule& schedule, const 
   outcome.checkpoint = {cost.bytes, cost.copy, cost.write, cost.stall, cost.reload};
   model.training = steps * outcome.step.value();
   DescribeParts(model, parts, &outcome);
-  DescribeIntervals(run, &model, &outcome);
+  DescribeIntervals(run, &model, &outcome, observer);
 
   std::vector<RunRecord> records;
+  observer.Begin("simulating weeks", "runs", run.seeds);
   for (uint32_t i = 0; i < run.seeds; ++i) {
+    observer.Done(i);
     records.push_back(PlayRun(model, run.seed + i));
     if (!records.back().is_done)
       FailAt(run, "",

@@ -54,7 +54,7 @@ double EffectiveShare(RunModel model, double interval, uint64_t first_seed, uint
 }
 
 IntervalChoice ChooseInterval(const RunModel& model, double step, uint64_t first_seed,
-                              uint32_t seeds) {
+                              uint32_t seeds, ProgressObserver& observer) {
   IntervalChoice choice;
   const double rate = model.FailuresPerSecond();
   // What is still being written is lost, too; it bounds the search where nothing stands still.
@@ -66,6 +66,7 @@ IntervalChoice ChooseInterval(const RunModel& model, double step, uint64_t first
   double interval = std::min(YoungInterval(stall, 1 / rate), model.training);
   for (int i = 0; i < kReach; ++i) interval /= kQuarter;
   for (int i = -kReach; i <= kReach && interval < model.training * kQuarter; ++i) {
+    observer.Done(0);
     const double whole = std::min(WholeSteps(interval, step), model.training);
     interval *= kQuarter;
     if (!choice.tried.empty() && whole <= choice.tried.back().seconds) continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "scenarios/campaign/long_run.h"
+#include "sim/base/progress.h"
 
 namespace rehearse {
 
@@ -32,7 +33,7 @@ struct IntervalChoice {
 // intervals; the best is where a parabola through the best three has its top. Without failures a
 // checkpoint at the end is best.
 IntervalChoice ChooseInterval(const RunModel& model, double step, uint64_t first_seed,
-                              uint32_t seeds);
+                              uint32_t seeds, ProgressObserver& observer = NoObserver());
 // The share of all the time that is training, with this interval.
 double EffectiveShare(RunModel model, double interval, uint64_t first_seed, uint32_t seeds);
 

@@ -106,7 +106,7 @@ Simulation Simulate(const Scenario& scenario, const RunOptions& options) {
     state->text = played.jobs ? ToText(*played.jobs, false) : ToText(played.result, false);
     std::optional<RunOutcome> run;
     if (read->run != nullptr) {
-      run = PlayCampaign(*read, played).outcome;
+      run = PlayCampaign(*read, played, observer).outcome;
       json["run"] = ToJson(*run);
       state->text += ToText(*run, false);
     }

@@ -8,6 +8,7 @@
 #include "scenarios/campaign/costs.h"
 #include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/run_options.h"
+#include "scenarios/searching/stopped_observer.h"
 #include "sim/base/error.h"
 #include "sim/base/interruption.h"
 #include "topology/devices/board_power.h"
@@ -282,7 +283,8 @@ SimulatedPoint PointEvaluator::SimulatedOf(const SpacePoint& point, const Result
   if (!search_.currency_of_costs.empty() || search_.tokens_of_run > 0) {
     const Scenario scenario = engine_.Read(DocumentOf(point));
     rates = RatesAt(point, scenario, result);
-    if (scenario.run != nullptr) simulated.run = PlayPointRun(scenario, result);
+    StoppedObserver observer(is_over_, "a point's weeks are not simulated");
+    if (scenario.run != nullptr) simulated.run = PlayPointRun(scenario, result, observer);
   }
   for (const Objective& objective : search_.objectives)
     simulated.values.push_back(objective.IsOfRun() ? ValueOf(objective, simulated.run.value())

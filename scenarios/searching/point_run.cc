@@ -38,15 +38,17 @@ ordered_json SpreadJson(const RunSpread& spread) {
 
 }  // namespace
 
-PointRun PlayPointRun(const Scenario& scenario, const Result& result) {
+PointRun PlayPointRun(const Scenario& scenario, const Result& result, ProgressObserver& observer) {
   Scenario planned = scenario;
   planned.allow_out_of_memory = true;  // whether it fits has been told
   const std::vector<Job> jobs = Prepare(planned);
-  const RunOutcome outcome = PlayCampaign(scenario, jobs.front().schedule, result).outcome;
+  const RunOutcome outcome =
+      PlayCampaign(scenario, jobs.front().schedule, result, observer).outcome;
   PointRun run;
   run.tokens = outcome.tokens;
   run.token_name = outcome.token_name;
   run.seeds = outcome.seeds;
+  run.step = outcome.step;
   run.seconds = outcome.seconds;
   run.effective = outcome.effective;
   if (scenario.costs != nullptr) AddCosts(scenario, result, outcome, &run);
@@ -58,6 +60,7 @@ PointRun PointRunWithoutFailures(const Scenario& scenario, double tokens, const 
   PointRun run;
   run.tokens = tokens;
   run.token_name = result.token_name;
+  run.step = result.step;
   run.seconds = {seconds, seconds, seconds};
   run.effective = {1, 1, 1};
   RunOutcome outcome;

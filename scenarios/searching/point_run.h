@@ -12,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/readers/scenario.h"
+#include "sim/base/progress.h"
 #include "sim/report/result.h"
 #include "sim/report/run_outcome.h"
 
@@ -22,6 +23,7 @@ struct PointRun {
   double tokens = 0;
   std::string token_name;
   uint32_t seeds = 0;
+  Seconds step;  // that all of it is counted with: the simulated or the typical one
   RunSpread seconds;
   RunSpread effective;             // training over all the time
   std::optional<RunSpread> money;  // with "costs"
@@ -30,7 +32,8 @@ struct PointRun {
 
 // The scenario has a "run", and `result` is of its step. The schedule is planned once more, as
 // results are kept without one. Throws Error as PlayCampaign() does.
-PointRun PlayPointRun(const Scenario& scenario, const Result& result);
+PointRun PlayPointRun(const Scenario& scenario, const Result& result,
+                      ProgressObserver& observer = NoObserver());
 
 // The same if nothing failed and nothing was kept, which takes no simulation and no plan. Of the
 // scenario, only its cluster and costs count.

@@ -29,7 +29,7 @@ constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 constexpr double kPercent = 100;
 
 // How a number follows the length of the step.
-enum class Follows : uint8_t { kNot, kStep, kReciprocal };
+enum class Follows : uint8_t { kNot, kStep, kReciprocal, kStepOfRun };
 
 struct Measure {
   const char* key;
@@ -95,7 +95,7 @@ std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) 
          if (!point.energy) return std::nullopt;
          return kKilo * *point.energy;
        }},
-      {"run-time", "run", "days", false, Follows::kStep,
+      {"run-time", "run", "days", false, Follows::kStepOfRun,
        [](const SimulatedPoint& point) -> std::optional<double> {
          constexpr double kDay = 86400;
          if (!point.run) return std::nullopt;
@@ -106,12 +106,12 @@ std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) 
          if (!point.run) return std::nullopt;
          return kPercent * point.run->effective.median;
        }},
-      {"run-money", "cost of the run", CurrencyOf(search), false, Follows::kStep,
+      {"run-money", "cost of the run", CurrencyOf(search), false, Follows::kStepOfRun,
        [](const SimulatedPoint& point) -> std::optional<double> {
          if (!point.run || !point.run->money) return std::nullopt;
          return point.run->money->median;
        }},
-      {"run-energy", "energy of the run", "MWh", false, Follows::kStep,
+      {"run-energy", "energy of the run", "MWh", false, Follows::kStepOfRun,
        [](const SimulatedPoint& point) -> std::optional<double> {
          constexpr double kKilo = 1000;
          if (!point.run || !point.run->kilowatt_hours) return std::nullopt;
@@ -128,12 +128,23 @@ std::vector<Measure> MeasuresOf(const Search& search, const FoundPoints& found) 
   return known;
 }
 
+// Weeks are counted with one step, which the ends of the step's range stand beside.
+RangedNumber RangeOfRun(const SimulatedPoint& point) {
+  RangedNumber range = RangeOf(point);
+  if (!point.run || !(point.run->step > Seconds(0))) return range;
+  const double simulated = point.step / point.run->step;
+  range.low = std::min(1.0, range.low * simulated);
+  range.high = std::max(1.0, range.high * simulated);
+  return range;
+}
+
 std::optional<RangedNumber> Ranged(const Measure& measure, const SimulatedPoint& point) {
   const std::optional<double> value = measure.of(point);
   if (!value) return std::nullopt;
   if (measure.follows == Follows::kNot) return RangedNumber{*value, *value, *value};
-  const RangedNumber step = RangeOf(point);
-  const RangedNumber factor = measure.follows == Follows::kStep ? step : step.Inverse();
+  const RangedNumber step =
+      measure.follows == Follows::kStepOfRun ? RangeOfRun(point) : RangeOf(point);
+  const RangedNumber factor = measure.follows == Follows::kReciprocal ? step.Inverse() : step;
   return RangedNumber{*value, *value * factor.low, *value * factor.high};
 }
 
@@ -417,9 +428,16 @@ ordered_json PointsJson(const Search& search, const FoundPoints& found,
   ordered_json name = ordered_json::array();
   ordered_json low = ordered_json::array();
   ordered_json high = ordered_json::array();
+  ordered_json run_low = ordered_json::array();
+  ordered_json run_high = ordered_json::array();
   ordered_json values = ordered_json::object();
   for (const FoundPoint& point : found.points) {
     if (!point.simulated) break;
+    if (point.simulated->run) {
+      const RangedNumber run = RangeOfRun(*point.simulated);
+      run_low.push_back(Rounded(run.low));
+      run_high.push_back(Rounded(run.high));
+    }
     machine.push_back(search.per_axis ? point.point[*search.per_axis] : 0);
     name.push_back(Configuration(search, point.point));
     const RangedNumber range = RangeOf(*point.simulated);
@@ -430,11 +448,16 @@ ordered_json PointsJson(const Search& search, const FoundPoints& found,
       values[measure.key].push_back(value ? ordered_json(Rounded(*value)) : ordered_json());
     }
   }
-  return {{"machine", std::move(machine)},
-          {"name", std::move(name)},
-          {"low", std::move(low)},
-          {"high", std::move(high)},
-          {"values", std::move(values)}};
+  ordered_json points = {{"machine", std::move(machine)},
+                         {"name", std::move(name)},
+                         {"low", std::move(low)},
+                         {"high", std::move(high)},
+                         {"values", std::move(values)}};
+  if (!run_low.empty()) {  // a "run" is of all points or of none
+    points["run_low"] = std::move(run_low);
+    points["run_high"] = std::move(run_high);
+  }
+  return points;
 }
 
 const char* NameOf(Follows follows) {
@@ -445,6 +468,8 @@ const char* NameOf(Follows follows) {
       return "step";
     case Follows::kReciprocal:
       return "reciprocal";
+    case Follows::kStepOfRun:
+      return "run";
   }
   return "";
 }

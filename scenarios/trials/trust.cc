@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "real/calibration/cost_fit.h"
+#include "real/calibration/machine_pace.h"
 #include "real/calibration/probe.h"
 #include "real/transports/transport_threads.h"
 #include "scenarios/playing/calibrated.h"
@@ -26,6 +27,7 @@ using Json = nlohmann::ordered_json;
 constexpr Flops kLeastWork(3e7);
 constexpr Flops kMostWork(4e9);
 constexpr double kWanted = 0.10;
+constexpr double kSamePace = 0.05;
 
 void Measure(const Schedule& schedule, const TrustOptions& options, TrustRow* row) {
   RunAsThreads(options.ranks, [&](Transport& transport) {
@@ -53,6 +55,12 @@ std::vector<const TrustRow*> JudgedRows(const TrustReport& report, const std::st
   return rows;
 }
 
+std::vector<const TrustRow*> RowsAtPace(const TrustReport& report) {
+  std::vector<const TrustRow*> rows = JudgedRows(report, "");
+  std::erase_if(rows, [](const TrustRow* row) { return !row->IsAtPace(); });
+  return rows;
+}
+
 std::vector<std::string> StrategiesOf(const TrustReport& report) {
   std::vector<std::string> names;
   for (const TrustRow& row : report.rows) {
@@ -63,8 +71,7 @@ std::vector<std::string> StrategiesOf(const TrustReport& report) {
 }
 
 // The share of the judged rows whose error is at most `wanted`.
-double ShareWithin(const TrustReport& report, double wanted) {
-  const auto rows = JudgedRows(report, "");
+double ShareWithin(const std::vector<const TrustRow*>& rows, double wanted) {
   if (rows.empty()) return 0;
   const auto within = std::count_if(rows.begin(), rows.end(), [&](const TrustRow* row) {
     return std::abs(row->Error()) <= wanted;
@@ -107,7 +114,7 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
 namespace {
 
 TrustRow MeasureRow(const RandomStep& step, uint32_t network, const Calibration& calibration,
-                    const TrustOptions& options) {
+                    const TrustOptions& options, const MachinePace& pace) {
   TrustRow row;
   row.strategy = step.strategy;
   row.name = step.name;
@@ -115,7 +122,9 @@ TrustRow MeasureRow(const RandomStep& step, uint32_t network, const Calibration&
   Prediction prediction = PredictStep(step.schedule, calibration);
   row.predicted = prediction.step;
   row.notes = std::move(prediction.notes);
+  row.pace_before = pace.Measure(options.is_stopped);
   Measure(step.schedule, options, &row);
+  row.pace_after = pace.Measure(options.is_stopped);
   return row;
 }
 
@@ -146,6 +155,8 @@ TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& opt
   report.host = rehearse::ToJson(host);
   report.environment = ThisEnvironment();
   report.wanted = options.steps;
+  const MachinePace pace(calibration.kernels.value_or(MeasuredKernels()),
+                         std::min(options.ranks, host.cores));
   options.observer->Begin("predicting and running", "steps", options.steps);
   try {
     for (uint32_t network = 0; report.rows.size() < options.steps; ++network) {
@@ -153,7 +164,7 @@ TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& opt
                                               StepUse::kJudging, kLeastWork, kMostWork)) {
         if (report.rows.size() == options.steps) break;
         if (options.is_stopped && options.is_stopped()) throw Stopped("no step was measured");
-        report.rows.push_back(MeasureRow(step, network, calibration, options));
+        report.rows.push_back(MeasureRow(step, network, calibration, options, pace));
         options.observer->Note(ErrorSoFar(report));
         options.observer->Done(static_cast<double>(report.rows.size()));
       }
@@ -168,6 +179,19 @@ ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy) {
   std::vector<double> errors;
   for (const TrustRow* row : JudgedRows(report, strategy)) errors.push_back(std::abs(row->Error()));
   return SummarizeErrors(errors);
+}
+
+ErrorSummary ErrorsAtPace(const TrustReport& report) {
+  std::vector<double> errors;
+  for (const TrustRow* row : RowsAtPace(report)) errors.push_back(std::abs(row->Error()));
+  return SummarizeErrors(errors);
+}
+
+bool TrustRow::IsAtPace() const {
+  const auto is_same = [](const std::optional<double>& pace) {
+    return !pace || (*pace <= 1 + kSamePace && *pace >= 1 / (1 + kSamePace));
+  };
+  return is_same(pace_before) && is_same(pace_after);
 }
 
 double RankCorrelation(const TrustReport& report, bool within_networks) {
@@ -196,7 +220,9 @@ Json ToJson(const TrustReport& report) {
   json["environment"] = report.environment;
   json["errors"] = ToJson(ErrorsOf(report));
   json["median_signed_error"] = MedianSignedError(report);
-  json["share_within_10_percent"] = ShareWithin(report, kWanted);
+  json["share_within_10_percent"] = ShareWithin(JudgedRows(report, ""), kWanted);
+  json["errors_at_pace"] = ToJson(ErrorsAtPace(report));
+  json["share_within_10_percent_at_pace"] = ShareWithin(RowsAtPace(report), kWanted);
   for (const std::string& strategy : StrategiesOf(report))
     json["errors_by_strategy"][strategy] = ToJson(ErrorsOf(report, strategy));
   json["kendall_tau"] = RankCorrelation(report, false);
@@ -214,6 +240,8 @@ Json ToJson(const TrustReport& report) {
                   {"kept", row.kept},
                   {"disturbed", row.disturbed}};
     if (row.IsJudged()) entry["relative_error"] = row.Error();
+    if (row.pace_before) entry["pace_before"] = *row.pace_before;
+    if (row.pace_after) entry["pace_after"] = *row.pace_after;
     if (!row.notes.empty()) entry["notes"] = row.notes;
     json["rows"].push_back(std::move(entry));
   }
@@ -234,6 +262,8 @@ DataTable TableOf(const TrustReport& report) {
                    {"relative_error", CellKind::kNumber},
                    {"kept", CellKind::kInteger},
                    {"disturbed", CellKind::kInteger},
+                   {"pace_before", CellKind::kNumber},
+                   {"pace_after", CellKind::kNumber},
                    {"notes", CellKind::kText}});
   for (const TrustRow& row : report.rows) {
     const bool is_judged = row.IsJudged();
@@ -245,10 +275,43 @@ DataTable TableOf(const TrustReport& report) {
          is_judged ? DataCell() : DataCell("never undisturbed"), row.predicted.value(),
          measured(row.measured), measured(row.tenth), measured(row.ninetieth),
          is_judged ? DataCell(row.Error()) : DataCell(), row.kept, row.disturbed,
+         row.pace_before ? DataCell(*row.pace_before) : DataCell(),
+         row.pace_after ? DataCell(*row.pace_after) : DataCell(),
          row.notes.empty() ? DataCell() : DataCell(fmt::format("{}", fmt::join(row.notes, "; ")))});
   }
   return table;
 }
+
+namespace {
+
+std::string PaceText(const std::optional<double>& pace) {
+  return pace ? fmt::format("{:.2f}", *pace) : "?";
+}
+
+// What of the errors is the machine's.
+std::string TextOfPace(const TrustReport& report) {
+  std::vector<double> paces;
+  for (const TrustRow* row : JudgedRows(report, ""))
+    for (const std::optional<double>& pace : {row->pace_before, row->pace_after})
+      if (pace) paces.push_back(*pace);
+  if (paces.empty()) return "";
+  const std::vector<const TrustRow*> rows = RowsAtPace(report);
+  const auto [least, most] = std::minmax_element(paces.begin(), paces.end());
+  std::string text = fmt::format(
+      "\nThe machine was {}as fast as when it was calibrated: products took {:.2f} to {:.2f} times "
+      "as long. ",
+      rows.size() == JudgedRows(report, "").size() ? "" : "not always ", *least, *most);
+  if (rows.empty())
+    return text + "No step ran while it was as fast within 5 %; expected another calibration.\n";
+  const ErrorSummary errors = ErrorsAtPace(report);
+  return text + fmt::format(
+                    "Of the {} step{} during which it was as fast within 5 %, {:.0f} % are within "
+                    "10 %, with a median error of {:.1f} %, {:.1f} % at most.\n",
+                    rows.size(), rows.size() == 1 ? "" : "s", 100 * ShareWithin(rows, kWanted),
+                    100 * errors.median, 100 * errors.largest);
+}
+
+}  // namespace
 
 std::string ToText(const TrustReport& report) {
   const auto milliseconds = [](Seconds time) { return time.value() * 1e3; };
@@ -261,8 +324,10 @@ std::string ToText(const TrustReport& report) {
   if (report.wanted > report.rows.size()) {
     text += fmt::format("Interrupted: {} of {} steps.\n\n", report.rows.size(), report.wanted);
   }
-  text += "| | step | predicted, ms | measured, ms | 10 % .. 90 % | error | steps kept |\n";
-  text += "|---|---|---|---|---|---|---|\n";
+  text +=
+      "| | step | predicted, ms | measured, ms | 10 % .. 90 % | error | steps kept | products "
+      "before, after |\n";
+  text += "|---|---|---|---|---|---|---|---|\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const TrustRow& row = report.rows[i];
     text += fmt::format("| {} | {} | {:.2f} | ", i + 1, row.name, milliseconds(row.predicted));
@@ -272,8 +337,9 @@ std::string ToText(const TrustReport& report) {
     } else {
       text += "never undisturbed | | | ";
     }
-    text += fmt::format("{} of {}{} |\n", row.kept, row.kept + row.disturbed,
-                        row.notes.empty() ? "" : " (noted)");
+    text += fmt::format("{} of {}{} | {}, {} |\n", row.kept, row.kept + row.disturbed,
+                        row.notes.empty() ? "" : " (noted)", PaceText(row.pace_before),
+                        PaceText(row.pace_after));
   }
   if (ErrorsOf(report).samples == 0) {
     return text +
@@ -291,9 +357,9 @@ std::string ToText(const TrustReport& report) {
   text += fmt::format(
       "\nWithin 10 %: {:.0f} % of the steps. Median signed error {:+.1f} %. Kendall's tau of "
       "predicted and measured: {:.2f} over all steps, {:.2f} among strategies of one network.\n",
-      100 * ShareWithin(report, kWanted), 100 * MedianSignedError(report),
+      100 * ShareWithin(JudgedRows(report, ""), kWanted), 100 * MedianSignedError(report),
       RankCorrelation(report, false), RankCorrelation(report, true));
-  return text;
+  return text + TextOfPace(report);
 }
 
 }  // namespace rehearse

@@ -3,11 +3,14 @@
 //
 // There are N random steps (scenarios/trials/random_step.h), in groups of one network with all
 // strategies. The measured time of a step is the median of its undisturbed repeats
-// (real/calibration/probe.h); a step without any is listed but not judged.
+// (real/calibration/probe.h); a step without any is listed but not judged. Before and after each,
+// products say how fast the machine is beside when it was calibrated (real/calibration/machine_pace.h):
+// errors of steps during which it was as fast stand apart, since the model has no part in the rest.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,9 +46,15 @@ struct TrustRow {
   uint32_t kept = 0;
   uint32_t disturbed = 0;
   std::vector<std::string> notes;  // of the prediction
+  // How many times as long as when calibrated products took, before the step and after it. Nothing
+  // if that is unknown.
+  std::optional<double> pace_before = {};
+  std::optional<double> pace_after = {};
 
   bool IsJudged() const { return kept > 0; }
   double Error() const { return (predicted - measured) / measured; }
+  // As fast as when it was calibrated, within 5 %, as far as is known.
+  bool IsAtPace() const;
 };
 
 struct TrustReport {
@@ -70,6 +79,8 @@ Prediction PredictStep(const Schedule& schedule, const Calibration& calibration)
 TrustReport MeasureTrust(const Calibration& calibration, const TrustOptions& options);
 
 ErrorSummary ErrorsOf(const TrustReport& report, const std::string& strategy = "");
+// Of the judged steps during which the machine was as fast as when it was calibrated.
+ErrorSummary ErrorsAtPace(const TrustReport& report);
 // Kendall's τ (the share of pairs in the same order minus that of pairs in the opposite order) of
 // predicted and measured times, for pairs of one network or for all.
 double RankCorrelation(const TrustReport& report, bool within_networks);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "real/backends/host.h"
+#include "real/calibration/machine_pace.h"
 #include "scenarios/trials/random_step.h"
 #include "scenarios/trials/trust.h"
 #include "sim/base/error.h"
@@ -157,6 +158,49 @@ TEST(TrustTest, StepsThatWereNeverUndisturbedAreListedButNotJudged) {
   EXPECT_NEAR(rows[0]["relative_error"].get<double>(), 0.1, 1e-12);
   EXPECT_EQ(rows[1]["reason"], "never undisturbed");
   EXPECT_TRUE(rows[1]["measured_seconds"].is_null());
+}
+
+TEST(TrustTest, StepsOfASlowerMachineStandApart) {
+  TrustReport report;
+  report.host = {{"processor", "test"}, {"cores", 2}};
+  report.environment = {{"load_average", "0"}, {"scheduling", "other"}};
+  report.rows = {Row(0, 1.02, 1), Row(0, 0.8, 1), Row(0, 0.9, 1)};
+  EXPECT_EQ(ErrorsAtPace(report).samples, 3u);  // nobody measured it
+  EXPECT_THAT(ToText(report), testing::Not(HasSubstr("as fast as")));
+  report.rows[0].pace_before = report.rows[0].pace_after = 1.04;
+  report.rows[1].pace_before = 1.0;
+  report.rows[1].pace_after = 1.2;
+  report.rows[2].pace_before = report.rows[2].pace_after = 0.9;
+  EXPECT_EQ(ErrorsAtPace(report).samples, 1u);
+  EXPECT_NEAR(ErrorsAtPace(report).largest, 0.02, 1e-12);
+  EXPECT_THAT(ToText(report),
+              HasSubstr("products took 0.90 to 1.20 times as long. Of the 1 step "));
+  EXPECT_EQ(ToJson(report)["share_within_10_percent_at_pace"], 1);
+  EXPECT_EQ(ToJson(report)["rows"][1]["pace_after"], 1.2);
+  report.rows.erase(report.rows.begin());
+  EXPECT_THAT(ToText(report), HasSubstr("expected another calibration"));
+}
+
+// Products that took a hundredth of what they take make the machine a hundred times as slow.
+TEST(TrustTest, APaceIsWhatProductsTakeBesideTheCalibration) {
+  KernelCosts costs;
+  costs.kernel = Kernel::kGemm;
+  const auto point = [](double seconds) {
+    KernelPoint one;
+    one.work.gemm = {.m = 128, .n = 128, .k = 128};
+    one.time = Seconds(seconds);
+    return one;
+  };
+  costs.points = {point(1e-3)};
+  MeasuredKernels kernels;
+  kernels.kernels = {costs};
+  const std::optional<double> pace = MachinePace(kernels, 1).Measure([] { return false; });
+  kernels.kernels.front().points = {point(5e-4)};
+  const std::optional<double> twice = MachinePace(kernels, 1).Measure([] { return false; });
+  EXPECT_FALSE(MachinePace({}, 1).Measure([] { return false; }).has_value());
+  if (!pace || !twice) GTEST_SKIP() << "no step was left alone";
+  EXPECT_GT(*pace, 0);
+  EXPECT_GT(*twice, *pace);
 }
 
 TEST(TrustTest, ACalibrationOfAnotherMachineIsRefused) {

@@ -1,6 +1,8 @@
 // What weeks of the points of a search come to.
 #include "scenarios/searching/search_runs.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "scenarios/campaign/costs.h"
 #include "scenarios/searching/search_machines.h"
 #include "scenarios/searching/search_report.h"
+#include "scenarios/searching/stopped_observer.h"
 #include "tests/scenarios/small_scenario.h"
 #include "tests/support/places.h"
 
@@ -63,6 +66,40 @@ TEST(SearchRunsTest, ThePointsRunIsThatOfItsScenario) {
     EXPECT_LT(run.money->low, run.money->high);
     EXPECT_EQ(run.seeds, 20u);
   }
+}
+
+// Weeks of typical steps are not the slower once more for being typical.
+TEST(SearchRunsTest, TheRangeOfWeeksIsThatOfTheStepTheyAreCountedWith) {
+  constexpr const char* kTypical = R"(run={"tokens": "1T", "step": "typical", "seeds": 20,
+                                             "checkpoint": {"storage_bandwidth": "10GBps"}})";
+  for (const char* options : {kRun, kTypical}) {
+    const Search search = SearchOf({options, kPer});
+    const FoundPoints found = RunSearch(search, {.threads = 1});
+    const nlohmann::ordered_json points = MachinesJson(search, found)["points"];
+    for (size_t i = 0; i < found.simulated; ++i) {
+      const SimulatedPoint& point = found.points[i].simulated.value();
+      const RangedNumber range = RangeOf(point);
+      const Seconds step = point.run->step;
+      EXPECT_EQ(step, options == kTypical ? point.typical->median : point.step);
+      const double low = points["run_low"][i].get<double>() * step.value();
+      const double high = points["run_high"][i].get<double>() * step.value();
+      // The simulated step may be the quickest that there is, or the slowest.
+      EXPECT_NEAR(low, std::min(range.low * point.step.value(), step.value()), 1e-5 * low);
+      EXPECT_NEAR(high, std::max(range.high * point.step.value(), step.value()), 1e-5 * high);
+    }
+  }
+}
+
+TEST(SearchRunsTest, WeeksEndWhereTheirSearchIsStopped) {
+  const Scenario scenario = [] {
+    JsonDocument document = JsonDocument::FromText(testing::kSmall, "small.json");
+    document.Set(kRun);
+    return ReadScenario(document);
+  }();
+  const Result result = Rehearse(scenario).result;
+  const std::function<bool()> is_stopped = [] { return true; };
+  StoppedObserver observer(is_stopped, "stopped");
+  EXPECT_THROW(PlayPointRun(scenario, result, observer), Stopped);
 }
 
 TEST(SearchRunsTest, WithoutARunThereIsNone) {

@@ -518,7 +518,8 @@ export interface Measure {
   title: string;
   unit: string;
   more: boolean; // is better
-  follows: 'step' | 'reciprocal' | 'not'; // how its range follows that of the step
+  // How its range follows that of the step; weeks are counted with a step of their own.
+  follows: 'step' | 'reciprocal' | 'run' | 'not';
 }
 export interface Machine {
   name: string;
@@ -543,6 +544,8 @@ export interface Machines {
     name: string[];
     low: number[]; // of the step, as multiples of the simulated one
     high: number[];
+    run_low?: number[]; // of the step that weeks are counted with, as multiples of that one
+    run_high?: number[];
     values: Record<string, (number | null)[]>;
   };
 }

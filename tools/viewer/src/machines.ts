@@ -34,11 +34,13 @@ export function rangedOf(machines: Machines, measure: Shown, point: number): Ran
   const value = machines.points.values[measure.key][point];
   if (value === null || value === undefined) return null;
   const shown = value * measure.times;
-  const low = machines.points.low[point];
-  const high = machines.points.high[point];
-  if (measure.follows === 'step') return { value: shown, low: shown * low, high: shown * high };
-  if (measure.follows === 'reciprocal')
-    return { value: shown, low: shown / high, high: shown / low };
+  const { points } = machines;
+  const { follows } = measure;
+  const low = (follows === 'run' ? points.run_low : points.low)?.[point] ?? 1;
+  const high = (follows === 'run' ? points.run_high : points.high)?.[point] ?? 1;
+  if (follows === 'step' || follows === 'run')
+    return { value: shown, low: shown * low, high: shown * high };
+  if (follows === 'reciprocal') return { value: shown, low: shown / high, high: shown / low };
   return { value: shown, low: shown, high: shown };
 }
 
