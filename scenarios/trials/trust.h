@@ -4,8 +4,9 @@
 // There are N random steps (scenarios/trials/random_step.h), in groups of one network with all
 // strategies. The measured time of a step is the median of its undisturbed repeats
 // (real/calibration/probe.h); a step without any is listed but not judged. Before and after each,
-// products say how fast the machine is beside when it was calibrated (real/calibration/machine_pace.h):
-// errors of steps during which it was as fast stand apart, since the model has no part in the rest.
+// products say how fast the machine is beside when it was calibrated
+// (real/calibration/machine_pace.h): errors of steps during which it was as fast stand apart, since
+// the model has no part in the rest.
 #pragma once
 
 #include <cstdint>
