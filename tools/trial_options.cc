@@ -112,7 +112,7 @@ void AddTrialOptions(CommandSyntax* syntax) {
       "otherwise ring or what the kind needs")("protocol,p", text("auto", "NAME"),
                                                "ll, ll128 or simple, as NCCL_PROTO would set it; "
                                                "none: bare links; auto: as the library chooses")(
-      "nccl", text(Name(kNewestNccl), "2.18|2.28"),
+      "nccl", text(Name(kStandardNccl), "2.18|2.28|2.29"),
       "the release of NCCL whose model chooses where the algorithm or protocol is auto")(
       "no-nvls", "without NVLS and NVLSTree, as NCCL_NVLS_ENABLE=0 would have it")(
       "channels", Whole("N", "0", 0u, kMostOfGroup),

@@ -162,6 +162,16 @@ void SearchSwitch(const Cluster& cluster, const Channel& channel, NcclGroup* gro
   group->graph_channels = std::min(found.channels, kMostGraphChannels);
 }
 
+// Whether hosts are Graces, which NVLinks join to their GPUs.
+bool HasGrace(const Cluster& cluster, uint32_t rank) {
+  const VertexId device = cluster.devices()[rank];
+  for (uint32_t link = 0; link < cluster.link_count(); ++link)
+    if (cluster.SourceOf(link) == device && cluster.KindOf(link) == LinkKind::kNvLink &&
+        cluster.KindOfVertex(cluster.TargetOf(link)) == VertexKind::kSocket)
+      return true;
+  return false;
+}
+
 NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector<uint32_t>& ranks,
                         NcclGeneration generation, const NcclSettings& settings) {
   const Cluster& cluster = router.cluster();
@@ -214,6 +224,8 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
     group.nic_channels = ChannelsOfANic(generation, group.nic, group.nics);
     group.graph_channels = std::clamp(group.nics * group.nic_channels, 1u, kMostGraphChannels);
   }
+  if (group.has_nvls && group.nodes > 1 && group.version == NcclVersion::kRelease229)
+    group.has_x86_hosts = !HasGrace(cluster, ranks.front());
   if (is_switched && spread.is_even) SearchSwitch(cluster, channels.front(), &group);
   group.trees = group.rings;
   if (group.nodes > 1) {

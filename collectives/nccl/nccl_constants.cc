@@ -24,18 +24,21 @@ constexpr std::array<ByAlgorithm, 3> kHops = {{
 }};
 constexpr double kPcieTreeSimple218 = 6.0;
 constexpr double kNetworkNvlsTree218 = 19.0;
+constexpr double kNetworkNvlsTree229 = 20.9;
 
 // GB/s. On several machines only the rows Volta (Intel's hosts) and Ampere (AMD's) are read.
 constexpr ByGeneration kMostLL = {
     {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}};
 constexpr ByGeneration kMostRingLL128 = {
     {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 73.4, 73.4}}};
+constexpr ByScale kMostRingLL128OfBlackwell229 = {34.5, 34.6, 34.5};
 constexpr ByGeneration kMostTreeLL128 = {
     {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29.0}, {55.6, 31.67, 20.0}}};
 constexpr ByGeneration kMostTree = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
 constexpr ByGeneration kMostNvlsTree = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96.0, 43.1}}};
+constexpr double kMostNvlsTreeOfBlackwell229 = 43.8;  // on more than two machines
 constexpr std::array<double, 4> kNvls = {0, 0, 0.85, 0.74};
 
 // The correction depends on the power of two of the bytes, counted from 64 bytes on.
@@ -82,6 +85,9 @@ Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm
     if (hop == NcclHop::kNetwork && algorithm == NcclAlgorithm::kNvlsTree)
       return Microseconds(kNetworkNvlsTree218);
   }
+  if (version == NcclVersion::kRelease229 && protocol == Protocol::kSimple &&
+      hop == NcclHop::kNetwork && algorithm == NcclAlgorithm::kNvlsTree)
+    return Microseconds(kNetworkNvlsTree229);
   return Microseconds(kHops[At(hop)][At(algorithm)][At(protocol)]);
 }
 
@@ -91,7 +97,9 @@ BytesPerSecond NcclMostLL(NcclVersion version, NcclGeneration generation, uint32
     generation = std::min(generation, NcclGeneration::kAmpere);
   return Gigabytes(kMostLL, nodes == 1 ? generation : NcclGeneration::kVolta, nodes);
 }
-BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes) {
+BytesPerSecond NcclMostRingLL128(NcclVersion version, NcclGeneration generation, uint32_t nodes) {
+  if (version == NcclVersion::kRelease229 && generation == NcclGeneration::kBlackwell)
+    return BytesPerSecond(kMostRingLL128OfBlackwell229[ScaleOf(nodes)] * 1e9);
   return Gigabytes(kMostRingLL128, generation, nodes);
 }
 BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes) {
@@ -100,7 +108,9 @@ BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes) {
 BytesPerSecond NcclMostTree(NcclGeneration generation, uint32_t nodes) {
   return Gigabytes(kMostTree, generation, nodes);
 }
-BytesPerSecond NcclMostNvlsTree(NcclGeneration generation, uint32_t nodes) {
+BytesPerSecond NcclMostNvlsTree(NcclVersion version, NcclGeneration generation, uint32_t nodes) {
+  if (version == NcclVersion::kRelease229 && generation == NcclGeneration::kBlackwell && nodes > 2)
+    return BytesPerSecond(kMostNvlsTreeOfBlackwell229 * 1e9);
   return Gigabytes(kMostNvlsTree, generation, nodes);
 }
 double NcclNvlsEfficiency(NcclGeneration generation) { return kNvls[At(generation)]; }

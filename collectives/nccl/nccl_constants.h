@@ -1,12 +1,11 @@
 // The constants of NCCL's tuning model, in our own form: what a hop, a start and a channel cost, by
 // algorithm, protocol, link and generation of GPU.
 //
-// Source of every figure: NVIDIA/nccl, src/graph/tuning.cc of v2.18.3-1 and of v2.28.3-1 (latencies
-// in us, bandwidths in GB/s there), and for the threads a channel needs src/include/comm.h and
-// device.h. Where a function takes a release, the two differ. Later releases changed a few more:
-// 2.30 has 40 instead of 73.4 for rings with LL128 and 80 instead of 43.1 for NVLSTree on more than
-// two machines, both on Blackwell, and 20.9 instead of 14 us for a hop of NVLSTree. Immutable data;
-// all functions are pure.
+// Source of every figure: NVIDIA/nccl, src/graph/tuning.cc of v2.18.3-1, v2.28.3-1 and v2.29.2-1
+// (latencies in us, bandwidths in GB/s there), and for the threads a channel needs
+// src/include/comm.h and device.h. Where a function takes a release, they differ. After 2.30 a few
+// changed again on Blackwell: 40 for rings with LL128, and 80 for NVLSTree on more than two
+// machines. Immutable data; all functions are pure.
 #pragma once
 
 #include <array>
@@ -47,10 +46,10 @@ Seconds NcclHopLatency(NcclVersion version, NcclHop hop, NcclAlgorithm algorithm
 // and hosts whose maker is not known count as Intel's (the Volta row), as in NCCL.
 BytesPerSecond NcclMostLL(NcclVersion version, NcclGeneration generation, uint32_t nodes);
 // Bus bandwidth of one channel.
-BytesPerSecond NcclMostRingLL128(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostRingLL128(NcclVersion version, NcclGeneration generation, uint32_t nodes);
 BytesPerSecond NcclMostTreeLL128(NcclGeneration generation, uint32_t nodes);
 BytesPerSecond NcclMostTree(NcclGeneration generation, uint32_t nodes);
-BytesPerSecond NcclMostNvlsTree(NcclGeneration generation, uint32_t nodes);
+BytesPerSecond NcclMostNvlsTree(NcclVersion version, NcclGeneration generation, uint32_t nodes);
 // Share of the links that in-switch reduction reaches; 0 where the generation has none.
 double NcclNvlsEfficiency(NcclGeneration generation);
 

@@ -112,8 +112,9 @@ BytesPerSecond RingRate(const NcclGroup& group, CollectiveKind kind, Protocol pr
       return std::min(RingLL(group, kind) * group.rings,
                       NcclMostLL(group.version, group.generation, group.nodes));
     case Protocol::kLL128:
-      return std::min((is_lone && Is218(group) ? kLoneRingLL128Of218 : kRingLL128) * group.rings,
-                      group.graph_channels * NcclMostRingLL128(group.generation, group.nodes));
+      return std::min(
+          (is_lone && Is218(group) ? kLoneRingLL128Of218 : kRingLL128) * group.rings,
+          group.graph_channels * NcclMostRingLL128(group.version, group.generation, group.nodes));
     case Protocol::kSimple:
       return group.rings;
   }
@@ -171,8 +172,14 @@ BytesPerSecond NvlsTreeBandwidth(const NcclGroup& group, CollectiveKind kind) {
   const double members = static_cast<double>(group.ranks) / group.nodes;
   const BytesPerSecond across = (group.nodes == 2 ? 2 : 1) * group.rings;
   return std::min({NvlsRate(group, kind), across,
-                   members * NcclMostNvlsTree(group.generation, group.nodes)}) *
+                   members * NcclMostNvlsTree(group.version, group.generation, group.nodes)}) *
          RingRatio(kind, group.ranks);
+}
+
+// Whether medium sizes of NVLSTree fall short as those of trees do.
+bool FallsShort229(const NcclGroup& group) {
+  return group.version == NcclVersion::kRelease229 &&
+         group.generation == NcclGeneration::kBlackwell && group.has_x86_hosts;
 }
 
 }  // namespace
@@ -205,6 +212,8 @@ std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Byte
                                         2 * (group.nodes - 1) * across
                                   : inside + 2 * Levels(group) * across;
       cost.bandwidth = NvlsTreeBandwidth(group, kind);
+      if (FallsShort229(group))
+        cost.bandwidth = cost.bandwidth * NcclTreeCorrection(protocol, bytes);
       break;
     case NcclAlgorithm::kPat:
       cost.latency = NcclBase(group.version, algorithm, protocol) +

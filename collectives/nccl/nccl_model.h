@@ -33,6 +33,9 @@
 // crossing steps of an all-reduce; NVLS for all-reduce only, h·b·5/6 after 23 us; NVLSTree
 // min(h·b, r across, half of it from three machines on)·0.7·k/(2(k−1)) after 23 + 2(k−1)·across;
 // no PAT.
+// v2.29.2-1 differs on Blackwell, where a channel of a ring's LL128 takes 34.5 GB/s instead of
+// 73.4, and NVLSTree has the tree's correction(n) if hosts are x86; a hop across of NVLSTree takes
+// 20.9 us instead of 14 on all.
 //
 // Rates are those that our own graph's rings have on the idle machine, except among NVSwitches,
 // where they are those of NCCL's search. Hops are NCCL's constants, plus what a route takes beyond
@@ -52,7 +55,7 @@ namespace rehearse {
 
 // What the model must know about a group.
 struct NcclGroup {
-  NcclVersion version = kNewestNccl;
+  NcclVersion version = kStandardNccl;
   NcclGeneration generation = NcclGeneration::kAmpere;
   uint32_t ranks = 2;
   uint32_t nodes = 1;
@@ -82,6 +85,7 @@ struct NcclGroup {
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs
   bool has_nvls = false;        // every machine has a switch that reduces
+  bool has_x86_hosts = true;    // no Grace, whose NVLinks reach the GPUs
 };
 
 struct NcclCost {

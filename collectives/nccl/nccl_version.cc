@@ -11,7 +11,15 @@
 namespace rehearse {
 
 const char* Name(NcclVersion version) {
-  return version == NcclVersion::kRelease218 ? "2.18" : "2.28";
+  switch (version) {
+    case NcclVersion::kRelease218:
+      return "2.18";
+    case NcclVersion::kRelease228:
+      return "2.28";
+    case NcclVersion::kRelease229:
+      return "2.29";
+  }
+  return "?";
 }
 
 NcclVersion ParseNcclVersion(std::string_view name) {

@@ -33,10 +33,10 @@
 namespace rehearse {
 namespace {
 
-// Notes that an older NCCL chose.
+// Notes that another NCCL chose than usual.
 void NoteRelease(const Scenario& scenario, Result* result) {
   const NcclVersion version = scenario.lowering.nccl.version;
-  if (version == kNewestNccl || result->chosen.empty()) return;
+  if (version == kStandardNccl || result->chosen.empty()) return;
   result->notes.push_back(fmt::format("collectives are chosen as NCCL {} does", Name(version)));
 }
 

@@ -62,6 +62,7 @@ struct Machine {
 FitTable AsFitTable(const MeasuredTable& table, const Cluster& cluster) {
   FitTable fit;
   fit.trial.kind = table.kind;
+  fit.trial.nccl.version = table.nccl;
   const std::vector<uint32_t> ranks = ParseRanks("ranks", table.ranks, cluster.device_count());
   const size_t size = ranks.size() / table.groups;
   for (size_t begin = 0; begin + size <= ranks.size(); begin += size)

@@ -89,6 +89,8 @@ File Read() {
       file.tables.push_back(ReadHead(rest));
     } else if (word == "source") {
       file.tables.back().source = rest;
+    } else if (word == "nccl") {
+      file.tables.back().nccl = ParseNcclVersion(rest);
     } else if (word == "fitted") {
       ReadFitted(rest, &file.fitted);
     } else {

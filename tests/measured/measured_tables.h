@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/nccl/nccl_version.h"
 #include "sim/schedule/schedule.h"
 #include "topology/cluster/wiring.h"
 
@@ -29,6 +30,7 @@ struct MeasuredTable {
   uint32_t groups = 1;  // of neighbours, at the same time
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string source;
+  NcclVersion nccl = kStandardNccl;  // whose choice is nearest to that of the release that ran
   std::vector<MeasuredPoint> points;
 };
 

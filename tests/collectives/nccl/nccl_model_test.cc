@@ -233,7 +233,7 @@ TEST(NcclModelTest, Nccl218DiffersInTwoHops) {
                               ((hop == NcclHop::kPcie && algorithm == NcclAlgorithm::kTree) ||
                                (hop == NcclHop::kNetwork && algorithm == NcclAlgorithm::kNvlsTree));
         const Seconds old = NcclHopLatency(NcclVersion::kRelease218, hop, algorithm, protocol);
-        EXPECT_EQ(old != NcclHopLatency(kNewestNccl, hop, algorithm, protocol), is_other)
+        EXPECT_EQ(old != NcclHopLatency(kStandardNccl, hop, algorithm, protocol), is_other)
             << static_cast<int>(hop) << " " << static_cast<int>(algorithm) << " "
             << static_cast<int>(protocol);
       }
@@ -270,6 +270,46 @@ TEST(NcclModelTest, NvlsTreesOf218ShareWhatGoesAcross) {
   const double four = bandwidth();
   group.nodes = 2;
   EXPECT_NEAR(bandwidth() / four, 3, 1e-9);
+}
+
+// NCCL 2.29 has other figures for Blackwell: 16 channels of LL128 take 34.5 GB/s each instead of
+// 0.92 of the rings' 720, so that all-gather on 8 leaves it earlier.
+TEST(NcclModelTest, Nccl229LeavesLL128EarlierOnBlackwell) {
+  NcclGroup group = EightA100();
+  group.generation = NcclGeneration::kBlackwell;
+  group.rings = BytesPerSecond(720 * kGigabyte);
+  group.graph_channels = 16;
+  const auto bandwidth = [&] {
+    return Cost(group, kAllGather, kMegabyte, NcclAlgorithm::kRing, Protocol::kLL128)
+        .bandwidth.value();
+  };
+  EXPECT_NEAR(bandwidth() / kGigabyte, 0.92 * 720 * 8 / 7, 1e-6);
+  group.version = NcclVersion::kRelease229;
+  EXPECT_NEAR(bandwidth() / kGigabyte, 16 * 34.5 * 8 / 7, 1e-6);
+  group.generation = NcclGeneration::kHopper;
+  EXPECT_NEAR(bandwidth() / kGigabyte, 16 * 36.7 * 8 / 7, 1e-6);
+}
+
+// Medium sizes of NVLSTree fall short there as trees do, unless hosts are Graces; a hop across
+// takes 20.9 us instead of 14, twice for each of the two levels of four machines.
+TEST(NcclModelTest, NvlsTreesOf229FallShortOnBlackwell) {
+  NcclGroup group = FourMachines();
+  group.generation = NcclGeneration::kBlackwell;
+  group.heads = 8;
+  group.head = BytesPerSecond(1000 * kGigabyte);
+  group.has_nvls = true;
+  const double medium = 64 << 14;
+  const auto cost = [&] {
+    return Cost(group, kAllReduce, medium, NcclAlgorithm::kNvlsTree, Protocol::kSimple);
+  };
+  const NcclCost of_228 = cost();
+  group.version = NcclVersion::kRelease229;
+  const double short_of = NcclTreeCorrection(Protocol::kSimple, Bytes(medium));
+  EXPECT_LT(short_of, 0.7);
+  EXPECT_NEAR(cost().bandwidth / of_228.bandwidth, short_of, 1e-9);
+  EXPECT_NEAR((cost().latency - of_228.latency).value() * 1e6, 2 * 2 * (20.9 - 14), 1e-6);
+  group.has_x86_hosts = false;
+  EXPECT_NEAR(cost().bandwidth / of_228.bandwidth, 1, 1e-9);
 }
 
 }  // namespace nccl_model_test
