@@ -66,7 +66,8 @@ TEST_F(TrustWordsTest, TheResultHasTheSameNumbersAsTheText) {
 
 // Weeks of steps that are as long as they typically are need devices whose spread is known.
 TEST_F(TrustWordsTest, NoRunIsMadeOfTypicalStepsWhereNoneIsKnown) {
-  const std::string run = " --set 'run={\"tokens\": \"1M\", \"step\": \"typical\"}'";
+  const std::string run = R"( --set 'run={"tokens": "1M", "step": "typical", )"
+                          R"("checkpoint": {"storage_bandwidth": "10GBps"}}')";
   const Outcome outcome = Execute("run '" + Shipped("cpu-4d") + "'" + run);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("not known how far these devices differ"));
