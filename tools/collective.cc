@@ -119,11 +119,9 @@ void FindBounds(const Trial& trial, const Cluster& cluster, std::vector<Row>* ro
   const std::vector<uint32_t>& ranks = trial.groups.front();
   if (ranks.size() < 2 || cluster.device_count() > kMostForBound) return;
   const WireBounds bounds(cluster, ranks);
-  const uint32_t root =
-      std::find(ranks.begin(), ranks.end(), trial.root) == ranks.end() ? ranks.front() : trial.root;
   for (Row& row : *rows)
-    row.bound =
-        bounds.Of(trial.kind, row.figures.bytes, root, SwitchesOf(row.choice.algorithm->name));
+    row.bound = bounds.Of(trial.kind, row.figures.bytes, trial.root,
+                          SwitchesOf(row.choice.algorithm->name));
 }
 
 double ShareOfBound(const Row& row) { return row.bound.time / row.figures.time; }

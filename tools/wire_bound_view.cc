@@ -43,7 +43,7 @@ std::vector<BoundedGroup> BoundsOf(const Cluster& cluster) {
     group.ranks = count;
     const WireBounds bounds(cluster, ranks);
     const auto add = [&](CollectiveKind kind, Switches switches) {
-      group.bounds.push_back({kind, switches, bounds.Of(kind, kSize, ranks.front(), switches)});
+      group.bounds.push_back({kind, switches, bounds.Of(kind, kSize, 0, switches)});
     };
     add(CollectiveKind::kAllReduce, Switches::kPass);
     add(CollectiveKind::kAllReduce, Switches::kAdd);

@@ -51,6 +51,7 @@ struct KnownShape {
   std::optional<LibraryGroup> library;
   // Of bare links, by kind, root, algorithm and channels.
   std::map<std::tuple<CollectiveKind, uint32_t, NcclAlgorithm, uint32_t>, BytesPerSecond> rates;
+  std::map<CollectiveKind, BytesPerSecond> rates_of_sends;  // likewise, of grouped sends
 };
 
 // Likewise about a group, as its ranks lie on the cluster's links.

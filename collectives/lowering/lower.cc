@@ -246,8 +246,11 @@ class Lowering {
     const Perturbation& perturbation = options_.perturbation;
     for (const uint32_t i : folding_.links.representative) {
       const ClusterLink& link = cluster_.Link(i);
+      // No route crosses a trunk of which all cables are down, so what it carries does not matter.
+      const bool is_cut = !(link.bandwidth > BytesPerSecond(0));
+      const BytesPerSecond capacity = is_cut ? BytesPerSecond(1) : link.Capacity();
       builder_.AddLink({cluster_.LinkName(i), Name(link.kind),
-                        link.Capacity() * LinkFactor(perturbation, cluster_, i)});
+                        capacity * LinkFactor(perturbation, cluster_, i)});
     }
     for (const LinkEvent& event : perturbation.events) {
       const uint32_t link_class = folding_.links.of[event.link];

@@ -28,7 +28,7 @@ struct Trial {
   // As in sim/schedule/schedule.h, for an all-to-all by deepep.
   double rank_share = 1;
   double machine_share = 1;
-  uint32_t root = 0;            // broadcast, reduce: a member of each group
+  uint32_t root = 0;            // broadcast, reduce: a member of each group, by its position
   FabricRouting routing = {};   // of the routers made for it
   NetworkOptions network = {};  // at fidelity packet
 };

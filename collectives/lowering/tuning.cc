@@ -402,13 +402,29 @@ double Tuner::ShareOf(const ChoiceQuestion& question, const LibraryGroup& group,
   return std::min(1.0, wanted / BareRate(question, cost.algorithm, question.channels, layout));
 }
 
+BytesPerSecond Tuner::BareRateOfSends(const ChoiceQuestion& question) {
+  const CollectiveKind kind = question.collective.kind;
+  KnownShape& known = memory_.Of(memory_.ShapeOf(question.ranks));
+  if (const auto rate = known.rates_of_sends.find(kind); rate != known.rates_of_sends.end())
+    return rate->second;
+  Router& router = memory_.router();
+  Choice bare;
+  bare.algorithm = &FirstThatDoes(kind);
+  const GroupPlan plan = ArrangePlan(bare, kind, 0, question.ranks, router, memory_.finder());
+  const BindingLink binding = BindingLinkOf(plan, router);
+  const BytesPerSecond rate = router.cluster().Link(binding.link).Capacity() / binding.bytes;
+  known.rates_of_sends.emplace(kind, rate);
+  return rate;
+}
+
 void Tuner::ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice) {
   const Collective& collective = question.collective;
   if (group.nccl) {
     const SendsPace pace = SendsPaceOf(*group.nccl, collective.kind, collective.bytes);
     choice->nccl_channels = PeerChannels(*group.nccl);
     choice->latency = pace.latency;
-    choice->bandwidth_share = pace.share;
+    choice->bandwidth_share =
+        pace.most.value() > 0 ? pace.ShareOf(BareRateOfSends(question)) : pace.of_links;
     choice->steps_wait = pace.latency == Seconds(0);
   } else {
     choice->nccl_channels = kRcclSendChannels;

@@ -82,6 +82,8 @@ class Tuner {
                               uint32_t channels, std::shared_ptr<GroupLayout>* layout);
   double ShareOf(const ChoiceQuestion& question, const LibraryGroup& group, const NcclCost& cost,
                  BytesPerSecond wanted, std::shared_ptr<GroupLayout>* layout);
+  // What grouped sends reach on these links, likewise. Remembered.
+  BytesPerSecond BareRateOfSends(const ChoiceQuestion& question);
   void ChooseSends(const ChoiceQuestion& question, const LibraryGroup& group, Choice* choice);
 
   std::unique_ptr<Router> sprayed_;          // null where the caller's is

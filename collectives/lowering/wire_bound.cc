@@ -155,7 +155,8 @@ Switches SwitchesOf(std::string_view algorithm) {
   return adds ? Switches::kAdd : Switches::kPass;
 }
 
-WireBounds::WireBounds(const Cluster& cluster, const std::vector<uint32_t>& ranks) : ranks_(ranks) {
+WireBounds::WireBounds(const Cluster& cluster, const std::vector<uint32_t>& ranks)
+    : group_(ranks), ranks_(ranks) {
   CHECK_GE(ranks.size(), 2u);
   std::sort(ranks_.begin(), ranks_.end());
   Machines machines;
@@ -256,9 +257,10 @@ void WireBounds::AddCut(const Cluster& cluster, std::string name, std::vector<ui
 }
 
 WireBound WireBounds::Of(CollectiveKind kind, Bytes bytes, uint32_t root, Switches switches) const {
+  CHECK_LT(root, group_.size());
   WireBound bound;
   for (const Cut& cut : cuts_) {
-    const bool has_root = std::binary_search(cut.members.begin(), cut.members.end(), root);
+    const bool has_root = std::binary_search(cut.members.begin(), cut.members.end(), group_[root]);
     const auto [out, in] = SharesOf(kind, static_cast<double>(cut.members.size()),
                                     static_cast<double>(ranks_.size()), has_root);
     for (const bool leaves : {true, false}) {

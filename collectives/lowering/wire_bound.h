@@ -52,7 +52,8 @@ class WireBounds {
   // Of a group of ranks, at least two. Finds the cuts, which all kinds share.
   WireBounds(const Cluster& cluster, const std::vector<uint32_t>& ranks);
 
-  // `root` is a member. Zero, with an empty cut, for kinds without bytes.
+  // `root` is a member, by its position in the group, as in sim/schedule/schedule.h. Zero, with an
+  // empty cut, for kinds without bytes.
   WireBound Of(CollectiveKind kind, Bytes bytes, uint32_t root,
                Switches switches = Switches::kPass) const;
 
@@ -81,7 +82,8 @@ class WireBounds {
                  const std::map<std::pair<size_t, uint32_t>, std::set<uint32_t>>& blocks,
                  const Machines& machines, const Passed& passed);
 
-  std::vector<uint32_t> ranks_;
+  std::vector<uint32_t> group_;  // in member order
+  std::vector<uint32_t> ranks_;  // the same, ascending
   std::vector<Cut> cuts_;
   std::vector<Parts> parts_;
 };

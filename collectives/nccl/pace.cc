@@ -380,12 +380,13 @@ SendsPace SendsPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes) 
       pace.latency += kSendAcross;
     else
       pace.latency += is_short ? kAllToAllAcrossLL : kAllToAllAcross;
-    pace.share = group.nic < kFastNic ? kSendsOfNetwork : kSendsOfFastNetwork;
+    pace.of_links = group.nic < kFastNic ? kSendsOfNetwork : kSendsOfFastNetwork;
     const uint32_t peers_across = is_to_all ? group.ranks - group.ranks / group.nodes : 1;
     const bool are_many = kNetPeerChannels * group.ranks > 4 * PeerChannels(group);
     const uint32_t channels = peers_across * (are_many ? 1 : kNetPeerChannels);
-    if (group.nic_capacity.value() > 0)
-      pace.share = std::min(pace.share, channels * kNetPeerChannel / group.nic_capacity);
+    const BytesPerSecond own = channels * kNetPeerChannel;
+    if (own < pace.of_links * group.nic_capacity)
+      pace.most = (is_to_all ? static_cast<double>(group.ranks) / peers_across : 1) * own;
     return pace;
   }
   const BytesPerSecond links = group.reached;
@@ -395,7 +396,9 @@ SendsPace SendsPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes) 
   const uint32_t turns = (peers * of_one + all - 1) / all;
   const BytesPerSecond channels(kernels.peer_channel * 1e9 * peers * of_one / turns);
   const BytesPerSecond rate = std::min(kSendsOfLinks * links, channels);
-  pace.share = rate / links;
+  pace.of_links = kSendsOfLinks;
+  if (channels < kSendsOfLinks * links)
+    pace.most = (is_to_all ? static_cast<double>(group.ranks) / peers : 1) * channels;
   pace.latency += std::min(kSendsFillShare * peers * of_peer, kSendsFill) / rate;
   return pace;
 }

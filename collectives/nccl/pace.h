@@ -43,6 +43,8 @@
 // through hosts NCCL's own figures count. Pure functions.
 #pragma once
 
+#include <algorithm>
+
 #include "collectives/nccl/nccl_model.h"
 
 namespace rehearse {
@@ -60,10 +62,19 @@ struct NcclPace {
 NcclPace NcclPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                     const NcclCost& chosen);
 
-// How long grouped sends wait at the start, and the share of the links that they reach.
+// How long grouped sends wait at the start, and how fast they go then.
 struct SendsPace {
   Seconds latency;
-  double share = 1;
+  double of_links = 1;  // the share of the links that they reach
+  // What the channels to a rank's peers carry, in bytes of the collective a second; 0 where that is
+  // more than its links do.
+  BytesPerSecond most;
+
+  // Of links on which the collective moves at this rate, bytes of it a second: what its channels
+  // carry is the same however fast the links are, and whichever of them is the slowest.
+  double ShareOf(BytesPerSecond bare) const {
+    return most.value() > 0 ? std::min(of_links, most / bare) : of_links;
+  }
 };
 SendsPace SendsPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
 

@@ -171,9 +171,11 @@ Learned Learn(const std::vector<NamedSchedule>& schedules, Transport& transport,
       if (!options.backend && !step.IsKept(probe.cores) && step.WasStolen()) ++tally.stolen;
     }
     steps += all;
+    // Only rank 0 knows the steps, so it says why for all: any of them may be heard first.
     const bool is_over = transport.rank() == 0 && giving_up.IsOver(kept);
-    if (BroadcastBytes(transport, is_over ? "over" : "") == "over")
-      throw Error(WhyGivenUp(steps, options.hope, before));
+    const std::string why =
+        BroadcastBytes(transport, is_over ? WhyGivenUp(steps, options.hope, before) : "");
+    if (!why.empty()) throw Error(why);
     if (transport.rank() == 0 && options.progress) {
       options.progress(fmt::format("{} ranks, {}: {} of {} steps undisturbed", transport.size(),
                                    named.name, kept, all));

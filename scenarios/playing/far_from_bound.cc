@@ -125,7 +125,7 @@ std::vector<FarCollective> FarFromBound(const Schedule& schedule, const Scenario
     trial.nccl = scenario.lowering.nccl;
     trial.algorithm = collective.algorithm;
     trial.protocol = collective.protocol;
-    trial.root = trial.groups.front()[collective.root];
+    trial.root = collective.root;
     trial.routing = scenario.routing;
     FarCollective far;
     far.axis = communicator.name();

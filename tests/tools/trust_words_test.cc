@@ -39,6 +39,40 @@ TEST_F(TrustWordsTest, ValidatedIsAWordForMachinesLikeThoseThatWerePublished) {
   EXPECT_THAT(schedule.out, Not(HasSubstr("\nValidated")));
 }
 
+// Of Frontier's steps none is in the tables: that is said, and no error is claimed.
+TEST_F(TrustWordsTest, WhereNoStepWasPublishedNoErrorIsClaimed) {
+  const std::string out = Ran("axonn-unet-4b-frontier");
+  EXPECT_THAT(out, HasSubstr("\nValidated   against no published step of such devices\n"));
+  EXPECT_THAT(out, Not(HasSubstr("off in the mean")));
+}
+
+// A program that reads the result finds no number where the text has none.
+TEST_F(TrustWordsTest, TheResultHasTheSameNumbersAsTheText) {
+  const auto result = [&](const std::string& name, const std::string& arguments) {
+    return nlohmann::json::parse(Ran(name, "--format json " + arguments));
+  };
+  const auto good = result(kStep, "");
+  EXPECT_TRUE(good.contains("typical"));
+  EXPECT_GT(good["trust"]["rows"], 0);
+  EXPECT_TRUE(good["trust"].contains("mean_error"));
+  for (const auto& other : {result("cpu-4d", ""), result(kStep, kJitter)}) {
+    EXPECT_FALSE(other.contains("typical"));
+    EXPECT_FALSE(other.contains("trust"));
+  }
+  const auto frontier = result("axonn-unet-4b-frontier", "");
+  EXPECT_EQ(frontier["trust"]["rows"], 0);
+  EXPECT_FALSE(frontier["trust"].contains("mean_error"));
+}
+
+// Weeks of steps that are as long as they typically are need devices whose spread is known.
+TEST_F(TrustWordsTest, NoRunIsMadeOfTypicalStepsWhereNoneIsKnown) {
+  const std::string run = R"( --set 'run={"tokens": "1M", "step": "typical", )"
+                          R"("checkpoint": {"storage_bandwidth": "10GBps"}}')";
+  const Outcome outcome = Execute("run '" + Shipped("cpu-4d") + "'" + run);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("not known how far these devices differ"));
+}
+
 TEST_F(TrustWordsTest, TypicallyIsAWordForDevicesThatDifferAndWhoseSpreadIsNotSaid) {
   EXPECT_THAT(Ran(kStep), HasSubstr("\n  typically "));
   EXPECT_THAT(Ran("cpu-4d"), Not(HasSubstr("typically")));
@@ -55,6 +89,8 @@ TEST_F(TrustWordsTest, FitsIsTrueOnlyWhereThereIsRoom) {
   };
   EXPECT_TRUE(fits(""));
   EXPECT_FALSE(fits("--set training.batch=512"));
+  EXPECT_THAT(Ran(kStep), Not(HasSubstr("does not fit")));
+  EXPECT_THAT(Ran(kStep, "--allow-oom --set training.batch=512"), HasSubstr(": does not fit"));
 }
 
 TEST_F(TrustWordsTest, WhatWasMeasuredOnCpusSaysNothingOfBeingRepresentative) {

@@ -213,9 +213,9 @@ void AppendBlocks(const Dragonfly& dragonfly, uint32_t from, std::vector<uint32_
 }
 
 uint32_t TrunkCount(const Dragonfly& dragonfly) {
-  if (dragonfly.groups == 1 && dragonfly.switches_per_group == 1) return 0;
-  return dragonfly.groups * (dragonfly.groups - 1) +
-         2 * dragonfly.groups * dragonfly.switches_per_group;
+  const uint32_t between = dragonfly.groups * (dragonfly.groups - 1);
+  if (dragonfly.switches_per_group == 1) return between;  // none has others in its group
+  return between + 2 * dragonfly.groups * dragonfly.switches_per_group;
 }
 
 std::vector<uint32_t> CablesOfTrunk(const Dragonfly& dragonfly, uint32_t trunk) {

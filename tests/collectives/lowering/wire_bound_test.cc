@@ -87,6 +87,26 @@ TEST(WireBoundTest, WhatLeadsOnFromALeafBindsItsMachines) {
   EXPECT_NEAR(all.carries.value(), 10e9, 10);
 }
 
+// Single devices on a switch, of which the third sends at a tenth of the others' rate: a root is a
+// member of the group, whatever its rank.
+TEST(WireBoundTest, ARootIsAMemberOfTheGroup) {
+  const auto whole = BuildPreset("switch", {{"devices", 4}}, Place());
+  Figures figures = whole->figures();
+  figures.ChangeLinks([&](uint32_t link, LinkFigures& changed) {
+    if (whole->LinkName(link).starts_with("node2/gpu0->"))
+      changed.bandwidth = 0.1 * whole->Link(link).bandwidth;
+  });
+  const Cluster slower = whole->With(std::move(figures));
+  const WireBounds bounds(slower, {3, 2, 1});
+  const auto time_from = [&](uint32_t root) {
+    return bounds.Of(CollectiveKind::kBroadcast, kSize, root).time /
+           (kSize / slower.Link(0).Capacity());
+  };
+  EXPECT_NEAR(time_from(0), 1, 1e-6);
+  EXPECT_NEAR(time_from(1), 10, 1e-5);
+  EXPECT_NEAR(time_from(2), 1, 1e-6);
+}
+
 TEST(WireBoundTest, NothingPredictedIsBelowIt) {
   for (const ClusterPreset& preset : ClusterPresets()) {
     std::map<std::string, uint32_t> parameters;
@@ -108,16 +128,15 @@ TEST(WireBoundTest, NothingPredictedIsBelowIt) {
         trial.groups = {ranks};
         trial.algorithm = "auto";
         trial.protocol = "auto";
-        trial.root = ranks.front();
         Router router(*cluster);
         const double time = TimeOf(trial, kSize, router).value();
         // "auto" may let switches add.
-        const WireBound bound = bounds.Of(kind, kSize, ranks.front(), Switches::kAdd);
+        const WireBound bound = bounds.Of(kind, kSize, 0, Switches::kAdd);
         EXPECT_GE(time, bound.time.value() * (1 - 1e-6))
             << preset.name << ", " << ranks.size() << " ranks, " << Name(kind);
         if (kind != CollectiveKind::kAllReduce) continue;
         trial.algorithm = "ring";
-        const WireBound by_devices = bounds.Of(kind, kSize, ranks.front());
+        const WireBound by_devices = bounds.Of(kind, kSize, 0);
         EXPECT_GE(TimeOf(trial, kSize, router).value(), by_devices.time.value() * (1 - 1e-6))
             << preset.name << ", " << ranks.size() << " ranks, a ring";
       }

@@ -101,12 +101,15 @@ TEST(PaceTest, MoreBytesNeverTakeLess) {
 // A GPU has 4 of its 32 channels of 18 GB/s for one of 8 peers; from 64 MiB on 8, from 128 on 16.
 TEST(PaceTest, OnePeerHasFewChannelsUntilMuchIsSent) {
   const NcclGroup group = Hoppers(8);
-  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(64 * kMegabyte)).share, 72.0 / 366, 1e-9);
-  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(65 * kMegabyte)).share, 144.0 / 366, 1e-9);
-  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(129 * kMegabyte)).share, 288.0 / 366, 1e-9);
-  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(1e9)).share, 0.93, 1e-9);
+  const auto share_of = [&](CollectiveKind kind, Bytes bytes) {
+    return SendsPaceOf(group, kind, bytes).ShareOf(BytesPerSecond(366e9));
+  };
+  EXPECT_NEAR(share_of(kSendReceive, Bytes(64 * kMegabyte)), 72.0 / 366, 1e-9);
+  EXPECT_NEAR(share_of(kSendReceive, Bytes(65 * kMegabyte)), 144.0 / 366, 1e-9);
+  EXPECT_NEAR(share_of(kSendReceive, Bytes(129 * kMegabyte)), 288.0 / 366, 1e-9);
+  EXPECT_NEAR(share_of(kSendReceive, Bytes(1e9)), 0.93, 1e-9);
   // All-to-all has 7 peers at a time: 7·72 are more than the links carry.
-  EXPECT_NEAR(SendsPaceOf(group, kAllToAll, Bytes(64 * kMegabyte)).share, 0.93, 1e-9);
+  EXPECT_NEAR(share_of(kAllToAll, Bytes(64 * kMegabyte)), 0.93, 1e-9);
 }
 
 // 12 NVLinks of 20 GB/s: 6 rings of 40, doubled. 18 of 20.6: 6 of 60 make 360, 7 of 50 only 350.
@@ -216,11 +219,16 @@ TEST(PaceTest, APeerInAnotherMachineHasFewChannels) {
   group.nodes = 2;
   group.graph_channels = group.nics = 8;
   group.nic = group.nic_capacity = BytesPerSecond(49e9);
-  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(1e9)).share, 2 * 9.8 / 49, 1e-9);
-  EXPECT_NEAR(SendsPaceOf(group, kAllToAll, Bytes(1e9)).share, 0.85, 1e-9);
+  const auto share_of = [&](CollectiveKind kind, double rate) {
+    return SendsPaceOf(group, kind, Bytes(1e9)).ShareOf(BytesPerSecond(rate));
+  };
+  EXPECT_NEAR(share_of(kSendReceive, 49e9), 2 * 9.8 / 49, 1e-9);
+  EXPECT_NEAR(share_of(kAllToAll, 49e9), 0.85, 1e-9);
   group.ranks = 40;
   group.nodes = 5;
-  EXPECT_NEAR(SendsPaceOf(group, kSendReceive, Bytes(1e9)).share, 9.8 / 49, 1e-9);
+  EXPECT_NEAR(share_of(kSendReceive, 49e9), 9.8 / 49, 1e-9);
+  // Behind a slower link, channels are no reason to be slower than it.
+  EXPECT_NEAR(share_of(kSendReceive, 10e9), 0.85, 1e-9);
 }
 
 // 16 ranks on 2 machines: of 30 steps 2 go across, so 28 steps inside take a kernel's 9 us, half

@@ -1,8 +1,12 @@
 #include "real/calibration/learning.h"
 
+#include <csignal>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "real/calibration/calibrate.h"
 #include "real/calibration/probe_schedule.h"
@@ -164,6 +168,39 @@ TEST(LearningTest, ACalibrationHasSamplesRejectionsMachineAndErrors) {
   const Calibration read =
       ReadCalibration(JsonDocument::FromText(json.dump(), "calibration.json").Root());
   EXPECT_EQ(read.kernels->kernels.size(), 4u);  // copies, and products in three modes
+}
+
+// Ranks that are processes each say why they end, and the others do not know the steps.
+TEST(LearningTest, AllRanksSayOfHowManyStepsNoneWasLeftAlone) {
+  std::vector<pid_t> others;  // two for each core, which leave no step alone
+  for (uint32_t i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0)
+      for (volatile uint64_t turns = 0;;) turns = turns + 1;
+    others.push_back(child);
+  }
+  const std::vector<NamedSchedule> schedules = {
+      {"products", MakeProductProbe(2, ProbeProducts(4, {.most = Flops(1e7)}), 1)}};
+  LearningOptions options;
+  options.kept = 2;
+  options.patience = Seconds(0);
+  options.hope = Seconds(0);
+  std::vector<std::string> said(2);
+  RunAsThreads(2, [&](Transport& transport) {
+    try {
+      Learn(schedules, transport, options);
+    } catch (const Error& error) {
+      said[transport.rank()] = error.what();
+    }
+  });
+  for (const pid_t child : others) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  if (said[0].empty()) GTEST_SKIP() << "a step was left alone all the same";
+  EXPECT_EQ(said[0].find("none of 2 steps"), 0u) << said[0];
+  EXPECT_EQ(said[1], said[0]);
 }
 
 TEST(LearningTest, AStopEndsItOnAllRanks) {

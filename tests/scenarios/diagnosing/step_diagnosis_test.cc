@@ -52,6 +52,15 @@ TEST(MeasuredStepTest, WhatPeopleWriteIsRead) {
     EXPECT_THROW(ParseMeasuredStep(text), Error) << text;
 }
 
+// Frontier's steps are in no table.
+TEST(StepDiagnosisTest, ItIsJudgedByPublishedStepsOnlyWhereSomeAreLikeIt) {
+  const auto judged_by = [](const char* name) {
+    return DiagnoseStep(ShippedStep(name), Measured({"100 s"})).model_error_of;
+  };
+  EXPECT_NE(judged_by("strategy-fsdp").find(" published steps ("), std::string::npos);
+  EXPECT_EQ(judged_by("axonn-unet-4b-frontier"), "");
+}
+
 // 912 ms are expected.
 TEST(StepDiagnosisTest, NothingIsWrongWithWhatIsExpected) {
   const StepDiagnosis diagnosis = DiagnoseStep(ShippedStep("strategy-fsdp"), Measured({"0.93 s"}));

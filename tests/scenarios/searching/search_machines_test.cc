@@ -133,6 +133,15 @@ TEST(SearchMachinesTest, MachinesHaveTheirBestOrAReason) {
   EXPECT_EQ(one["binds"], "compute 75 %, exposed data 25 %");
   EXPECT_EQ(one["capacity"], 80);
   EXPECT_EQ(one["trust"], "12 published steps like it (h100): 5.0 % off in the mean");
+  // What is not known to be like published steps, or was measured, claims no error of its own.
+  const auto trust_of = [](std::optional<Trust> trust) {
+    return MachinesJson(TwoMachines(), Found(Point(4, {}, std::move(trust)), Point(2, {}, {})))
+        .at("machines")[0]["trust"]
+        .get<std::string>();
+  };
+  EXPECT_THAT(trust_of(Trust()), HasSubstr("no published step is like it"));
+  EXPECT_THAT(trust_of(Trust()), Not(HasSubstr("off in the mean")));
+  EXPECT_EQ(trust_of(std::nullopt), "");
   EXPECT_THAT(json["machines"][1]["why_none"].get<std::string>(),
               AllOf(HasSubstr("none of 2 points is possible"), HasSubstr("out of memory")));
   EXPECT_EQ(json["points"]["values"]["memory"][0], 20);

@@ -149,5 +149,16 @@ TEST(ValidationTest, TheShippedTableIsReadWithoutAMistake) {
   }
 }
 
+// 1,024 sequences of a device keep more than its 40 GB.
+TEST(ValidationTest, ARowFitsOnlyWhereThereIsRoom) {
+  const auto row_of = [](const char* sequences) {
+    return Judged(fmt::format("{},step\na,dgx-a100,gpt-125m,{},1024,none,data-parallel,8,true,1s\n",
+                              kHeader, sequences))
+        .rows.front();
+  };
+  EXPECT_TRUE(row_of("8").fits);
+  EXPECT_FALSE(row_of("8192").fits);
+}
+
 }  // namespace validation_test
 }  // namespace rehearse
