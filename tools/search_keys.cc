@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/searching/objective.h"
+#include "sim/base/moved_paths.h"
 #include "tools/number_options.h"
 
 namespace rehearse {
@@ -34,7 +35,9 @@ std::vector<std::string> ClustersIn(const std::string& text) {
 void SetClusters(const std::string& text, JsonDocument* document) {
   const Place place{"--clusters", 0, ""};
   nlohmann::json axes = nlohmann::json::array();
-  axes.push_back({{"path", "cluster"}, {"values", ClustersIn(text)}});
+  std::vector<std::string> clusters = ClustersIn(text);
+  for (std::string& cluster : clusters) cluster = SeenFrom(document->name(), cluster);
+  axes.push_back({{"path", "cluster"}, {"values", clusters}});
   const nlohmann::json& scenario = document->value();
   if (scenario.contains("search") && scenario["search"].is_object() &&
       scenario["search"].contains("axes") && scenario["search"]["axes"].is_array())
@@ -44,7 +47,7 @@ void SetClusters(const std::string& text, JsonDocument* document) {
   const bool has_cluster = scenario.contains("cluster");
   document->Set("search.axes=" + axes.dump(), place);
   if (!has_cluster)
-    document->Set("cluster=" + nlohmann::json(ClustersIn(text).front()).dump(), place);
+    document->Set("cluster=" + nlohmann::json(clusters.front()).dump(), place);
   document->Set("search.per=cluster", place);
 }
 

@@ -56,6 +56,18 @@ TEST_F(SearchProgramTest, FilesThatAnAxisNamesAreFoundFromElsewhere) {
   EXPECT_EQ(run.code, 0) << run.err;
 }
 
+// Those that the command names are in the working directory, as it is usual for commands.
+TEST_F(SearchProgramTest, FilesOfClustersAreFoundFromWhereTheSearchRuns) {
+  std::filesystem::create_directory(folder_ / "sub");
+  Write("sub/small.json", testing::kSmall);
+  Write("mine.json", R"({"preset": "perlmutter", "nodes": 2})");
+  const Outcome search = Execute("search sub/small.json --clusters mine.json --top 1 --out best");
+  ASSERT_EQ(search.code, 0) << search.err;
+  EXPECT_THAT(search.out, HasSubstr("cluster ../mine.json"));
+  const Outcome run = Execute("run best/001.json");
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
 TEST_F(SearchProgramTest, WhatItFoundRunsAsItSaid) {
   const Outcome search = Execute("search small.json --top 3 --out best --format json");
   ASSERT_EQ(search.code, 0) << search.err;
