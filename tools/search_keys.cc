@@ -46,8 +46,7 @@ void SetClusters(const std::string& text, JsonDocument* document) {
         axes.push_back(axis);
   const bool has_cluster = scenario.contains("cluster");
   document->Set("search.axes=" + axes.dump(), place);
-  if (!has_cluster)
-    document->Set("cluster=" + nlohmann::json(clusters.front()).dump(), place);
+  if (!has_cluster) document->Set("cluster=" + nlohmann::json(clusters.front()).dump(), place);
   document->Set("search.per=cluster", place);
 }
 
