@@ -31,13 +31,18 @@ std::vector<std::string> ClustersIn(const std::string& text) {
   return clusters;
 }
 
+constexpr const char* kClusterKeys[] = {"cluster"};
+
 // An axis of clusters in place of those that the search may have, and the best of each.
 void SetClusters(const std::string& text, JsonDocument* document) {
   const Place place{"--clusters", 0, ""};
   nlohmann::json axes = nlohmann::json::array();
-  std::vector<std::string> clusters = ClustersIn(text);
-  for (std::string& cluster : clusters) cluster = SeenFrom(document->name(), cluster);
-  axes.push_back({{"path", "cluster"}, {"values", clusters}});
+  nlohmann::json choices = nlohmann::json::array();
+  for (const std::string& cluster : ClustersIn(text))
+    choices.push_back({{"name", "cluster " + cluster}, {"set", {{"cluster", cluster}}}});
+  // Files are those of the working directory, wherever the scenario lies, or goes with --out.
+  for (nlohmann::json& choice : choices) MakeAbsolute(&choice["set"], kClusterKeys, "");
+  axes.push_back({{"choices", choices}});
   const nlohmann::json& scenario = document->value();
   if (scenario.contains("search") && scenario["search"].is_object() &&
       scenario["search"].contains("axes") && scenario["search"]["axes"].is_array())
@@ -46,7 +51,7 @@ void SetClusters(const std::string& text, JsonDocument* document) {
         axes.push_back(axis);
   const bool has_cluster = scenario.contains("cluster");
   document->Set("search.axes=" + axes.dump(), place);
-  if (!has_cluster) document->Set("cluster=" + nlohmann::json(clusters.front()).dump(), place);
+  if (!has_cluster) document->Set("cluster=" + choices.front()["set"]["cluster"].dump(), place);
   document->Set("search.per=cluster", place);
 }
 

@@ -189,6 +189,14 @@ class SpaceReader {
     }
     axis.place = object.place();
     if (axis.choices.empty()) object.Fail("an axis of a search needs choices");
+    // Choices called "cluster a" and "cluster b" are of the axis "cluster".
+    const Changes& first = axis.choices.front().changes;
+    const std::string part = first.empty() ? "" : LastPart(first.front().first);
+    if (object.Has("choices") && !part.empty() &&
+        std::all_of(axis.choices.begin(), axis.choices.end(), [&](const SpaceChoice& choice) {
+          return choice.name.starts_with(part + " ");
+        }))
+      axis.name = part;
     if (axis.choices.size() > kMostChoices)
       object.Fail(
           fmt::format("found {} choices, expected at most {}", axis.choices.size(), kMostChoices));

@@ -32,16 +32,6 @@ void MakeAbsolute(nlohmann::json* object, std::span<const char* const> keys,
   }
 }
 
-std::string SeenFrom(const std::string& file, const std::string& text) {
-  const std::string path = text.substr(0, text.find(':'));
-  std::error_code missing;
-  if (path.find_first_of("./") == std::string::npos || fs::path(path).is_absolute() ||
-      !fs::exists(path, missing) || InOneFolder(file, "here"))
-    return text;
-  const fs::path moved = fs::weakly_canonical(fs::absolute(path, missing), missing);
-  return moved.lexically_relative(FolderOf(file)).string() + text.substr(path.size());
-}
-
 bool InOneFolder(const std::string& a, const std::string& b) { return FolderOf(a) == FolderOf(b); }
 
 }  // namespace rehearse

@@ -15,10 +15,6 @@ namespace rehearse {
 void MakeAbsolute(nlohmann::json* object, std::span<const char* const> keys,
                   const std::string& from);
 
-// What a path of the working directory, with what follows its first ':', is called from the folder
-// of `file`. Unchanged if it is no such path, or absolute.
-std::string SeenFrom(const std::string& file, const std::string& text);
-
 // Whether two files lie in one folder, so that paths need no change.
 bool InOneFolder(const std::string& a, const std::string& b);
 

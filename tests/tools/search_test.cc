@@ -63,7 +63,7 @@ TEST_F(SearchProgramTest, FilesOfClustersAreFoundFromWhereTheSearchRuns) {
   Write("mine.json", R"({"preset": "perlmutter", "nodes": 2})");
   const Outcome search = Execute("search sub/small.json --clusters mine.json --top 1 --out best");
   ASSERT_EQ(search.code, 0) << search.err;
-  EXPECT_THAT(search.out, HasSubstr("cluster ../mine.json"));
+  EXPECT_THAT(search.out, HasSubstr("cluster mine.json"));
   const Outcome run = Execute("run best/001.json");
   EXPECT_EQ(run.code, 0) << run.err;
 }
