@@ -193,9 +193,8 @@ class SpaceReader {
     const Changes& first = axis.choices.front().changes;
     const std::string part = first.empty() ? "" : LastPart(first.front().first);
     if (object.Has("choices") && !part.empty() &&
-        std::all_of(axis.choices.begin(), axis.choices.end(), [&](const SpaceChoice& choice) {
-          return choice.name.starts_with(part + " ");
-        }))
+        std::all_of(axis.choices.begin(), axis.choices.end(),
+                    [&](const SpaceChoice& choice) { return choice.name.starts_with(part + " "); }))
       axis.name = part;
     if (axis.choices.size() > kMostChoices)
       object.Fail(
