@@ -1,5 +1,6 @@
 #include "collectives/algorithms/switch_tree.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -39,7 +40,25 @@ SwitchWay Cut(const Route& route, VertexId root, bool upwards, const Cluster& cl
   return way;
 }
 
+bool Passes(const Route& route, VertexId root, const Cluster& cluster) {
+  return std::any_of(route.links.begin(), route.links.end(),
+                     [&](uint32_t link) { return HeadOf(cluster, link) == root; });
+}
+
 }  // namespace
+
+bool MeetAtSwitch(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind) {
+  const Cluster& cluster = router.cluster();
+  const VertexId root = FirstOf(kind, router.Between(ranks[0], ranks[1]), cluster);
+  if (root == kNowhere) return false;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const uint32_t other = ranks[i == 0 ? 1 : 0];
+    if (!Passes(router.Between(ranks[i], other), root, cluster) ||
+        !Passes(router.Between(other, ranks[i]), root, cluster))
+      return false;
+  }
+  return true;
+}
 
 SwitchTree FindSwitchTree(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind,
                           const char* algorithm) {

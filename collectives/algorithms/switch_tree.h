@@ -16,6 +16,10 @@ struct SwitchTree {
   std::vector<SwitchWay> down;  // by rank of `ranks`, too
 };
 
+// Whether there is one: the ways of every rank to the first and back, and of the first to the
+// second, pass through its root. At least two ranks.
+bool MeetAtSwitch(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind);
+
 // Throws Error, naming `algorithm`, if some rank does not pass through such a vertex.
 SwitchTree FindSwitchTree(Router& router, const std::vector<uint32_t>& ranks, VertexKind kind,
                           const char* algorithm);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/algorithms/switch_tree.h"
 #include "collectives/algorithms/torus_box.h"
 #include "collectives/lowering/plan_load.h"
 #include "collectives/nccl/nccl_search.h"
@@ -195,8 +196,9 @@ NcclGroup SurveyForNccl(Router& router, ChannelFinder& finder, const std::vector
   group.has_ll128 =
       passed.is_nvlink && !passed.is_host && OrdersStores(LeastCapability(cluster, ranks));
   const bool is_switched = passed.has_inside && passed.is_nvlink && passed.is_nvswitch;
-  group.has_nvls =
-      settings.nvls && is_switched && spread.is_even && NcclNvlsEfficiency(generation) > 0;
+  group.has_nvls = settings.nvls && is_switched && spread.is_even &&
+                   NcclNvlsEfficiency(generation) > 0 &&
+                   MeetAtSwitch(router, OfFirstNode(cluster, ranks), VertexKind::kNvSwitch);
 
   if (group.nodes == 1) {
     group.inside_reached = group.reached;
