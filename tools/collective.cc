@@ -120,8 +120,8 @@ void FindBounds(const Trial& trial, const Cluster& cluster, std::vector<Row>* ro
   if (ranks.size() < 2 || cluster.device_count() > kMostForBound) return;
   const WireBounds bounds(cluster, ranks);
   for (Row& row : *rows)
-    row.bound = bounds.Of(trial.kind, row.figures.bytes, trial.root,
-                          SwitchesOf(row.choice.algorithm->name));
+    row.bound =
+        bounds.Of(trial.kind, row.figures.bytes, trial.root, SwitchesOf(row.choice.algorithm->id));
 }
 
 double ShareOfBound(const Row& row) { return row.bound.time / row.figures.time; }
@@ -154,7 +154,7 @@ std::optional<std::string> SpreadLine(const std::vector<Row>& rows, const Router
 // same choice.
 std::vector<std::string> ChoiceLines(const std::vector<Row>& rows) {
   const auto words = [](const Choice& choice) {
-    return fmt::format("{}, protocol {}{}", choice.algorithm->name, Name(choice.protocol),
+    return fmt::format("{}, protocol {}{}", choice.algorithm->name(), Name(choice.protocol),
                        choice.nccl_channels > 0
                            ? fmt::format(", {} channel{}", choice.nccl_channels,
                                          choice.nccl_channels == 1 ? "" : "s")
@@ -189,7 +189,7 @@ std::string TextOf(const std::vector<Row>& rows, const Trial& trial, const Clust
     for (std::string& line : PacketLines(SettingsOfTrial(trial, router).options, packets))
       comments.push_back(VisibleText(line));
   if (const auto line = SpreadLine(rows, router)) comments.push_back(*line);
-  const bool is_chosen = trial.algorithm == "auto" || trial.protocol == "auto";
+  const bool is_chosen = trial.algorithm == AlgorithmId::kAuto || trial.protocol == Protocol::kAuto;
   const std::string by = is_chosen && !library.empty() ? fmt::format(" by {}", library) : "";
   for (const std::string& line : ChoiceLines(rows))
     comments.push_back(fmt::format("chosen{}: {}", by, line));
@@ -224,7 +224,7 @@ DataTable TableOf(const std::vector<Row>& rows, const Trial& trial, const Cluste
                static_cast<uint64_t>(figures.bytes.value()), figures.time.value(),
                (figures.bytes / figures.time).value() / 1e9,
                BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9,
-               choice.algorithm->name, Name(choice.protocol), choice.nccl_channels,
+               choice.algorithm->name(), Name(choice.protocol), choice.nccl_channels,
                is_bound ? DataCell(row.bound.time.value()) : DataCell(),
                is_bound ? DataCell(ShareOfBound(row)) : DataCell()});
   }
@@ -256,7 +256,7 @@ std::string JsonOf(const std::vector<Row>& rows, const Trial& trial, const std::
          {"algbw_gb_per_s", (figures.bytes / figures.time).value() / 1e9},
          {"busbw_gb_per_s",
           BusBandwidth(trial.kind, size, figures.bytes, figures.time).value() / 1e9},
-         {"algorithm", choice.algorithm->name},
+         {"algorithm", choice.algorithm->name()},
          {"protocol", Name(choice.protocol)},
          {"channels", choice.nccl_channels}});
     if (row.range)

@@ -120,7 +120,7 @@ std::string ComparisonText(const ComparedTable& table, const Cluster& cluster,
                         row.measured.bytes.value(), row.measured.time.value() * 1e6,
                         row.predicted.value() * 1e6, row.Error() * 100,
                         table.BusOf(row, row.measured.time), table.BusOf(row, row.predicted),
-                        row.choice.algorithm->name, Name(row.choice.protocol));
+                        row.choice.algorithm->name(), Name(row.choice.protocol));
   }
   if (shown.size() < table.rows.size())
     text += fmt::format("{:>13} {} that differ less (--rows all)\n", "...",
@@ -152,7 +152,7 @@ DataTable TableOf(const std::vector<ComparedTable>& tables, const Cluster& clust
                 Name(table.trial.fidelity), static_cast<uint64_t>(row.measured.bytes.value()),
                 row.measured.time.value(), row.predicted.value(), row.Error(),
                 table.BusOf(row, row.measured.time), table.BusOf(row, row.predicted),
-                row.choice.algorithm->name, Name(row.choice.protocol), row.choice.nccl_channels});
+                row.choice.algorithm->name(), Name(row.choice.protocol), row.choice.nccl_channels});
     }
   }
   return rows;
@@ -177,7 +177,7 @@ void AddTable(const ComparedTable& table, std::optional<size_t> most, Json* json
                                {"measured_seconds", row.measured.time.value()},
                                {"predicted_seconds", row.predicted.value()},
                                {"relative_error", row.Error()},
-                               {"algorithm", row.choice.algorithm->name},
+                               {"algorithm", row.choice.algorithm->name()},
                                {"protocol", Name(row.choice.protocol)},
                                {"channels", row.choice.nccl_channels}});
   }

@@ -72,7 +72,7 @@ std::string TextOf(const std::vector<DispatchRow>& rows, const Exchange& exchang
       "# a token of {:.0f} B ({} elements, {}) goes to {} of {} experts{}\n"
       "# which are {:.3f} ranks and {:.3f} machines on average, its own included\n"
       "# left out by {}: {}; the kernels' own time\n",
-      exchange.kind, VisibleText(cluster.name()), Name(trial.fidelity), trial.algorithm,
+      exchange.kind, VisibleText(cluster.name()), Name(trial.fidelity), Name(trial.algorithm),
       routing.ranks, routing.machines, routing.machines == 1 ? "" : "s", exchange.token().value(),
       exchange.hidden, Name(exchange.dtype), routing.top_k, routing.experts,
       routing.limited_groups < routing.groups
@@ -107,7 +107,7 @@ DataTable TableOf(const std::vector<DispatchRow>& rows, const Exchange& exchange
                    {"bandwidth_of", CellKind::kText}});
   for (const DispatchRow& row : rows) {
     table.Add({exchange.kind, cluster.name(), exchange.routing.ranks, exchange.routing.machines,
-               trial.groups.size(), Name(trial.fidelity), trial.algorithm, row.tokens,
+               trial.groups.size(), Name(trial.fidelity), Name(trial.algorithm), row.tokens,
                static_cast<uint64_t>(exchange.token().value()), exchange.spread.ranks,
                exchange.spread.machines, row.of.time.value(), row.of.bandwidth.value() / 1e9,
                CountedAt(exchange)});
@@ -124,7 +124,7 @@ std::string JsonOf(const std::vector<DispatchRow>& rows, const Exchange& exchang
                                  {"groups", trial.groups.size()},
                                  {"fidelity", Name(trial.fidelity)},
                                  {"left_out", LeftOutBy(trial.fidelity)},
-                                 {"algorithm", trial.algorithm},
+                                 {"algorithm", Name(trial.algorithm)},
                                  {"token_bytes", static_cast<uint64_t>(exchange.token().value())},
                                  {"ranks_of_token", exchange.spread.ranks},
                                  {"machines_of_token", exchange.spread.machines},
@@ -174,8 +174,8 @@ std::string TimeDispatch(const po::variables_map& values, const std::string& kin
     if (values.count(name) > 0 && !values[name].defaulted())
       throw Error(fmt::format("--{}: the sizes of {} follow from --tokens", name, kind));
   Trial trial = ReadTrial(values, CollectiveKind::kAllToAll, cluster, std::nullopt);
-  if (trial.algorithm == "auto") {
-    trial.algorithm = "deepep";
+  if (trial.algorithm == AlgorithmId::kAuto) {
+    trial.algorithm = AlgorithmId::kDeepEp;
     CheckAlgorithmOf(trial, cluster);
   }
   Exchange exchange;

@@ -95,8 +95,8 @@ CollectiveExplanation Explain(const Trial& trial, Bytes bytes, Router& router,
   explanation.costs = tuner.CostsOf(ranks, trial.kind, bytes);
   for (const NcclCost& cost : explanation.costs) {
     Trial pinned = trial;
-    pinned.algorithm = FindAlgorithm(Name(cost.algorithm)).name;
-    pinned.protocol = Name(cost.protocol);
+    pinned.algorithm = IdOf(cost.algorithm);
+    pinned.protocol = cost.protocol;
     explanation.simulated.push_back(TimeOf(pinned, bytes, router));
   }
   for (size_t part = 0; part < explanation.plan.parts.size(); ++part) {
@@ -109,7 +109,7 @@ CollectiveExplanation Explain(const Trial& trial, Bytes bytes, Router& router,
   if (ranks.size() > 1 && router.cluster().device_count() <= kMostForBound)
     explanation.bound =
         WireBounds(router.cluster(), ranks)
-            .Of(trial.kind, bytes, trial.root, SwitchesOf(explanation.plan.choice.algorithm->name));
+            .Of(trial.kind, bytes, trial.root, SwitchesOf(explanation.plan.choice.algorithm->id));
   return explanation;
 }
 
@@ -130,7 +130,7 @@ std::string TextOf(const CollectiveExplanation& explanation, const Trial& trial,
                   VisibleText(cluster.name()), explanation.plan.ranks.size(),
                   trial.groups.size() > 1 ? " (the first group)" : "", Print(explanation.time));
   text +=
-      fmt::format("chosen       {}, protocol {}", choice.algorithm->name, Name(choice.protocol));
+      fmt::format("chosen       {}, protocol {}", choice.algorithm->name(), Name(choice.protocol));
   if (choice.nccl_channels > 0)
     text +=
         fmt::format(", {} channel{}", choice.nccl_channels, choice.nccl_channels == 1 ? "" : "s");
@@ -143,15 +143,16 @@ std::string TextOf(const CollectiveExplanation& explanation, const Trial& trial,
     for (size_t i = 0; i < explanation.costs.size(); ++i) {
       const NcclCost& cost = explanation.costs[i];
       text += fmt::format("             {:<10} {:<9} {:>10} {:>12} {:>12} {:>12}\n",
-                          Name(cost.algorithm), Name(cost.protocol), Print(cost.latency),
+                          NcclName(IdOf(cost.algorithm)), Name(cost.protocol), Print(cost.latency),
                           Print(cost.bandwidth), Print(cost.Time(explanation.bytes)),
                           Print(explanation.simulated[i]));
     }
     if (const auto quicker = MuchQuicker(explanation)) {
-      text += fmt::format(
-          "             {}'s choice takes {:.1f} times as long here as {} with {}\n",
-          explanation.library, explanation.time / explanation.simulated[*quicker],
-          Name(explanation.costs[*quicker].algorithm), Name(explanation.costs[*quicker].protocol));
+      text +=
+          fmt::format("             {}'s choice takes {:.1f} times as long here as {} with {}\n",
+                      explanation.library, explanation.time / explanation.simulated[*quicker],
+                      NcclName(IdOf(explanation.costs[*quicker].algorithm)),
+                      Name(explanation.costs[*quicker].protocol));
     }
   }
   const std::vector<Part>& parts = explanation.plan.parts;
@@ -188,7 +189,7 @@ Json JsonOf(const CollectiveExplanation& explanation, const Trial& trial, const 
   json["cluster"] = cluster.name();
   json["ranks"] = explanation.plan.ranks;
   json["seconds"] = explanation.time.value();
-  json["chosen"] = {{"algorithm", choice.algorithm->name},
+  json["chosen"] = {{"algorithm", choice.algorithm->name()},
                     {"protocol", Name(choice.protocol)},
                     {"channels", choice.nccl_channels},
                     {"start_seconds", choice.start.value()},
@@ -197,7 +198,7 @@ Json JsonOf(const CollectiveExplanation& explanation, const Trial& trial, const 
   json["nccl_model"] = Json::array();
   for (size_t i = 0; i < explanation.costs.size(); ++i) {
     const NcclCost& cost = explanation.costs[i];
-    json["nccl_model"].push_back({{"algorithm", Name(cost.algorithm)},
+    json["nccl_model"].push_back({{"algorithm", NcclName(IdOf(cost.algorithm))},
                                   {"protocol", Name(cost.protocol)},
                                   {"latency_seconds", cost.latency.value()},
                                   {"bandwidth_bytes_per_second", cost.bandwidth.value()},

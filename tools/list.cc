@@ -144,9 +144,9 @@ std::vector<ListedEntry> CollectiveAlgorithms() {
     for (const CollectiveKind kind : kCollectiveKinds) {
       if (row.kinds.Has(kind)) kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", Name(kind));
     }
-    const std::string nccl = row.nccl_name;
-    entries.push_back({row.name, fmt::format("{} ({})", row.summary, kinds),
-                       nccl.empty() ? "collectives/algorithm_*.cc" : "NCCL's " + nccl});
+    const std::string nccl = NcclName(row.id);
+    entries.push_back({row.name(), fmt::format("{} ({})", row.summary, kinds),
+                       nccl.empty() ? "collectives/algorithms/algorithm_*.cc" : "NCCL's " + nccl});
   }
   return entries;
 }

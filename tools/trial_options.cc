@@ -7,7 +7,6 @@
 
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/lowering/plan_load.h"
-#include "collectives/nccl/protocol.h"
 #include "scenarios/readers/network_options.h"
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
@@ -30,32 +29,29 @@ std::string TextOf(const po::variables_map& values, const char* name) {
   return values[name].as<std::string>();
 }
 
-std::string ParseAlgorithm(const std::string& text, CollectiveKind kind) {
-  if (text == "auto") return text;
+// What --`option` says, as `parse` understands it.
+template <typename Value>
+Value ParseOption(const char* option, const std::string& text, Value (*parse)(std::string_view)) {
   try {
-    const Algorithm& algorithm = FindAlgorithm(text);
-    CheckKind(algorithm, kind);
-    return algorithm.name;
+    return parse(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--{}: {}", option, error.what()));
+  }
+}
+
+AlgorithmId ParseAlgorithmFor(const std::string& text, CollectiveKind kind) {
+  const AlgorithmId id = ParseOption("algorithm", text, ParseAlgorithm);
+  if (id == AlgorithmId::kAuto) return id;
+  try {
+    CheckKind(FindAlgorithm(id), kind);
   } catch (const Error& error) {
     throw Error(fmt::format("--algorithm: {}", error.what()));
   }
-}
-
-std::string ParseProtocolOption(const std::string& text) {
-  if (text == "auto" || text == "none") return text;
-  try {
-    return Name(ParseProtocol(text));
-  } catch (const Error& error) {
-    throw Error(fmt::format("--protocol: {} or none", error.what()));
-  }
+  return id;
 }
 
 NcclVersion ParseRelease(const std::string& text) {
-  try {
-    return ParseNcclVersion(text);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--nccl: {}", error.what()));
-  }
+  return ParseOption("nccl", text, ParseNcclVersion);
 }
 
 // Checks that the group can run what was asked for, before anything is timed.
@@ -86,7 +82,8 @@ void CheckAlgorithmOf(const Trial& trial, const Cluster& cluster) {
 
 void AddTrialOptions(CommandSyntax* syntax) {
   syntax->takes["algorithm"] = TakenName({"auto"});
-  for (const Algorithm& row : Algorithms()) syntax->takes["algorithm"].names.emplace_back(row.name);
+  for (const Algorithm& row : Algorithms())
+    syntax->takes["algorithm"].names.emplace_back(row.name());
   syntax->takes["algorithm"].only_names = false;  // NCCL's spelling is accepted too
   syntax->takes["protocol"] = TakenName({"auto", "none", "ll", "ll128", "simple"});
   syntax->takes["protocol"].only_names = false;
@@ -197,8 +194,8 @@ Trial ReadTrial(const po::variables_map& values, CollectiveKind kind, const Clus
   if (trial.root != 0 && kind != kBroadcast && kind != kReduce) {
     throw Error(fmt::format("--root: {} has no root; broadcast and reduce have", Name(kind)));
   }
-  trial.algorithm = ParseAlgorithm(TextOf(values, "algorithm"), kind);
-  trial.protocol = ParseProtocolOption(TextOf(values, "protocol"));
+  trial.algorithm = ParseAlgorithmFor(TextOf(values, "algorithm"), kind);
+  trial.protocol = ParseOption("protocol", TextOf(values, "protocol"), ParseProtocol);
   trial.nccl = {ParseRelease(TextOf(values, "nccl")), values.count("no-nvls") == 0};
   trial.channels = values["channels"].as<uint32_t>();
   trial.fidelity = ParseFidelity("--fidelity", TextOf(values, "fidelity"));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <map>
 #include <numeric>
 
@@ -10,7 +9,6 @@
 
 #include "collectives/algorithms/algorithm_rows.h"
 #include "sim/base/error.h"
-#include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
@@ -26,36 +24,27 @@ const std::vector<Algorithm>& Table() {
   return table;
 }
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& letter : lower) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return lower;
-}
-
 }  // namespace
 
 std::span<const Algorithm> Algorithms() { return Table(); }
 
-const Algorithm& FindAlgorithm(std::string_view name) {
-  const std::string wanted = Lower(name);
-  std::vector<std::string> names = {"auto"};
+const Algorithm& FindAlgorithm(AlgorithmId id) {
   for (const Algorithm& row : Table()) {
-    if (!wanted.empty() && (wanted == row.name || wanted == Lower(row.nccl_name))) return row;
-    names.emplace_back(row.name);
+    if (row.id == id) return row;
   }
   throw Error(
-      fmt::format("unknown algorithm \"{}\"{}", std::string(name), KnownNames(wanted, names)));
+      fmt::format("algorithm \"{}\" says nothing about steps; expected one of `rehearse "
+                  "list algorithms`",
+                  Name(id)));
 }
 
 void CheckKind(const Algorithm& algorithm, CollectiveKind kind) {
   if (algorithm.kinds.Has(kind)) return;
   std::vector<std::string> able;
   for (const Algorithm& row : Table()) {
-    if (row.kinds.Has(kind)) able.emplace_back(row.name);
+    if (row.kinds.Has(kind)) able.emplace_back(row.name());
   }
-  throw Error(fmt::format("algorithm \"{}\" cannot do {}; {} can", algorithm.name, Name(kind),
+  throw Error(fmt::format("algorithm \"{}\" cannot do {}; {} can", algorithm.name(), Name(kind),
                           fmt::join(able, ", ")));
 }
 

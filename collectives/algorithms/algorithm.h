@@ -9,11 +9,11 @@
 #include <initializer_list>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectives/algorithms/channels.h"
 #include "collectives/algorithms/steps.h"
+#include "sim/schedule/collective_choice.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
 
@@ -75,9 +75,8 @@ struct Pace {
 };
 
 struct Algorithm {
-  const char* name = "";       // "ring": in schedules, scenarios, on the command line
-  const char* nccl_name = "";  // "Ring": what NCCL_ALGO calls it, or "" if it does not
-  const char* summary = "";    // one line for a list
+  AlgorithmId id = AlgorithmId::kRing;
+  const char* summary = "";  // one line for a list
   Kinds kinds;
   Kinds pipelined;  // those that cut the data into pieces that follow each other
                     // (collectives/lowering/rounds.h)
@@ -99,13 +98,15 @@ struct Algorithm {
   // The algorithm passes data on while more is arriving: step 0, across machines, and step 1,
   // inside them, run side by side, with Collective::machine_share and rank_share of the bytes.
   bool forwards = false;
+
+  const char* name() const { return Name(id); }  // in schedules, scenarios, on the command line
 };
 
 // They are in the order of the table.
 std::span<const Algorithm> Algorithms();
 
-// Finds by our name or NCCL's, in any case; throws Error, with "did you mean", for others.
-const Algorithm& FindAlgorithm(std::string_view name);
+// Throws Error where there is no row: for what is left to the library, and for host copies.
+const Algorithm& FindAlgorithm(AlgorithmId id);
 
 // Throws Error, naming those that can, unless the algorithm does this kind.
 void CheckKind(const Algorithm& algorithm, CollectiveKind kind);

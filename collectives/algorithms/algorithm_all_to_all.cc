@@ -100,8 +100,7 @@ std::vector<Part> BruckArrange(const GroupOnMachine& group) {
 }  // namespace
 
 Algorithm PairwiseRow() {
-  return {"pairwise",
-          "",
+  return {AlgorithmId::kPairwise,
           "one partner after the other",
           {CollectiveKind::kAllToAll},
           {},
@@ -114,8 +113,7 @@ Algorithm PairwiseRow() {
 }
 
 Algorithm BruckRow() {
-  return {"bruck",
-          "",
+  return {AlgorithmId::kBruck,
           "log p steps, blocks travel on",
           {CollectiveKind::kAllToAll},
           {},

@@ -142,8 +142,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 
 Algorithm BucketRow() {
   using enum CollectiveKind;
-  return {"bucket",
-          "",
+  return {AlgorithmId::kBucket,
           "all dimensions and directions of a torus at once",
           {kAllReduce, kAllGather, kReduceScatter},
           {},

@@ -59,8 +59,7 @@ void ChainSteps(const StepInput& input, uint32_t position, std::vector<Leg>* leg
 
 Algorithm ChainRow() {
   using enum CollectiveKind;
-  return {"chain",
-          "",
+  return {AlgorithmId::kChain,
           "pipelined along one path, as SUMMA needs",
           {kBroadcast, kReduce},
           {kBroadcast, kReduce},

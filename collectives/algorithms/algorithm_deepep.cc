@@ -96,8 +96,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 }  // namespace
 
 Algorithm DeepEpRow() {
-  return {"deepep",
-          "",
+  return {AlgorithmId::kDeepEp,
           "tokens once to each machine, then on inside, like DeepEP",
           {CollectiveKind::kAllToAll},
           {},

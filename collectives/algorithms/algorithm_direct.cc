@@ -98,8 +98,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 
 Algorithm DirectRow() {
   using enum CollectiveKind;
-  return {"direct",
-          "",
+  return {AlgorithmId::kDirect,
           "everybody sends to everybody at once",
           {kAllReduce, kAllGather, kReduceScatter, kAllToAll, kSendReceive},
           {},

@@ -82,8 +82,7 @@ void DisseminationSteps(const StepInput& input, uint32_t position, uint32_t step
 
 Algorithm DoublingRow() {
   using enum CollectiveKind;
-  return {"doubling",
-          "",
+  return {AlgorithmId::kDoubling,
           "distances double, for any number of ranks: the fewest steps",
           {kAllReduce, kAllGather, kBarrier},
           {},

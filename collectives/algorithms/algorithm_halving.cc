@@ -99,8 +99,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 
 Algorithm HalvingDoublingRow() {
   using enum CollectiveKind;
-  return {"halving-doubling",
-          "",
+  return {AlgorithmId::kHalvingDoubling,
           "halves what is sent, then doubles it (Rabenseifner), for any number of ranks",
           {kAllReduce, kAllGather, kReduceScatter},
           {},

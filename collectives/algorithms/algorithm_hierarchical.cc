@@ -125,8 +125,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 
 Algorithm HierarchicalRow() {
   using enum CollectiveKind;
-  return {"hierarchical",
-          "",
+  return {AlgorithmId::kHierarchical,
           "reduce-scatter in the machine, all-reduce across, all-gather in the machine",
           {kAllReduce, kAllGather, kReduceScatter},
           {},

@@ -151,8 +151,7 @@ Seconds CollnetClosedForm(const StepInput& input, Bytes bytes, std::span<const P
 
 Algorithm NvlsRow() {
   using enum CollectiveKind;
-  return {"nvls",
-          "NVLS",
+  return {AlgorithmId::kNvls,
           "the machine's NVSwitch adds and multicasts",
           {kAllReduce, kAllGather, kReduceScatter},
           {kAllReduce, kAllGather, kReduceScatter},
@@ -165,8 +164,7 @@ Algorithm NvlsRow() {
 }
 
 Algorithm CollnetRow() {
-  return {"collnet",
-          "CollnetDirect",
+  return {AlgorithmId::kCollnet,
           "the network's switches add (SHARP); scatter and gather in the machine",
           {CollectiveKind::kAllReduce},
           {CollectiveKind::kAllReduce},

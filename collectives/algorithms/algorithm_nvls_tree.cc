@@ -121,8 +121,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
 }  // namespace
 
 Algorithm NvlsTreeRow() {
-  return {"nvls-tree",
-          "NVLSTree",
+  return {AlgorithmId::kNvlsTree,
           "NVSwitches add in the machines, double binary trees across",
           {CollectiveKind::kAllReduce},
           {CollectiveKind::kAllReduce},

@@ -58,8 +58,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 }  // namespace
 
 Algorithm PatRow() {
-  return {"pat",
-          "PAT",
+  return {AlgorithmId::kPat,
           "a binomial tree for each block, far steps with few blocks first",
           {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter},
           {},

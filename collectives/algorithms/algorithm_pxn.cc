@@ -84,8 +84,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 }  // namespace
 
 Algorithm PxnRow() {
-  return {"pxn",
-          "",
+  return {AlgorithmId::kPxn,
           "rail by rail, through the neighbour's NIC",
           {CollectiveKind::kAllToAll},
           {},

@@ -79,8 +79,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group, bool both_ways) {
 
 Algorithm RingRow() {
   using enum CollectiveKind;
-  return {"ring",
-          "Ring",
+  return {AlgorithmId::kRing,
           "around rings, one or many channels; a pipeline for broadcast and reduce",
           {kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce},
           {kBroadcast, kReduce},
@@ -94,8 +93,7 @@ Algorithm RingRow() {
 
 Algorithm BothWaysRingRow() {
   Algorithm row = RingRow();
-  row.name = "ring-both";
-  row.nccl_name = "";
+  row.id = AlgorithmId::kRingBoth;
   row.summary = "every ring in both directions, half of the bytes each";
   row.arrange = [](const GroupOnMachine& group) { return Arrange(group, true); };
   return row;

@@ -149,8 +149,7 @@ Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> pa
 
 Algorithm TreeRow() {
   using enum CollectiveKind;
-  return {"tree",
-          "Tree",
+  return {AlgorithmId::kTree,
           "double binary tree across machines, chains inside, pipelined",
           {kAllReduce, kBroadcast, kReduce},
           {kAllReduce, kBroadcast, kReduce},

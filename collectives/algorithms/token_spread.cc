@@ -102,7 +102,7 @@ TokenSpread SpreadOf(const TokenRouting& routing) {
 void SendOnce(const TokenRouting& routing, Collective* collective) {
   CHECK(collective->kind == CollectiveKind::kAllToAll);
   const TokenSpread spread = SpreadOf(routing);
-  collective->algorithm = "deepep";
+  collective->algorithm = AlgorithmId::kDeepEp;
   collective->rank_share = spread.ranks / routing.top_k;
   collective->machine_share = spread.machines / routing.top_k;
 }

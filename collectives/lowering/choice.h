@@ -11,28 +11,25 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "collectives/algorithms/algorithm.h"
-#include "collectives/nccl/protocol.h"
 #include "sim/base/quantity.h"
+#include "sim/schedule/collective_choice.h"
 
 namespace rehearse {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  std::optional<Protocol> protocol;  // nothing: bare links
-  uint32_t channels = 0;             // > 0 caps those of the algorithm
-  uint32_t nccl_channels = 0;        // what NCCL would use; 0 on bare links
-  Seconds latency;                   // of NCCL's model, all of it
-  Seconds start;                     // max(launching, latency)
+  Protocol protocol = Protocol::kNone;
+  uint32_t channels = 0;       // > 0 caps those of the algorithm
+  uint32_t nccl_channels = 0;  // what NCCL would use; 0 on bare links
+  Seconds latency;             // of NCCL's model, all of it
+  Seconds start;               // max(launching, latency)
   bool steps_wait = true;
   Seconds step_overhead;
   double bandwidth_share = 1;  // of the bytes on the wire that are data; in (0, 1]
 
   friend bool operator==(const Choice&, const Choice&) = default;
 };
-
-const char* Name(const std::optional<Protocol>& protocol);  // "none" for nothing
 
 }  // namespace rehearse

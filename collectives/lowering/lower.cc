@@ -539,14 +539,13 @@ class Lowering {
   }
 
   void NoteChoice(const Collective& collective, const GroupPlan& plan, uint32_t site) {
-    const bool is_usual =
-        plan.choice.algorithm->name == std::string_view(UsualAlgorithm(collective.kind));
-    if (collective.protocol == "none" && is_usual) return;
+    const bool is_usual = plan.choice.algorithm->id == UsualAlgorithm(collective.kind);
+    if (collective.protocol == Protocol::kNone && is_usual) return;
     // All that a site is asked for is equal, except for rings on bare links.
-    if (collective.protocol != "none" && is_noted_[site]) return;
+    if (collective.protocol != Protocol::kNone && is_noted_[site]) return;
     is_noted_[site] = true;
     chosen_.insert({schedule_.communicators[collective.communicator.index()].name(),
-                    Name(collective.kind), collective.bytes, plan.choice.algorithm->name,
+                    Name(collective.kind), collective.bytes, plan.choice.algorithm->name(),
                     Name(plan.choice.protocol), plan.choice.nccl_channels});
   }
 

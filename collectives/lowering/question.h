@@ -25,7 +25,7 @@ class Question {
     return (collective_.kind == CollectiveKind::kAllReduce ||
             collective_.kind == CollectiveKind::kAllGather ||
             collective_.kind == CollectiveKind::kReduceScatter) &&
-           collective_.algorithm == "ring" && collective_.protocol == "none";
+           collective_.algorithm == AlgorithmId::kRing && collective_.protocol == Protocol::kNone;
   }
 
   auto Facts() const {

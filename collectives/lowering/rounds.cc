@@ -282,8 +282,8 @@ namespace {
 // If everybody sends equally much to everybody at once, there is no need to list all pairs.
 std::optional<RoundFlow> AllPairs(const GroupPlan& plan, const Part& part, Router& router,
                                   LinkCounter& counter) {
-  const bool is_exchange = plan.kind == CollectiveKind::kAllToAll &&
-                           plan.choice.algorithm->name == std::string_view("direct");
+  const bool is_exchange =
+      plan.kind == CollectiveKind::kAllToAll && plan.choice.algorithm->id == AlgorithmId::kDirect;
   if (!is_exchange || !plan.pair_shares.empty()) return std::nullopt;
   const std::optional<Seconds> longest = router.VisitAllPairs(
       plan.ranks, [&](uint32_t link, uint32_t times) { counter.Add(link, times); });

@@ -123,12 +123,8 @@ class Maker {
   }
 
   static void CheckNames(const Collective& collective) {
-    if (collective.algorithm != "auto") {
+    if (collective.algorithm != AlgorithmId::kAuto)
       CheckKind(FindAlgorithm(collective.algorithm), collective.kind);
-    }
-    if (collective.protocol != "auto" && collective.protocol != "none") {
-      ParseProtocol(collective.protocol);
-    }
   }
 
   // Equal collectives of one communicator are one request.
@@ -253,8 +249,9 @@ class Maker {
     const Way way = WayKey(slot, group, collective, plan);
     if (IsRing(plan)) {
       site->plan = RingPlan(plan, &request);
-      PlaceOnce(way, site,
-                [&] { AddRings(plan.choice, site->ranks, PhaseOf(slot.communicator, "ring", 0)); });
+      PlaceOnce(way, site, [&] {
+        AddRings(plan.choice, site->ranks, PhaseOf(slot.communicator, Name(AlgorithmId::kRing), 0));
+      });
       if (of_shape != nullptr) *of_shape = site->plan;
       return;
     }
@@ -290,7 +287,7 @@ class Maker {
     const Collective& collective = *requests_[slot.request].collective;
     PlaceOnce(WayKey(slot, group, collective, like), site, [&] {
       if (IsRing(like)) {
-        AddRings(like.choice, site->ranks, PhaseOf(slot.communicator, "ring", 0));
+        AddRings(like.choice, site->ranks, PhaseOf(slot.communicator, Name(AlgorithmId::kRing), 0));
       } else if (fidelity_ == Fidelity::kFluid) {
         GroupPlan plan;
         plan.kind = like.kind;
@@ -343,7 +340,7 @@ class Maker {
   }
 
   static bool IsRing(const GroupPlan& plan) {
-    return std::string_view(plan.choice.algorithm->name) == "ring" && !plan.IsPipeline();
+    return plan.choice.algorithm->id == AlgorithmId::kRing && !plan.IsPipeline();
   }
 
   void AddRings(const Choice& choice, const std::vector<uint32_t>& ranks, uint64_t phase) {
@@ -392,7 +389,7 @@ class Maker {
     const Algorithm& algorithm = *plan->choice.algorithm;
     plan->ranks = ranks;
     plan->ways = router_.ways();
-    plan->phase = PhaseOf(collective.communicator.index(), algorithm.name, 0);
+    plan->phase = PhaseOf(collective.communicator.index(), algorithm.name(), 0);
     for (const Bytes bytes : collective.pair_bytes) {
       plan->pair_shares.push_back(collective.bytes > Bytes(0) ? bytes / collective.bytes : 0.0);
     }

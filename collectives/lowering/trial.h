@@ -23,8 +23,8 @@ struct Trial {
   uint32_t channels = 0;   // > 0 caps them
   NcclSettings nccl = {};  // which chooses
   // As in sim/schedule/schedule.h, "auto" among them.
-  std::string algorithm = "ring";
-  std::string protocol = "none";
+  AlgorithmId algorithm = AlgorithmId::kRing;
+  Protocol protocol = Protocol::kNone;
   // As in sim/schedule/schedule.h, for an all-to-all by deepep.
   double rank_share = 1;
   double machine_share = 1;

@@ -18,14 +18,9 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kAuto = "auto";
-constexpr const char* kBareLinks = "none";
-
-constexpr uint32_t kMostGraphChannels = 16;
-
-std::optional<NcclAlgorithm> NcclNameOf(const Algorithm& row) {
+std::optional<NcclAlgorithm> OfNccl(AlgorithmId id) {
   for (const NcclAlgorithm algorithm : kNcclAlgorithms) {
-    if (row.nccl_name == std::string_view(Name(algorithm))) return algorithm;
+    if (IdOf(algorithm) == id) return algorithm;
   }
   return std::nullopt;
 }
@@ -333,11 +328,10 @@ std::optional<NcclCost> Tuner::Cheapest(const ChoiceQuestion& question,
   const auto weigh = [&](const std::vector<NcclCost>& costs) {
     std::optional<NcclCost> best;
     for (const NcclCost& cost : costs) {
-      if (collective.algorithm != kAuto &&
-          NcclNameOf(FindAlgorithm(collective.algorithm)) != cost.algorithm)
+      if (collective.algorithm != AlgorithmId::kAuto &&
+          collective.algorithm != IdOf(cost.algorithm))
         continue;
-      if (collective.protocol != kAuto && ParseProtocol(collective.protocol) != cost.protocol)
-        continue;
+      if (collective.protocol != Protocol::kAuto && collective.protocol != cost.protocol) continue;
       if (!best || cost.Time(collective.bytes) < best->Time(collective.bytes)) best = cost;
     }
     return best;
@@ -374,7 +368,7 @@ BytesPerSecond Tuner::FindBareRate(const ChoiceQuestion& question, NcclAlgorithm
            RingRatio(collective.kind, static_cast<uint32_t>(question.ranks.size()));
   }
   Choice bare;
-  bare.algorithm = &FindAlgorithm(Name(algorithm));
+  bare.algorithm = &FindAlgorithm(IdOf(algorithm));
   bare.channels = channels;
   GroupPlan plan =
       ArrangePlan(bare, collective.kind, collective.root, question.ranks, router, finder);
@@ -450,8 +444,8 @@ Choice Tuner::Choose(const ChoiceQuestion& question, std::shared_ptr<GroupLayout
 
 Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<GroupLayout>* layout) {
   const Collective& collective = question.collective;
-  const bool any_algorithm = collective.algorithm == kAuto;
-  const bool any_protocol = collective.protocol == kAuto;
+  const bool any_algorithm = collective.algorithm == AlgorithmId::kAuto;
+  const bool any_protocol = collective.protocol == Protocol::kAuto;
   Choice choice;
   choice.channels = question.channels;
   choice.step_overhead = memory_.router().cluster().step_overhead();
@@ -459,19 +453,18 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
     choice.algorithm = &FindAlgorithm(collective.algorithm);
     CheckKind(*choice.algorithm, collective.kind);
   }
-  if (collective.protocol != kBareLinks) {
+  if (collective.protocol != Protocol::kNone) {
     const LibraryGroup& group = GroupOf(question.ranks);
-    const std::optional<NcclAlgorithm> pinned =
-        choice.algorithm ? NcclNameOf(*choice.algorithm) : std::nullopt;
+    const std::optional<NcclAlgorithm> pinned = OfNccl(collective.algorithm);
     const bool is_nvls = pinned == NcclAlgorithm::kNvls || pinned == NcclAlgorithm::kNvlsTree;
     if (group.nccl && is_nvls && NcclNvlsEfficiency(group.nccl->generation) == 0) {
       throw Error(
           fmt::format("algorithm \"{}\" needs NVSwitches that add, which came with Hopper; "
                       "expected another, or \"auto\"",
-                      choice.algorithm->name));
+                      choice.algorithm->name()));
     }
     if (const std::optional<NcclCost> cost = Cheapest(question, group)) {
-      choice.algorithm = &FindAlgorithm(Name(cost->algorithm));
+      choice.algorithm = &FindAlgorithm(IdOf(cost->algorithm));
       choice.protocol = cost->protocol;
       choice.nccl_channels =
           group.nccl ? ChannelsFor(*group.nccl, *cost, collective.bytes) : group.rccl->channels;
@@ -489,7 +482,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
     if (!any_protocol) {
       throw Error(fmt::format(
           "protocol \"{}\" is not available for {} with algorithm \"{}\"{}; expected \"none\"",
-          collective.protocol, Name(collective.kind), collective.algorithm,
+          Name(collective.protocol), Name(collective.kind), Name(collective.algorithm),
           group.Exists() ? " in this group" : " on devices that are neither NVIDIA's nor AMD's"));
     }
     if (group.Exists() && IsGroupedSends(collective.kind) && any_algorithm)
@@ -500,18 +493,15 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
   if (!any_algorithm) return choice;
   // Devices whose library is not known run what CPU ranks run (real/transports); on a torus, as
   // XLA's TPUs do, they use all of its dimensions at once.
-  const bool has_library = collective.protocol != kBareLinks && GroupOf(question.ranks).Exists();
+  const bool has_library =
+      collective.protocol != Protocol::kNone && GroupOf(question.ranks).Exists();
   choice.algorithm = has_library ? &FirstThatDoes(collective.kind)
                                  : &FindAlgorithm(UsualAlgorithm(collective.kind));
-  static const Algorithm& bucket = FindAlgorithm("bucket");
+  static const Algorithm& bucket = FindAlgorithm(AlgorithmId::kBucket);
   if (!has_library && bucket.kinds.Has(collective.kind) &&
       BoxOf(memory_.router().cluster(), question.ranks))
     choice.algorithm = &bucket;
   return choice;
-}
-
-const char* Name(const std::optional<Protocol>& protocol) {
-  return protocol ? Name(*protocol) : kBareLinks;
 }
 
 }  // namespace rehearse

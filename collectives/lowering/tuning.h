@@ -30,9 +30,9 @@
 #include "collectives/lowering/group_memory.h"
 #include "collectives/lowering/rounds.h"
 #include "collectives/nccl/nccl_model.h"
-#include "collectives/nccl/protocol.h"
 #include "collectives/nccl/rccl_model.h"
 #include "sim/base/quantity.h"
+#include "sim/schedule/collective_choice.h"
 #include "topology/fabrics/router.h"
 
 namespace rehearse {

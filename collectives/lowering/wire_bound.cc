@@ -150,8 +150,9 @@ std::pair<double, double> SharesOf(CollectiveKind kind, double s, double p, bool
 
 }  // namespace
 
-Switches SwitchesOf(std::string_view algorithm) {
-  const bool adds = algorithm == "nvls" || algorithm == "nvls-tree" || algorithm == "collnet";
+Switches SwitchesOf(AlgorithmId algorithm) {
+  const bool adds = algorithm == AlgorithmId::kNvls || algorithm == AlgorithmId::kNvlsTree ||
+                    algorithm == AlgorithmId::kCollnet;
   return adds ? Switches::kAdd : Switches::kPass;
 }
 

@@ -45,7 +45,7 @@ struct WireBound {
 // Whether switches form sums (and copies), or only devices do.
 enum class Switches : uint8_t { kPass, kAdd };
 // Of an algorithm by its name: NVLS and SHARP have them add.
-Switches SwitchesOf(std::string_view algorithm);
+Switches SwitchesOf(AlgorithmId algorithm);
 
 class WireBounds {
  public:

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "collectives/nccl/nccl_version.h"
-#include "collectives/nccl/protocol.h"
 #include "sim/base/quantity.h"
+#include "sim/schedule/collective_choice.h"
 
 namespace rehearse {
 

@@ -116,7 +116,9 @@ BytesPerSecond RingRate(const NcclGroup& group, CollectiveKind kind, Protocol pr
           (is_lone && Is218(group) ? kLoneRingLL128Of218 : kRingLL128) * group.rings,
           group.graph_channels * NcclMostRingLL128(group.version, group.generation, group.nodes));
     case Protocol::kSimple:
-      return group.rings;
+    case Protocol::kNone:
+    case Protocol::kAuto:
+      break;
   }
   return group.rings;
 }
@@ -141,7 +143,9 @@ BytesPerSecond TreeRate(const NcclGroup& group, Protocol protocol) {
       return std::min((group.nodes == 1 ? kTreeLL128OneMachine : kTreeLL128) * simple,
                       group.graph_channels * NcclMostTreeLL128(group.generation, group.nodes));
     case Protocol::kSimple:
-      return simple;
+    case Protocol::kNone:
+    case Protocol::kAuto:
+      break;
   }
   return simple;
 }
@@ -250,20 +254,20 @@ bool IsGroupedSends(CollectiveKind kind) {
 
 uint32_t PeerChannels(const NcclGroup& group) { return std::bit_ceil(2 * group.graph_channels); }
 
-const char* Name(NcclAlgorithm algorithm) {
+AlgorithmId IdOf(NcclAlgorithm algorithm) {
   switch (algorithm) {
     case NcclAlgorithm::kTree:
-      return "Tree";
+      return AlgorithmId::kTree;
     case NcclAlgorithm::kRing:
-      return "Ring";
+      return AlgorithmId::kRing;
     case NcclAlgorithm::kNvls:
-      return "NVLS";
+      return AlgorithmId::kNvls;
     case NcclAlgorithm::kNvlsTree:
-      return "NVLSTree";
+      return AlgorithmId::kNvlsTree;
     case NcclAlgorithm::kPat:
-      return "PAT";
+      return AlgorithmId::kPat;
   }
-  return "?";
+  internal::FailCheck(__FILE__, __LINE__, "unknown algorithm");
 }
 
 }  // namespace rehearse

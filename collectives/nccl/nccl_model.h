@@ -113,6 +113,6 @@ uint32_t ChannelsFor(const NcclGroup& group, const NcclCost& cost, Bytes bytes);
 bool IsGroupedSends(CollectiveKind kind);
 uint32_t PeerChannels(const NcclGroup& group);
 
-const char* Name(NcclAlgorithm algorithm);  // "Tree", as NCCL_ALGO has it
+AlgorithmId IdOf(NcclAlgorithm algorithm);
 
 }  // namespace rehearse

@@ -20,6 +20,9 @@
 
 namespace rehearse {
 
+// Of one graph; NCCL then runs twice as many.
+inline constexpr uint32_t kMostGraphChannels = 16;
+
 struct NvSwitchSearch {
   BytesPerSecond rings;   // all rings together
   uint32_t channels = 0;  // of them; 0 if there are not enough links

@@ -175,6 +175,9 @@ NcclPace RingInside(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Pr
       pace.latency += steps * SimpleStep(kernels, moving) + kDrain * std::min(moving, held);
       break;
     }
+    case Protocol::kNone:
+    case Protocol::kAuto:
+      break;
   }
   return pace;
 }

@@ -27,7 +27,7 @@ std::string AlgorithmOf(const LibraryChoice& choice) {
   std::string plain = Plain(choice.algorithm.data());
   if (plain.empty()) return "messages";
   for (const Algorithm& row : Algorithms()) {
-    if (plain == Plain(row.name) || plain == Plain(row.nccl_name)) return row.name;
+    if (plain == Plain(row.name()) || plain == Plain(NcclName(row.id))) return row.name();
   }
   return plain;
 }

@@ -49,7 +49,7 @@ void AddWork(const Work& work, Hasher* hasher) {
     for (const double attribute : compute->attributes) hasher->Add(attribute);
   } else if (const auto* collective = std::get_if<Collective>(&work)) {
     hasher->Add(Name(collective->kind));
-    hasher->Add(collective->algorithm);
+    hasher->Add(Name(collective->algorithm));
     hasher->Add(uint64_t{collective->root});
     hasher->Add(static_cast<uint64_t>(collective->reduction));
   } else if (const auto* send = std::get_if<Send>(&work)) {

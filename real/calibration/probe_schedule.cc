@@ -212,7 +212,7 @@ Schedule MakeCollectiveProbe(uint32_t ranks, uint32_t group, const std::vector<B
     collective.communicator = communicator;
     collective.bytes = step * static_cast<double>(group);
     collective.dtype = DType::kFp32;
-    if (kind == CollectiveKind::kAllToAll) collective.algorithm = "pairwise";
+    if (kind == CollectiveKind::kAllToAll) collective.algorithm = AlgorithmId::kPairwise;
     const BufferId to =
         kind == CollectiveKind::kAllReduce
             ? from

@@ -17,20 +17,23 @@ constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostPieces = 64;
 
 // These algorithms can have their positions in the order of the group's members.
-constexpr std::string_view kPlainAlgorithms[] = {
-    "ring", "tree", "halving-doubling", "doubling", "direct", "pairwise", "bruck", "pat", "chain"};
+constexpr AlgorithmId kPlainAlgorithms[] = {
+    AlgorithmId::kRing,     AlgorithmId::kTree,   AlgorithmId::kHalvingDoubling,
+    AlgorithmId::kDoubling, AlgorithmId::kDirect, AlgorithmId::kPairwise,
+    AlgorithmId::kBruck,    AlgorithmId::kPat,    AlgorithmId::kChain};
 
 const Algorithm& AlgorithmOf(const Collective& collective) {
-  if (collective.algorithm == "auto") return FindAlgorithm(UsualAlgorithm(collective.kind));
+  if (collective.algorithm == AlgorithmId::kAuto)
+    return FindAlgorithm(UsualAlgorithm(collective.kind));
   const Algorithm& algorithm = FindAlgorithm(collective.algorithm);
   CheckKind(algorithm, collective.kind);
-  const auto* known = std::find(std::begin(kPlainAlgorithms), std::end(kPlainAlgorithms),
-                                std::string_view(algorithm.name));
-  if (known == std::end(kPlainAlgorithms)) {
+  if (std::ranges::find(kPlainAlgorithms, algorithm.id) == std::end(kPlainAlgorithms)) {
+    std::vector<std::string> plain;
+    for (const AlgorithmId id : kPlainAlgorithms) plain.emplace_back(Name(id));
     throw Error(
         fmt::format("algorithm \"{}\" follows the cluster's links and is only simulated; CPU ranks "
                     "run {}, or auto",
-                    algorithm.name, fmt::join(kPlainAlgorithms, ", ")));
+                    algorithm.name(), fmt::join(plain, ", ")));
   }
   return algorithm;
 }
@@ -50,7 +53,7 @@ StepMessages MessagesOf(const Collective& collective, uint32_t size, uint32_t me
   input.kind = collective.kind;
   input.extents = {size};
   // Trees connect machines, chains the ranks inside them: here every rank is a machine.
-  if (std::string_view(algorithm.name) == "tree") input.extents = {1, size};
+  if (algorithm.id == AlgorithmId::kTree) input.extents = {1, size};
   if (algorithm.pipelined.Has(collective.kind)) {
     input.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / kPieceBytes, 1, kMostPieces));
   }

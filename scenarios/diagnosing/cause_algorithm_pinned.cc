@@ -7,7 +7,8 @@
 namespace rehearse {
 namespace {
 
-constexpr std::array kPinnedAlgorithms = {"ring", "tree", "nvls", "nvls-tree"};
+constexpr std::array kPinnedAlgorithms = {AlgorithmId::kRing, AlgorithmId::kTree,
+                                          AlgorithmId::kNvls, AlgorithmId::kNvlsTree};
 
 }  // namespace
 
@@ -19,14 +20,15 @@ CollectiveCause AlgorithmPinnedRow() {
       "chosen at each size",
       {0, 1, 2, 3},
       false,
-      [](double which) { return std::string(kPinnedAlgorithms[static_cast<size_t>(which)]); },
+      [](double which) { return std::string(Name(kPinnedAlgorithms[static_cast<size_t>(which)])); },
       [](const CollectiveRun& run, double which) -> std::optional<CollectiveRun> {
         CollectiveRun changed = run;
-        const char* const name = kPinnedAlgorithms[static_cast<size_t>(which)];
+        const AlgorithmId pinned = kPinnedAlgorithms[static_cast<size_t>(which)];
         bool is_any = false;
         for (Trial& trial : changed.trials) {
-          if (trial.algorithm != "auto" || !FindAlgorithm(name).kinds.Has(trial.kind)) continue;
-          trial.algorithm = name;
+          if (trial.algorithm != AlgorithmId::kAuto || !FindAlgorithm(pinned).kinds.Has(trial.kind))
+            continue;
+          trial.algorithm = pinned;
           is_any = true;
         }
         if (!is_any) return std::nullopt;

@@ -26,12 +26,12 @@ constexpr uint32_t kMostMembers = 256;
 
 // The largest collective of each kind on each communicator.
 std::vector<Collective> LargestOf(const Schedule& schedule) {
-  std::map<std::tuple<uint32_t, CollectiveKind, std::string, std::string>, Collective> largest;
+  std::map<std::tuple<uint32_t, CollectiveKind, AlgorithmId, Protocol>, Collective> largest;
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
       const auto* collective = std::get_if<Collective>(&op.work);
       if (collective == nullptr || collective->bytes < kLarge || !collective->pair_bytes.empty() ||
-          IsHostCopy(collective->kind) || collective->algorithm == "deepep")
+          IsHostCopy(collective->kind) || collective->algorithm == AlgorithmId::kDeepEp)
         continue;
       const auto [known, is_new] =
           largest.try_emplace({collective->communicator.index(), collective->kind,
@@ -66,7 +66,7 @@ std::optional<std::pair<const Algorithm*, Seconds>> Quicker(const Trial& trial, 
   for (const Algorithm& row : Algorithms()) {
     if (!row.kinds.Has(trial.kind) || row.forwards) continue;
     Trial other = trial;
-    other.algorithm = row.name;
+    other.algorithm = row.id;
     try {
       const Seconds takes = TimeOf(other, bytes, router);
       if (!quickest || takes < quickest->second) quickest.emplace(&row, takes);
@@ -81,7 +81,8 @@ std::optional<std::pair<const Algorithm*, Seconds>> Quicker(const Trial& trial, 
 std::string CauseOf(const Trial& trial, const FarCollective& far, Router& router, Tuner& tuner) {
   const Cluster& cluster = router.cluster();
   if (const auto quicker = Quicker(trial, far.bytes, far.time, router))
-    return fmt::format("algorithm {} would take {}", quicker->first->name, Print(quicker->second));
+    return fmt::format("algorithm {} would take {}", quicker->first->name(),
+                       Print(quicker->second));
   const std::vector<std::string> fallbacks = router.Fallbacks();
   if (!fallbacks.empty()) return fmt::format("links are down: {}", VisibleText(fallbacks.front()));
   ChannelFinder finder(router);
@@ -95,7 +96,7 @@ std::string CauseOf(const Trial& trial, const FarCollective& far, Router& router
     return fmt::format("protocol {} moves data at {:.0f} % of what the links carry",
                        Name(choice.protocol), 100 * choice.bandwidth_share);
   return fmt::format("its {} load {} with {:.3g} times the size{}",
-                     far.algorithm == "ring" ? "rings" : "ways",
+                     far.algorithm == AlgorithmId::kRing ? "rings" : "ways",
                      VisibleText(cluster.LinkName(binding.link)), binding.bytes,
                      router.IsHashed() ? ", where hashed routes meet" : "");
 }
@@ -132,7 +133,7 @@ std::vector<FarCollective> FarFromBound(const Schedule& schedule, const Scenario
     far.kind = collective.kind;
     far.bytes = collective.bytes;
     far.ranks = communicator.size();
-    far.algorithm = ChoiceOf(trial, far.bytes, tuner).algorithm->name;
+    far.algorithm = ChoiceOf(trial, far.bytes, tuner).algorithm->id;
     far.time = TimeOf(trial, far.bytes, router);
     const std::vector<uint32_t>& ranks = trial.groups.front();
     const auto known = bounds.try_emplace(ranks, cluster, ranks).first;
@@ -150,7 +151,7 @@ std::string ToText(const std::vector<FarCollective>& far) {
   for (const FarCollective& one : far)
     text += fmt::format("  {} {} of {} over {} ranks, {}: {}, {:.0f} % of the bound by {}; {}\n",
                         VisibleText(one.axis), Name(one.kind), Print(one.bytes), one.ranks,
-                        one.algorithm, Print(one.time), 100 * (one.bound.time / one.time),
+                        Name(one.algorithm), Print(one.time), 100 * (one.bound.time / one.time),
                         VisibleText(one.bound.cut), one.cause);
   return text;
 }

@@ -17,7 +17,7 @@ struct FarCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Bytes bytes;
   uint32_t ranks = 0;
-  std::string algorithm;
+  AlgorithmId algorithm = AlgorithmId::kRing;
   Seconds time;
   WireBound bound;
   std::string cause;  // a sentence's end: "tree would take 12 ms", "the NIC ... carries ..."

@@ -17,7 +17,6 @@ namespace {
 
 constexpr Bytes kDriver(1.06e9);
 constexpr double kMebi = 1024.0 * 1024;
-constexpr uint32_t kMostGraphChannels = 16;
 // Of one channel, measured with 24 of them.
 constexpr Bytes kOfTwo(544 * kMebi / 24);
 constexpr Bytes kOfMore(688 * kMebi / 24);
@@ -43,7 +42,7 @@ std::map<uint32_t, Uses> UsesOf(const Role& role) {
       use.to_next = true;
     } else if (collective->kind != CollectiveKind::kAllToAll) {
       use.collectives = true;
-    } else if (collective->algorithm != "deepep") {
+    } else if (collective->algorithm != AlgorithmId::kDeepEp) {
       use.to_all = true;
     }
   }

@@ -112,8 +112,8 @@ Trial AllReduceTrial(const Scenario& scenario) {
   Trial trial;
   trial.routing = scenario.routing;
   trial.nccl = scenario.lowering.nccl;
-  trial.algorithm = "auto";
-  trial.protocol = "auto";
+  trial.algorithm = AlgorithmId::kAuto;
+  trial.protocol = Protocol::kAuto;
   for (const CollectivePin& pin : scenario.jobs.front().collective_pins) {
     if (!Fits(pin, trial.kind, "")) continue;
     trial.algorithm = pin.algorithm;
@@ -310,7 +310,7 @@ AutoddlInput PaperModels::AutoddlInputOf(const Scenario& scenario) {
   AutoddlInput input;
   {
     const Trial trial = AllReduceTrial(scenario);
-    const std::string key = fmt::format("{} {} {} {}", trial.algorithm, trial.protocol,
+    const std::string key = fmt::format("{} {} {} {}", Name(trial.algorithm), Name(trial.protocol),
                                         Name(trial.nccl.version), trial.nccl.nvls);
     const std::lock_guard lock(mutex_);
     Machine& machine = MachineOf(scenario);

@@ -26,7 +26,7 @@ void ShareTokens(const Network& network, const Cluster& cluster,
     for (Op& op : role.ops) {
       auto* const collective = std::get_if<Collective>(&op.work);
       if (collective == nullptr || collective->kind != CollectiveKind::kAllToAll ||
-          collective->algorithm != "deepep")
+          collective->algorithm != AlgorithmId::kDeepEp)
         continue;
       const Communicator& communicator = schedule->communicators[collective->communicator.index()];
       std::set<uint32_t> machines;

@@ -5,39 +5,18 @@
 #include <fmt/format.h>
 
 #include "collectives/algorithms/algorithm.h"
-#include "collectives/nccl/protocol.h"
 #include "sim/base/known_names.h"
 
 namespace rehearse {
 namespace {
-
-std::string ReadAlgorithm(const JsonReader& reader) {
-  std::string name = reader.String();
-  if (name == "auto") return name;
-  try {
-    return FindAlgorithm(name).name;
-  } catch (const Error& error) {
-    reader.Fail(error.what());
-  }
-}
-
-std::string ReadProtocol(const JsonReader& reader) {
-  std::string name = reader.String();
-  if (name == "auto" || name == "none") return name;
-  try {
-    return Name(ParseProtocol(name));
-  } catch (const Error& error) {
-    reader.Fail(fmt::format("{}, or none", error.what()));
-  }
-}
 
 // Nothing if neither algorithm nor protocol is given.
 std::optional<CollectivePin> ReadPin(const JsonReader& reader) {
   if (!reader.Has("algorithm") && !reader.Has("protocol")) return std::nullopt;
   CollectivePin pin;
   pin.place = reader.place();
-  pin.algorithm = reader.Has("algorithm") ? ReadAlgorithm(reader.At("algorithm")) : "auto";
-  pin.protocol = reader.Has("protocol") ? ReadProtocol(reader.At("protocol")) : "auto";
+  if (reader.Has("algorithm")) pin.algorithm = reader.At("algorithm").StringBy(ParseAlgorithm);
+  if (reader.Has("protocol")) pin.protocol = reader.At("protocol").StringBy(ParseProtocol);
   return pin;
 }
 
@@ -84,7 +63,7 @@ void CheckAxis(const CollectivePin& pin, const Schedule& schedule) {
 void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* collective) {
   const std::string& axis = schedule.communicators[collective->communicator.index()].name();
   if (!Fits(pin, collective->kind, axis)) return;
-  if (pin.algorithm != "auto") {
+  if (pin.algorithm != AlgorithmId::kAuto) {
     try {
       CheckKind(FindAlgorithm(pin.algorithm), collective->kind);
     } catch (const Error& error) {
@@ -99,7 +78,7 @@ void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* colle
 
 JsonKey PinnedAlgorithm() {
   std::vector<std::string> names = {"auto"};
-  for (const Algorithm& row : Algorithms()) names.emplace_back(row.name);
+  for (const Algorithm& row : Algorithms()) names.emplace_back(row.name());
   return {"algorithm", OneOf(std::move(names)), Default("\"auto\""),
           "how collectives run, as NCCL_ALGO would set it; auto: as the library chooses"};
 }
@@ -131,8 +110,8 @@ void LeaveToLibrary(Schedule* schedule) {
     for (Op& op : role.ops) {
       auto* const collective = std::get_if<Collective>(&op.work);
       if (collective == nullptr || IsHostCopy(collective->kind)) continue;
-      collective->algorithm = "auto";
-      collective->protocol = "auto";
+      collective->algorithm = AlgorithmId::kAuto;
+      collective->protocol = Protocol::kAuto;
     }
   }
 }

@@ -32,8 +32,8 @@ JsonShape PinsShape();
 struct CollectivePin {
   std::optional<CollectiveKind> kind;  // nothing: every kind
   std::string axis;                    // "": every axis
-  std::string algorithm;
-  std::string protocol;
+  AlgorithmId algorithm = AlgorithmId::kAuto;
+  Protocol protocol = Protocol::kAuto;
   Place place;
 };
 

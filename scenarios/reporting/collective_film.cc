@@ -380,7 +380,7 @@ class Filming {
     json["made_by"] = fmt::format("rehearse {}", Version());
     json["title"] = fmt::format("{} on {}", Name(trial_.kind), cluster_->name());
     json["kind"] = Name(trial_.kind);
-    json["algorithm"] = choice_.algorithm->name;
+    json["algorithm"] = choice_.algorithm->name();
     json["protocol"] = Name(choice_.protocol);
     json["bytes"] = bytes_.value();
     json["seconds"] = ToSeconds(end).value();

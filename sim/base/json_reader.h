@@ -60,6 +60,16 @@ class JsonReader {
   // Typed values; Error when the value is something else or out of range. Ranges are inclusive;
   // where none is given, the table's counts.
   std::string String() const;
+  // The string as `parse` understands it, whose Error becomes one at this place.
+  template <typename Value>
+  Value StringBy(Value (*parse)(std::string_view)) const {
+    const std::string text = String();
+    try {
+      return parse(text);
+    } catch (const Error& error) {
+      Fail(error.what());
+    }
+  }
   bool Bool() const;
   int64_t Integer(int64_t minimum, int64_t maximum) const;
   int64_t Integer() const;

@@ -112,26 +112,26 @@ bool IsHostCopy(CollectiveKind kind) {
   return kind == CollectiveKind::kToHost || kind == CollectiveKind::kFromHost;
 }
 
-const char* UsualAlgorithm(CollectiveKind kind) {
+AlgorithmId UsualAlgorithm(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllToAll:
-      return "pairwise";
+      return AlgorithmId::kPairwise;
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kReduce:
-      return "chain";
+      return AlgorithmId::kChain;
     case CollectiveKind::kSendReceive:
-      return "direct";
+      return AlgorithmId::kDirect;
     case CollectiveKind::kBarrier:
-      return "doubling";
+      return AlgorithmId::kDoubling;
     case CollectiveKind::kToHost:
     case CollectiveKind::kFromHost:
-      return "copy";
+      return AlgorithmId::kCopy;
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
       break;
   }
-  return "ring";
+  return AlgorithmId::kRing;
 }
 
 const char* Name(Phase phase) {

@@ -36,6 +36,7 @@
 
 #include "sim/base/id.h"
 #include "sim/base/quantity.h"
+#include "sim/schedule/collective_choice.h"
 #include "sim/schedule/communicator.h"
 #include "sim/schedule/kernel.h"
 #include "sim/schedule/sequence_order.h"
@@ -129,7 +130,7 @@ bool IsHostCopy(CollectiveKind kind);
 // What libraries use for large arrays: a ring where there is one, a chain for broadcast and reduce,
 // "pairwise" for all-to-all, "direct" for send-receive, "doubling" for barriers, "copy" to and from
 // the host.
-const char* UsualAlgorithm(CollectiveKind kind);
+AlgorithmId UsualAlgorithm(CollectiveKind kind);
 
 enum class Reduction : uint8_t { kSum, kMaximum };
 
@@ -139,9 +140,9 @@ struct Collective {
   Bytes bytes;
   DType dtype = DType::kBf16;
   Reduction reduction = Reduction::kSum;
-  std::string algorithm = "ring";  // a row of collectives/algorithms/algorithm.h, or "auto"
-  std::string protocol = "none";   // "none" (bare links), "simple", "ll", "ll128", or "auto"
-  uint32_t root = 0;               // broadcast, reduce: a member of the group
+  AlgorithmId algorithm = AlgorithmId::kRing;
+  Protocol protocol = Protocol::kNone;
+  uint32_t root = 0;  // broadcast, reduce: a member of the group
   // All-to-all whose sizes differ (mixture of experts, grouped sends): what member i sends to
   // member j is pair_bytes[i·p + j], zero for nothing. Empty: all are bytes/p.
   std::vector<Bytes> pair_bytes = {};

@@ -43,6 +43,16 @@ JsonKey CutBy(const char* name, const char* about) {
 
 void ReadSizeOrNone(const JsonReader& reader, Bytes* bytes) { *bytes = SizeOrNone(reader); }
 void WriteSizeOrNone(const Bytes& bytes, nlohmann::ordered_json* to) { *to = PrintExactly(bytes); }
+void ReadAlgorithm(const JsonReader& reader, AlgorithmId* algorithm) {
+  *algorithm = reader.StringBy(ParseAlgorithm);
+}
+void WriteAlgorithm(const AlgorithmId& algorithm, nlohmann::ordered_json* to) {
+  *to = Name(algorithm);
+}
+void ReadProtocol(const JsonReader& reader, Protocol* protocol) {
+  *protocol = reader.StringBy(ParseProtocol);
+}
+void WriteProtocol(const Protocol& protocol, nlohmann::ordered_json* to) { *to = Name(protocol); }
 FieldShape ASizeOrNone() { return ReadBy(ASize(), ReadSizeOrNone, WriteSizeOrNone); }
 
 // ---- Roles --------------------------------------------------------------------------------------
@@ -146,10 +156,12 @@ const Fields<Collective>& CollectiveOpFields() {
            DTypeRow(&Collective::dtype),
            {"reduction", &Collective::reduction, OneOf(kReductionNames), Usual(),
             "how elements are reduced"},
-           {"algorithm", &Collective::algorithm, AText("algorithm, or auto"),
+           {"algorithm", &Collective::algorithm,
+            ReadBy(AText("algorithm, or auto"), ReadAlgorithm, WriteAlgorithm),
             Optional("ring, or the only one for the kind"),
             "how it runs (rehearse list algorithms)", "\"tree\""},
-           {"protocol", &Collective::protocol, AText("protocol, none or auto"), Usual(),
+           {"protocol", &Collective::protocol,
+            ReadBy(AText("protocol, none or auto"), ReadProtocol, WriteProtocol), Usual(),
             "NCCL's protocol; none: bare links", "\"simple\""},
            {"root", &Collective::root, Count(), Usual(),
             "root of a broadcast or reduce, a member of the group", "0"},

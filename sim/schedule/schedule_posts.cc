@@ -61,9 +61,9 @@ class Matcher {
     if (collective != nullptr) {
       what = Name(collective->kind);
       if (other_collective != nullptr && collective->algorithm != other_collective->algorithm)
-        how = fmt::format(" by {}", collective->algorithm);
+        how = fmt::format(" by {}", Name(collective->algorithm));
       if (other_collective != nullptr && collective->protocol != other_collective->protocol)
-        how += fmt::format(" with {}", collective->protocol);
+        how += fmt::format(" with {}", Name(collective->protocol));
       if (other_collective != nullptr && collective->root != other_collective->root)
         how += fmt::format(" with root {}", collective->root);
       if (other_collective != nullptr && collective->pair_bytes != other_collective->pair_bytes)

@@ -377,8 +377,9 @@ class RoleWriter {
     if (collective.reduction != usual.reduction)
       object->AddText("reduction", NameIn(kReductionNames, collective.reduction));
     if (collective.algorithm != UsualAlgorithm(collective.kind))
-      object->AddText("algorithm", collective.algorithm);
-    if (collective.protocol != usual.protocol) object->AddText("protocol", collective.protocol);
+      object->AddText("algorithm", Name(collective.algorithm));
+    if (collective.protocol != usual.protocol)
+      object->AddText("protocol", Name(collective.protocol));
     object->AddUnless("root", collective.root, usual.root);
     if (collective.rank_share != usual.rank_share)
       object->Add("rank_share", fmt::format("{}", collective.rank_share));

@@ -19,8 +19,8 @@ void Sweep(benchmark::State& state, const std::string& cluster_name, CollectiveK
   trial.kind = kind;
   trial.groups = {std::vector<uint32_t>(cluster->device_count())};
   std::iota(trial.groups[0].begin(), trial.groups[0].end(), 0u);
-  trial.algorithm = algorithm;
-  trial.protocol = "auto";
+  trial.algorithm = ParseAlgorithm(algorithm);
+  trial.protocol = Protocol::kAuto;
   std::vector<Bytes> sizes;
   for (int power = 10; power < 34; ++power) sizes.emplace_back(static_cast<double>(1LL << power));
   for (auto _ : state) {

@@ -27,7 +27,7 @@ Schedule OneCollective(const char* algorithm, CollectiveKind kind, uint32_t rank
   collective.kind = kind;
   collective.communicator = CommunicatorId(0);
   collective.bytes = Bytes(268435456);
-  collective.algorithm = algorithm;
+  collective.algorithm = ParseAlgorithm(algorithm);
   Op op;
   op.stream = StreamId(0);
   op.work = collective;

@@ -15,7 +15,7 @@ namespace algorithms_test {
 using Extents = std::vector<uint32_t>;
 
 bool IsOnGrid(const Algorithm& algorithm) {
-  const std::string name = algorithm.name;
+  const std::string name = algorithm.name();
   return name == "tree" || name == "nvls-tree" || name == "pxn" || name == "deepep" ||
          name == "collnet" || name == "hierarchical" || name == "bucket";
 }
@@ -75,7 +75,7 @@ TEST(GoldenAlgorithmsTest, SendWhatIsRecorded) {
         for (uint32_t b = 1; b <= 5; ++b)
           if (a * b > 1) grids.push_back({a, b});
       grids.push_back({4, 8});
-      if (algorithm.name == std::string("bucket")) {
+      if (algorithm.name() == std::string("bucket")) {
         grids.push_back({2, 3, 4});
         grids.push_back({3, 1, 2});
       }
@@ -107,7 +107,7 @@ TEST(GoldenAlgorithmsTest, SendWhatIsRecorded) {
           }
         }
       }
-      record.Add(fmt::format("{} {}", algorithm.name, Name(kind)),
+      record.Add(fmt::format("{} {}", algorithm.name(), Name(kind)),
                  fmt::format("the last{} us", example) + DigestOf("steps", steps) +
                      DigestOf("times", times));
     }

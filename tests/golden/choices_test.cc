@@ -76,7 +76,7 @@ std::string PartsText(const std::vector<Part>& parts) {
 }
 
 std::string TextOf(const Choice& choice) {
-  return fmt::format("{} {} {} {} {:.9g} {:.9g} {} {:.9g} {:.9g};", choice.algorithm->name,
+  return fmt::format("{} {} {} {} {:.9g} {:.9g} {} {:.9g} {:.9g};", choice.algorithm->name(),
                      Name(choice.protocol), choice.channels, choice.nccl_channels,
                      1e6 * choice.latency.value(), 1e6 * choice.start.value(), choice.steps_wait,
                      1e6 * choice.step_overhead.value(), choice.bandwidth_share);
@@ -117,8 +117,8 @@ void AddChoices(Router& router, const NcclSettings& settings, const std::vector<
       Collective collective;
       collective.kind = kind;
       collective.bytes = Bytes(kind == CollectiveKind::kBarrier ? 0 : bytes);
-      collective.algorithm = "auto";
-      collective.protocol = "auto";
+      collective.algorithm = AlgorithmId::kAuto;
+      collective.protocol = Protocol::kAuto;
       choices->Add([&] { return TextOf(tuner.Choose({collective, group})); });
       costs->Add([&] {
         std::string text;

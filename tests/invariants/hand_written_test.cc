@@ -50,13 +50,13 @@ std::vector<uint32_t> AnyGroup(Random& random, const Cluster& cluster) {
   return ranks;
 }
 
-// An algorithm that can do the kind, by name; "auto" in so many of a hundred cases.
-std::string AnyAlgorithm(Random& random, CollectiveKind kind, uint32_t automatic) {
-  std::vector<std::string> able;
+// An algorithm that can do the kind; kAuto in so many of a hundred cases.
+AlgorithmId AnyAlgorithm(Random& random, CollectiveKind kind, uint32_t automatic) {
+  std::vector<AlgorithmId> able;
   for (const Algorithm& row : Algorithms())
-    if (row.kinds.Has(kind) && !row.forwards) able.emplace_back(row.name);
+    if (row.kinds.Has(kind) && !row.forwards) able.push_back(row.id);
   const uint32_t drawn = random.Below(static_cast<uint32_t>(able.size()));
-  return random.Chance(automatic) ? "auto" : able[drawn];
+  return random.Chance(automatic) ? AlgorithmId::kAuto : able[drawn];
 }
 
 struct DrawnTrial {
@@ -67,7 +67,7 @@ struct DrawnTrial {
     return fmt::format(
         "{} of {} B over ranks {}, root {}, algorithm {}, protocol {}, {} channels, {}",
         Name(trial.kind), bytes.value(), fmt::join(trial.groups.front(), ","), trial.root,
-        trial.algorithm, trial.protocol, trial.channels, Name(trial.fidelity));
+        Name(trial.algorithm), Name(trial.protocol), trial.channels, Name(trial.fidelity));
   }
 };
 
@@ -77,8 +77,8 @@ DrawnTrial AnyTrial(Random& random, const std::vector<uint32_t>& group, uint32_t
   trial.kind = kKinds[random.Below(static_cast<uint32_t>(std::size(kKinds)))];
   trial.groups = {group};
   trial.algorithm = AnyAlgorithm(random, trial.kind, automatic);
-  trial.protocol = random.Chance(50) && automatic > 0 ? "auto" : "none";
-  if (trial.algorithm == "auto") trial.protocol = "auto";
+  trial.protocol = random.Chance(50) && automatic > 0 ? Protocol::kAuto : Protocol::kNone;
+  if (trial.algorithm == AlgorithmId::kAuto) trial.protocol = Protocol::kAuto;
   trial.channels = random.Chance(70) ? 0 : random.Between(1, 3);
   constexpr Fidelity kFidelities[] = {Fidelity::kFormula, Fidelity::kFluid, Fidelity::kStep};
   trial.fidelity = kFidelities[random.Below(3)];
@@ -139,10 +139,10 @@ TEST(HandWrittenTest, NothingIsQuickerThanTheWiresAllow) {
       Tuner tuner(router);
       const Choice choice = ChoiceOf(trial.trial, trial.bytes, tuner);
       const WireBound bound = bounds.Of(trial.trial.kind, trial.bytes, trial.trial.root,
-                                        SwitchesOf(choice.algorithm->name));
+                                        SwitchesOf(choice.algorithm->id));
       EXPECT_GE(time->value(), bound.time.value() * (1 - kRounding) - kTicks) << fmt::format(
           "case {}: {} ({}) beats {} by {:.4f}, cut {}\n{}", seed, trial.Text(),
-          choice.algorithm->name, bound.time.value(), bound.time / *time, bound.cut, drawn.text);
+          choice.algorithm->name(), bound.time.value(), bound.time / *time, bound.cut, drawn.text);
     }
   }
   EXPECT_GT(tried, 3 * (cases.end - cases.first));
@@ -329,8 +329,7 @@ bool IsSame(const Choice& a, const Choice& b) {
 // What the model expects the choice to take, if it knows it.
 std::optional<Seconds> Expected(const Chosen& on, const Choice& choice, Bytes bytes) {
   for (const NcclCost& cost : on.costs)
-    if (FindAlgorithm(Name(cost.algorithm)).name == choice.algorithm->name &&
-        cost.protocol == choice.protocol)
+    if (IdOf(cost.algorithm) == choice.algorithm->id && cost.protocol == choice.protocol)
       return cost.Time(bytes);
   return std::nullopt;
 }
@@ -362,8 +361,8 @@ TEST(HandWrittenTest, WhereTheModelChoosesTheLossIsItsOwnError) {
       const double loss = LossOf(*after, *before);
       const std::string text = fmt::format(
           "{}\non {}: {} s with {} {}, {} s with {} {}\n{}", trial.Text(), improved.text,
-          before->value(), then.choice.algorithm->name, Name(then.choice.protocol), after->value(),
-          now.choice.algorithm->name, Name(now.choice.protocol), drawn.text);
+          before->value(), then.choice.algorithm->name(), Name(then.choice.protocol),
+          after->value(), now.choice.algorithm->name(), Name(now.choice.protocol), drawn.text);
       if (IsSame(then.choice, now.choice)) {
         if (RingsOf(*drawn.cluster, trial.trial).shares !=
             RingsOf(*improved.cluster, trial.trial).shares)
@@ -385,8 +384,8 @@ TEST(HandWrittenTest, WhereTheModelChoosesTheLossIsItsOwnError) {
         EXPECT_LE(*new_expected, *old_expected) << text;
       }
       if (loss <= kRounding || !old_expected) continue;
-      trial.trial.algorithm = then.choice.algorithm->name;
-      trial.trial.protocol = Name(then.choice.protocol);
+      trial.trial.algorithm = then.choice.algorithm->id;
+      trial.trial.protocol = then.choice.protocol;
       const std::optional<Seconds> old_after = Try(trial, *improved.cluster);
       EXPECT_TRUE(old_after.has_value()) << text;
       if (!old_after) continue;

@@ -68,8 +68,8 @@ FitTable AsFitTable(const MeasuredTable& table, const Cluster& cluster) {
   for (size_t begin = 0; begin + size <= ranks.size(); begin += size)
     fit.trial.groups.emplace_back(ranks.begin() + static_cast<ptrdiff_t>(begin),
                                   ranks.begin() + static_cast<ptrdiff_t>(begin + size));
-  fit.trial.algorithm = "auto";
-  fit.trial.protocol = "auto";
+  fit.trial.algorithm = AlgorithmId::kAuto;
+  fit.trial.protocol = Protocol::kAuto;
   for (const MeasuredPoint& point : table.points)
     fit.rows.push_back({Bytes(point.bytes), Seconds(point.microseconds * 1e-6)});
   return fit;

@@ -57,8 +57,8 @@ Distance DistanceFrom(const WireBounds& bounds, const Cluster& cluster,
   Trial trial;
   trial.kind = kind;
   trial.groups = {ranks};
-  trial.algorithm = "auto";
-  trial.protocol = "auto";
+  trial.algorithm = AlgorithmId::kAuto;
+  trial.protocol = Protocol::kAuto;
   trial.root = ranks.front();
   Router router(cluster);
   std::vector<Bytes> sizes;
@@ -68,14 +68,13 @@ Distance DistanceFrom(const WireBounds& bounds, const Cluster& cluster,
   Distance distance;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const Choice choice = ChoiceOf(trial, sizes[i], tuner);
-    const WireBound bound =
-        bounds.Of(kind, sizes[i], trial.root, SwitchesOf(choice.algorithm->name));
+    const WireBound bound = bounds.Of(kind, sizes[i], trial.root, SwitchesOf(choice.algorithm->id));
     distance.last = times[i] / bound.time;
     distance.most = std::max(distance.most, distance.last);
     EXPECT_GE(distance.last, 1 - 1e-6) << cluster.name() << ", " << Name(kind);
     if (Wish() == "choices")
       fmt::print("{} {} {} {:.0f}: {:.2f} {} {} {}\n", cluster.name(), ranks.size(), Name(kind),
-                 sizes[i].value() / (1 << 20), distance.last, choice.algorithm->name,
+                 sizes[i].value() / (1 << 20), distance.last, choice.algorithm->name(),
                  Name(choice.protocol), bound.cut);
   }
   return distance;

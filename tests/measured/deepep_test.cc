@@ -79,7 +79,7 @@ double Predicted(const Published& row) {
   const auto cluster = ReadClusterArgument(fmt::format("{}:nodes={}", row.machine, machines));
   Trial trial;
   trial.kind = CollectiveKind::kAllToAll;
-  trial.algorithm = is_low ? "direct" : "deepep";
+  trial.algorithm = is_low ? AlgorithmId::kDirect : AlgorithmId::kDeepEp;
   trial.groups.emplace_back();
   for (uint32_t rank = 0; rank < row.ranks; ++rank)
     trial.groups.front().push_back(nics_alone ? 8 * rank : rank);

@@ -120,7 +120,7 @@ double Played(const Network& network, CollectiveKind kind, const char* algorithm
   trial.kind = kind;
   trial.groups = {group};
   trial.fidelity = fidelity;
-  trial.algorithm = algorithm;
+  trial.algorithm = ParseAlgorithm(algorithm);
   return TimeOf(trial, Bytes(bytes), router).value() * 1e9;
 }
 

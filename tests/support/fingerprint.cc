@@ -55,8 +55,8 @@ void AddWork(const Work& work, Fingerprint* to) {
           static_cast<uint64_t>(collective->reduction), uint64_t{collective->root}}) {
       to->Add(number);
     }
-    to->Add(collective->algorithm);
-    to->Add(collective->protocol);
+    to->Add(Name(collective->algorithm));
+    to->Add(Name(collective->protocol));
   } else if (const auto* send = std::get_if<Send>(&work)) {
     to->Add(uint64_t{send->peer});
   } else {

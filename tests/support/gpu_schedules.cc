@@ -88,7 +88,7 @@ OpId RoleMaker::AddCollective(const std::string& name, CollectiveKind kind, Stre
   collective.communicator = all();
   collective.bytes = static_cast<double>(whole.rows * whole.columns) * SizeOf(dtype);
   collective.dtype = dtype;
-  if (kind == CollectiveKind::kAllToAll) collective.algorithm = "direct";
+  if (kind == CollectiveKind::kAllToAll) collective.algorithm = AlgorithmId::kDirect;
   return AddWork(name, stream, collective, {from}, {to}, std::move(after));
 }
 

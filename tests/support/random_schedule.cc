@@ -223,17 +223,18 @@ class ScheduleMaker {
     const uint32_t size = schedule_.communicators[axis].size();
     if (collective.kind == CollectiveKind::kBarrier) collective.bytes = Bytes(0);
     if (random_.Chance(40)) {
-      collective.algorithm = "auto";
-      collective.protocol = "auto";
+      collective.algorithm = AlgorithmId::kAuto;
+      collective.protocol = Protocol::kAuto;
     } else if (random_.Chance(75)) {
       collective.algorithm = UsualAlgorithm(collective.kind);
     } else {
-      std::vector<const char*> able;
+      std::vector<AlgorithmId> able;
       for (const Algorithm& row : Algorithms())
-        if (row.kinds.Has(collective.kind)) able.push_back(row.name);
+        if (row.kinds.Has(collective.kind)) able.push_back(row.id);
       collective.algorithm = able[random_.Below(static_cast<uint32_t>(able.size()))];
-      constexpr std::array kProtocols = {"none", "none", "simple", "ll", "ll128"};
-      collective.protocol = Any(random_, kProtocols);
+      constexpr std::array kDrawn = {Protocol::kNone, Protocol::kNone, Protocol::kSimple,
+                                     Protocol::kLL, Protocol::kLL128};
+      collective.protocol = Any(random_, kDrawn);
     }
     if (collective.kind == CollectiveKind::kBroadcast || collective.kind == CollectiveKind::kReduce)
       collective.root = random_.Below(size);
@@ -250,7 +251,7 @@ class ScheduleMaker {
       }
       collective.bytes = Bytes(most);
     }
-    if (collective.algorithm == "deepep") {
+    if (collective.algorithm == AlgorithmId::kDeepEp) {
       collective.rank_share = 0.75;
       collective.machine_share = 0.5;
     }

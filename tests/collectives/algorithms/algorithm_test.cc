@@ -33,7 +33,7 @@ Schedule By(const char* algorithm, CollectiveKind kind, double bytes, uint32_t r
             uint32_t root = 0) {
   Schedule schedule = OneCollective(kind, bytes, {Range(ranks)});
   auto& collective = std::get<Collective>(schedule.roles[0].ops[0].work);
-  collective.algorithm = algorithm;
+  collective.algorithm = ParseAlgorithm(algorithm);
   collective.root = root;
   return schedule;
 }
@@ -282,7 +282,7 @@ Schedule Among(const char* algorithm, CollectiveKind kind, double bytes,
                const std::vector<std::vector<uint32_t>>& groups, uint32_t ranks, uint32_t root) {
   Schedule schedule = OneCollective(kind, bytes, groups);
   auto& collective = std::get<Collective>(schedule.roles[0].ops[0].work);
-  collective.algorithm = algorithm;
+  collective.algorithm = ParseAlgorithm(algorithm);
   collective.root = root;
   schedule.roles.emplace_back();
   schedule.roles.back().name = "idle";
@@ -310,8 +310,8 @@ uint32_t ForEachRandomCase(uint64_t seeds, const Visit& visit) {
            {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
             CollectiveKind::kAllToAll, CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
         if (!algorithm.kinds.Has(kind)) continue;
-        SCOPED_TRACE(fmt::format("seed {} {} {}", seed, algorithm.name, Name(kind)));
-        const Schedule schedule = Among(algorithm.name, kind, bytes, groups, ranks, root);
+        SCOPED_TRACE(fmt::format("seed {} {} {}", seed, algorithm.name(), Name(kind)));
+        const Schedule schedule = Among(algorithm.name(), kind, bytes, groups, ranks, root);
         try {
           visit(schedule, *cluster, kind, groups);
           ++played;
@@ -368,7 +368,7 @@ TEST(AlgorithmTest, BusBandwidthIsNeverAboveTheBottleneck) {
   ForEachRandomCase(60, [](const Schedule& schedule, const Cluster& cluster, CollectiveKind kind,
                            const std::vector<std::vector<uint32_t>>& groups) {
     const auto& collective = std::get<Collective>(schedule.roles[0].ops[0].work);
-    if (collective.algorithm == "collnet") return;
+    if (collective.algorithm == AlgorithmId::kCollnet) return;
     Router router(cluster);
     const double most = MostBusBandwidth(kind, cluster, groups, router);
     for (const Fidelity fidelity : kFidelities) {
@@ -489,11 +489,23 @@ TEST(AlgorithmTest, WhatAGroupCannotHaveIsSaid) {
               HasSubstr("equally many ranks of the group in every machine"));
 }
 
+TEST(AlgorithmTest, EveryRowIsFoundByItsName) {
+  for (const Algorithm& row : Algorithms()) {
+    EXPECT_EQ(&FindAlgorithm(row.id), &row);
+    EXPECT_EQ(ParseAlgorithm(row.name()), row.id);
+  }
+  EXPECT_THROW(FindAlgorithm(AlgorithmId::kAuto), Error);
+  EXPECT_THROW(FindAlgorithm(AlgorithmId::kCopy), Error);
+}
+
 TEST(AlgorithmTest, NamesAreOursOrNccls) {
-  EXPECT_STREQ(FindAlgorithm("Ring").name, "ring");
-  EXPECT_STREQ(FindAlgorithm("NVLS").name, "nvls");
-  EXPECT_STREQ(FindAlgorithm("CollnetDirect").name, "collnet");
-  EXPECT_THROW(FindAlgorithm(""), Error);
+  EXPECT_EQ(ParseAlgorithm("Ring"), AlgorithmId::kRing);
+  EXPECT_EQ(ParseAlgorithm("NVLS"), AlgorithmId::kNvls);
+  EXPECT_EQ(ParseAlgorithm("CollnetDirect"), AlgorithmId::kCollnet);
+  EXPECT_EQ(ParseProtocol("LL128"), Protocol::kLL128);
+  EXPECT_THROW(ParseAlgorithm(""), Error);
+  EXPECT_THROW(ParseAlgorithm("rign"), Error);
+  EXPECT_THROW(ParseProtocol(""), Error);
 }
 
 }  // namespace algorithm_test

@@ -30,7 +30,7 @@ TEST(ArrangeTest, PartsShareTheBytesAndHaveEveryMemberOnce) {
     for (const Algorithm& algorithm : Algorithms()) {
       for (const CollectiveKind kind : kCollectiveKinds) {
         if (!algorithm.kinds.Has(kind)) continue;
-        SCOPED_TRACE(std::string(algorithm.name) + " " + Name(kind) + " " + cluster->name());
+        SCOPED_TRACE(std::string(algorithm.name()) + " " + Name(kind) + " " + cluster->name());
         std::vector<Part> parts;
         try {
           parts = PartsOf(algorithm, *cluster, kind);
@@ -60,7 +60,8 @@ TEST(ArrangeTest, ARootStandsFirstInEveryPart) {
       for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
         for (const uint32_t root : {0u, 3u, cluster->device_count() - 1}) {
           SCOPED_TRACE(std::string(name) + " " + Name(kind) + " from " + std::to_string(root));
-          for (const Part& part : PartsOf(FindAlgorithm(name), *cluster, kind, root))
+          for (const Part& part :
+               PartsOf(FindAlgorithm(ParseAlgorithm(name)), *cluster, kind, root))
             EXPECT_EQ(part.order.front(), root);
         }
       }
@@ -73,7 +74,9 @@ TEST(ArrangeTest, ARootStandsFirstInEveryPart) {
 TEST(ArrangeTest, ALimitCapsTheChannelsOfATree) {
   const auto cluster = Preset("perlmutter", "nodes", 2);
   const auto parts = [&](uint32_t channels) {
-    return PartsOf(FindAlgorithm("tree"), *cluster, CollectiveKind::kAllReduce, 0, channels).size();
+    return PartsOf(FindAlgorithm(ParseAlgorithm("tree")), *cluster, CollectiveKind::kAllReduce, 0,
+                   channels)
+        .size();
   };
   EXPECT_EQ(parts(0), 8u);
   EXPECT_EQ(parts(1), 2u);
@@ -89,7 +92,8 @@ TEST(ArrangeTest, AChainComesToEachMachineOnce) {
   ChannelFinder finder(router);
   const std::vector<uint32_t> ranks = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11};
   const std::vector<Part> parts =
-      FindAlgorithm("chain").arrange({CollectiveKind::kBroadcast, 0, ranks, 0, router, finder});
+      FindAlgorithm(ParseAlgorithm("chain"))
+          .arrange({CollectiveKind::kBroadcast, 0, ranks, 0, router, finder});
   ASSERT_EQ(parts.size(), 1u);
   uint32_t changes = 0;
   for (size_t i = 1; i < parts[0].order.size(); ++i) {

@@ -118,7 +118,7 @@ std::vector<std::vector<uint32_t>> Grids(uint32_t p, uint32_t axes) {
 // order. The root, where there is one, stands first.
 std::vector<std::vector<Part>> Arrangements(const Algorithm& algorithm, CollectiveKind kind,
                                             uint32_t p, uint32_t root, uint64_t seed) {
-  const std::string name = algorithm.name;
+  const std::string name = algorithm.name();
   const bool has_two_trees = name == "tree" || name == "nvls-tree";
   const bool on_grid = has_two_trees || name == "pxn" || name == "deepep" || name == "collnet" ||
                        name == "hierarchical";
@@ -185,7 +185,7 @@ std::string GridText(const Part& part) {
 class EveryAlgorithmTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryAlgorithmTest, ComputesWhatTheKindMeansForAnyNumberOfRanks) {
-  const Algorithm& algorithm = FindAlgorithm(GetParam());
+  const Algorithm& algorithm = FindAlgorithm(ParseAlgorithm(GetParam()));
   std::vector<uint32_t> sizes;
   for (uint32_t p = 2; p <= (kIsSanitized ? 9 : 17); ++p) sizes.push_back(p);
   if (!kIsSanitized) sizes.insert(sizes.end(), {24, 32, 64});
@@ -213,7 +213,7 @@ TEST_P(EveryAlgorithmTest, ComputesWhatTheKindMeansForAnyNumberOfRanks) {
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;
-  for (const Algorithm& algorithm : Algorithms()) names.emplace_back(algorithm.name);
+  for (const Algorithm& algorithm : Algorithms()) names.emplace_back(algorithm.name());
   return names;
 }
 
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithmTest, ::testing::ValuesIn(Nam
 TEST(InterpreterTest, AnyArrangementComputesTheRightThing) {
   const std::vector<std::string> names = Names();
   rc::check("random algorithm, kind, size, root, order and schedule", [&] {
-    const Algorithm& algorithm = FindAlgorithm(*rc::gen::elementOf(names));
+    const Algorithm& algorithm = FindAlgorithm(ParseAlgorithm(*rc::gen::elementOf(names)));
     std::vector<CollectiveKind> kinds;
     for (const CollectiveKind kind : kAllKinds) {
       if (algorithm.kinds.Has(kind)) kinds.push_back(kind);
@@ -239,7 +239,7 @@ TEST(InterpreterTest, AnyArrangementComputesTheRightThing) {
     problem.root = *rc::gen::inRange(0u, problem.members);
     const auto seed = *rc::gen::arbitrary<uint64_t>();
     const bool uneven = problem.kind == CollectiveKind::kAllToAll &&
-                        std::string(algorithm.name) != "bruck" && *rc::gen::arbitrary<bool>();
+                        std::string(algorithm.name()) != "bruck" && *rc::gen::arbitrary<bool>();
     if (uneven) {
       std::mt19937_64 random(seed);
       for (uint32_t i = 0; i < problem.members * problem.members; ++i) {
@@ -314,7 +314,7 @@ TEST(InterpreterTest, EveryByteIsSentAsOftenAsTheClosedFormSays) {
   };
   for (const TrafficCase& expected : cases) {
     SCOPED_TRACE(fmt::format("{} {}", expected.algorithm, Name(expected.kind)));
-    const Algorithm& algorithm = FindAlgorithm(expected.algorithm);
+    const Algorithm& algorithm = FindAlgorithm(ParseAlgorithm(expected.algorithm));
     DataProblem problem;
     problem.kind = expected.kind;
     problem.members = 16;
@@ -347,7 +347,8 @@ TEST(InterpreterTest, RingsAndRecursionsLoadEverybodyAlike) {
     part.order.resize(12);
     std::iota(part.order.begin(), part.order.end(), 0u);
     Traffic traffic;
-    Interpret(FindAlgorithm(name), {part}, problem, RandomInputs(problem, 1), 1, &traffic);
+    Interpret(FindAlgorithm(ParseAlgorithm(name)), {part}, problem, RandomInputs(problem, 1), 1,
+              &traffic);
     std::map<uint32_t, uint64_t> sent;
     for (const auto& [pair, between] : traffic.by_pair) sent[pair.first] += between.elements;
     // 2(p-1)/p of 144 elements each.
@@ -360,16 +361,16 @@ TEST(InterpreterTest, StepsOfOneMemberOfAThousandAreFew) {
   // it has to do.
   StepInput input;
   input.extents = {1024};
-  EXPECT_EQ(StepsOf(FindAlgorithm("ring"), input, 512).size(), 4u);
-  EXPECT_EQ(StepsOf(FindAlgorithm("halving-doubling"), input, 512).size(), 40u);
-  EXPECT_EQ(MessagesOf(FindAlgorithm("ring"), input, 512).size(), 4u * 1023);
+  EXPECT_EQ(StepsOf(FindAlgorithm(ParseAlgorithm("ring")), input, 512).size(), 4u);
+  EXPECT_EQ(StepsOf(FindAlgorithm(ParseAlgorithm("halving-doubling")), input, 512).size(), 40u);
+  EXPECT_EQ(MessagesOf(FindAlgorithm(ParseAlgorithm("ring")), input, 512).size(), 4u * 1023);
 }
 
 TEST(InterpreterTest, AnAlgorithmThatForgetsAMessageIsFound) {
   // The ring without its first step: chunks arrive with the wrong sums, or somebody waits forever.
-  Algorithm broken = FindAlgorithm("ring");
+  Algorithm broken = FindAlgorithm(ParseAlgorithm("ring"));
   broken.steps = [](const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
-    FindAlgorithm("ring").steps(input, position, legs);
+    FindAlgorithm(ParseAlgorithm("ring")).steps(input, position, legs);
     for (Leg& leg : *legs) {
       if (leg.step > 0 || leg.from != 1) continue;
       leg.step = 1;

@@ -55,7 +55,7 @@ TEST(TorusBoxTest, BothWaysDoNotDependOnTheOrderOfDimensions) {
     Router router(*cluster);
     Trial trial;
     trial.groups = {AllOf(*cluster)};
-    trial.algorithm = "ring-both";
+    trial.algorithm = AlgorithmId::kRingBoth;
     const double seconds = TimeOf(trial, Bytes(1e9), router).value();
     picoseconds.insert(static_cast<int64_t>(seconds * 1e12 + 0.5));
     EXPECT_NEAR(seconds, 2 * 639.0 / 640 * 1e9 / 200e9 + 2 * 639 * 3e-6, 1e-5);

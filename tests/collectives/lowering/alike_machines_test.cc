@@ -35,8 +35,8 @@ Schedule Asking(const std::vector<Groups>& communicators, uint32_t ranks,
       collective.kind = kind;
       collective.communicator = CommunicatorId(static_cast<uint32_t>(i));
       collective.bytes = bytes;
-      collective.algorithm = algorithm;
-      collective.protocol = protocol;
+      collective.algorithm = ParseAlgorithm(algorithm);
+      collective.protocol = ParseProtocol(protocol);
       Op op;
       op.stream = StreamId(static_cast<uint32_t>(i));
       op.work = collective;

@@ -72,8 +72,8 @@ Seconds TimeOn(const Cluster& cluster, CollectiveKind kind, const std::string& a
   trial.kind = kind;
   trial.groups.emplace_back(cluster.device_count());
   std::iota(trial.groups[0].begin(), trial.groups[0].end(), 0u);
-  trial.algorithm = algorithm;
-  trial.protocol = protocol;
+  trial.algorithm = ParseAlgorithm(algorithm);
+  trial.protocol = ParseProtocol(protocol);
   Router router(cluster);
   return TimeOf(trial, kSize, router);
 }

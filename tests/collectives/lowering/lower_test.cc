@@ -259,11 +259,11 @@ TEST(LowerTest, AScheduleForOtherRanksThanTheClusterIsRefused) {
   EXPECT_THROW(Lower(OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)}), router), Error);
 }
 
-TEST(LowerTest, AnUnknownAlgorithmIsRefused) {
+TEST(LowerTest, CollectivesAreNoHostCopies) {
   const auto cluster = Preset("switch", "devices", 2);
   Router router(*cluster);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});
-  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "rign";
+  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = AlgorithmId::kCopy;
   EXPECT_THROW(Lower(schedule, router), Error);
 }
 
@@ -316,7 +316,7 @@ TEST(LowerTest, CollectivesOfAGroupAreEachTheirOwn) {
     role.ops.clear();
     for (const char* algorithm : algorithms) {
       role.ops.push_back(op);
-      std::get<Collective>(role.ops.back().work).algorithm = algorithm;
+      std::get<Collective>(role.ops.back().work).algorithm = ParseAlgorithm(algorithm);
     }
     return schedule;
   };
@@ -337,7 +337,7 @@ TEST(LowerTest, CollectivesOfAGroupAreEachTheirOwn) {
 TEST(LowerTest, DeepEpTakesTheLongerOfAcrossAndInside) {
   const auto cluster = Preset("perlmutter", "nodes", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllToAll, 1e9, {Range(8)});
-  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "deepep";
+  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = AlgorithmId::kDeepEp;
   const double formula = StepTime(schedule, *cluster, Fidelity::kFormula).value();
   EXPECT_NEAR(StepTime(schedule, *cluster, Fidelity::kFluid).value(), formula, 0.02 * formula);
 }

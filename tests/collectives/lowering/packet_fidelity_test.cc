@@ -25,7 +25,7 @@ Trial Of(CollectiveKind kind, uint32_t ranks) {
   trial.kind = kind;
   trial.groups = {std::vector<uint32_t>(ranks)};
   std::iota(trial.groups[0].begin(), trial.groups[0].end(), 0u);
-  if (kind == CollectiveKind::kAllToAll) trial.algorithm = "direct";
+  if (kind == CollectiveKind::kAllToAll) trial.algorithm = AlgorithmId::kDirect;
   return trial;
 }
 
@@ -34,7 +34,7 @@ TEST(PacketFidelityTest, AMessageAloneTakesWhatStepsTake) {
   for (const char* preset : {"roce-h100", "dgx-h100", "dgx-a100", "aws-p5", "gcp-a3-mega"}) {
     const auto cluster = Preset(preset, "nodes", 2);
     Trial trial = Of(CollectiveKind::kSendReceive, 2);
-    trial.algorithm = "direct";
+    trial.algorithm = AlgorithmId::kDirect;
     trial.groups = {{0, 8}};
     const double step = TimeAt(trial, Fidelity::kStep, Bytes(256e6), *cluster).value();
     PacketReport report;

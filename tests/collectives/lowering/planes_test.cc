@@ -35,7 +35,7 @@ ClosSpec Tree(double gigabytes, uint32_t planes = 1) {
 Trial Of(CollectiveKind kind, const char* algorithm) {
   Trial trial;
   trial.kind = kind;
-  trial.algorithm = algorithm;
+  trial.algorithm = ParseAlgorithm(algorithm);
   trial.groups.resize(4);  // by the place in the machine, two of each four machines apart
   for (uint32_t node = 0; node < kNodes; ++node)
     for (uint32_t place = 0; place < 4; ++place) trial.groups[place].push_back(4 * node + place);
@@ -65,7 +65,7 @@ TEST(PlanesTest, TwoPlanesAreOneOfTwiceTheBandwidth) {
     EXPECT_EQ(on_two.ways(), 2u);
     const double expected = TimeOf(trial, Bytes(1e9), on_one).value();
     EXPECT_NEAR(TimeOf(trial, Bytes(1e9), on_two).value(), expected, 1e-6 * expected)
-        << trial.algorithm << ", " << trial.groups.size() << " groups";
+        << Name(trial.algorithm) << ", " << trial.groups.size() << " groups";
   }
 }
 
@@ -81,7 +81,8 @@ TEST(PlanesTest, FoldedIsUnfolded) {
         const Lowered lowered = Lower(schedule, router, {.fold = fold});
         steps.push_back(Simulate(lowered.program, schedule.ranks()).timeline.step);
       }
-      EXPECT_EQ(steps[0], steps[1]) << trial.algorithm << ", " << trial.groups.size() << " groups";
+      EXPECT_EQ(steps[0], steps[1])
+          << Name(trial.algorithm) << ", " << trial.groups.size() << " groups";
     }
   }
 }

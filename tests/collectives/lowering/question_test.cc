@@ -10,7 +10,7 @@ Collective Asking(CollectiveKind kind, Bytes bytes, const char* protocol = "none
   collective.kind = kind;
   collective.communicator = CommunicatorId(0);
   collective.bytes = bytes;
-  collective.protocol = protocol;
+  collective.protocol = ParseProtocol(protocol);
   return collective;
 }
 

@@ -23,7 +23,7 @@ TEST(SprayTrafficTest, ALeafSharesItsCablesAsAPipeWould) {
   Router router(*cluster);
   Trial trial;
   trial.kind = CollectiveKind::kSendReceive;
-  trial.algorithm = "direct";
+  trial.algorithm = AlgorithmId::kDirect;
   for (uint32_t i = 0; i < 8; ++i) trial.groups.push_back({i, 8 + i});
   const Bytes bytes(1e9);
   EXPECT_NEAR(TimeOf(trial, bytes, router).value(), 1e9 / 5e9 + 4e-6, 1e-9);
@@ -38,7 +38,7 @@ TEST(SprayTrafficTest, WhenACableFailsTheOthersCarryOn) {
   const auto cluster = Single(ClosOf(8, 2), 16);
   Trial trial;
   trial.kind = CollectiveKind::kSendReceive;
-  trial.algorithm = "direct";
+  trial.algorithm = AlgorithmId::kDirect;
   trial.groups = {{0, 4}};
   Perturbation perturbation;
   Router plain(*cluster);
@@ -151,7 +151,7 @@ TEST(SprayTrafficTest, ManyQueuePairsComeNearIt) {
     Router router(*cluster, routing);
     Trial trial;
     trial.kind = CollectiveKind::kSendReceive;
-    trial.algorithm = "direct";
+    trial.algorithm = AlgorithmId::kDirect;
     for (uint32_t i = 0; i < 16; ++i) trial.groups.push_back({i, 16 + i});
     return TimeOf(trial, Bytes(1e9), router).value();
   };
@@ -213,7 +213,7 @@ TEST(SprayTrafficTest, MoreNicsOrLessOversubscriptionNeverCost) {
       std::vector<uint32_t> ranks(cluster->device_count());
       for (uint32_t i = 0; i < ranks.size(); ++i) ranks[i] = i;
       trial.groups = DealRanks(ranks, groups, cluster->device_count());
-      trial.algorithm = algorithm;
+      trial.algorithm = ParseAlgorithm(algorithm);
       trial.channels = channels;
       return TimeOf(trial, Bytes(100e9), router).value();
     };

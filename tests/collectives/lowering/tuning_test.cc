@@ -32,15 +32,15 @@ class TunerTest : public ::testing::Test {
     Collective collective;
     collective.kind = kind;
     collective.bytes = Bytes(bytes);
-    collective.algorithm = algorithm;
-    collective.protocol = protocol;
+    collective.algorithm = ParseAlgorithm(algorithm);
+    collective.protocol = ParseProtocol(protocol);
     return tuner_->Choose({collective, ranks_, channels});
   }
 
   std::string Words(CollectiveKind kind, double bytes, const std::string& algorithm = "auto",
                     const std::string& protocol = "auto") {
     const Choice choice = Choose(kind, bytes, algorithm, protocol);
-    return std::string(choice.algorithm->name) + " " + Name(choice.protocol);
+    return std::string(choice.algorithm->name()) + " " + Name(choice.protocol);
   }
 
   std::string Mistake(CollectiveKind kind, const std::string& algorithm,

@@ -126,8 +126,8 @@ TEST(WireBoundTest, NothingPredictedIsBelowIt) {
         Trial trial;
         trial.kind = kind;
         trial.groups = {ranks};
-        trial.algorithm = "auto";
-        trial.protocol = "auto";
+        trial.algorithm = AlgorithmId::kAuto;
+        trial.protocol = Protocol::kAuto;
         Router router(*cluster);
         const double time = TimeOf(trial, kSize, router).value();
         // "auto" may let switches add.
@@ -135,7 +135,7 @@ TEST(WireBoundTest, NothingPredictedIsBelowIt) {
         EXPECT_GE(time, bound.time.value() * (1 - 1e-6))
             << preset.name << ", " << ranks.size() << " ranks, " << Name(kind);
         if (kind != CollectiveKind::kAllReduce) continue;
-        trial.algorithm = "ring";
+        trial.algorithm = AlgorithmId::kRing;
         const WireBound by_devices = bounds.Of(kind, kSize, 0);
         EXPECT_GE(TimeOf(trial, kSize, router).value(), by_devices.time.value() * (1 - 1e-6))
             << preset.name << ", " << ranks.size() << " ranks, a ring";

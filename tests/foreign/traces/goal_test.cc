@@ -179,9 +179,10 @@ TEST(GoalTest, MessagesOfEveryAlgorithmMeet) {
   for (const Algorithm& algorithm : Algorithms()) {
     for (const CollectiveKind kind : kCollectiveKinds) {
       if (!algorithm.kinds.Has(kind)) continue;
-      SCOPED_TRACE(std::string(algorithm.name) + " " + Name(kind));
+      SCOPED_TRACE(std::string(algorithm.name()) + " " + Name(kind));
       Schedule schedule = OneCollective(kind, 8e6, {AllOf(8)});
-      std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = algorithm.name;
+      std::get<Collective>(schedule.roles[0].ops[0].work).algorithm =
+          ParseAlgorithm(algorithm.name());
       GoalText goal;
       try {
         goal = GoalOf(schedule, *cluster);
@@ -244,7 +245,7 @@ TEST(GoalTest, CommunicatorsThatRunSideBySideDoNotMeet) {
 TEST(GoalTest, SwitchesThatAddHaveNoWord) {
   const auto cluster = Preset("dgx-h100", "nodes", 1);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 8e6, {AllOf(8)});
-  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = "nvls";
+  std::get<Collective>(schedule.roles[0].ops[0].work).algorithm = AlgorithmId::kNvls;
   try {
     GoalOf(schedule, *cluster);
     FAIL() << "no error";

@@ -351,8 +351,8 @@ TEST_F(KinetoTest, WhatNcclChoosesIsLeftToItsModel) {
     if (collective == nullptr) continue;
     ++collectives;
     const bool is_chosen = collective->kind != CollectiveKind::kBroadcast;
-    EXPECT_EQ(collective->algorithm == "auto", is_chosen) << Name(collective->kind);
-    EXPECT_EQ(collective->protocol == "auto", is_chosen) << Name(collective->kind);
+    EXPECT_EQ(collective->algorithm == AlgorithmId::kAuto, is_chosen) << Name(collective->kind);
+    EXPECT_EQ(collective->protocol == Protocol::kAuto, is_chosen) << Name(collective->kind);
   }
   EXPECT_EQ(collectives, 4u);
 }

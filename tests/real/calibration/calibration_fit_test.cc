@@ -61,7 +61,8 @@ TEST(CalibrationFitTest, FindsTheNumbersThatTimesWereMadeWith) {
 TEST(CalibrationFitTest, SeesWhetherLaunchingGoesByChannels) {
   Trial trial;
   trial.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
-  trial.algorithm = trial.protocol = "auto";
+  trial.algorithm = AlgorithmId::kAuto;
+  trial.protocol = Protocol::kAuto;
   std::vector<NcclRow> rows;
   for (double bytes = 4096; bytes < 1e9; bytes *= 4) rows.push_back({Bytes(bytes), Seconds(1)});
   const auto cluster = ReadClusterArgument("dgx-a100");

@@ -59,7 +59,7 @@ double SumAt(uint32_t p, uint64_t i) {
 Collective Make(CollectiveKind kind, const std::string& algorithm) {
   Collective collective;
   collective.kind = kind;
-  collective.algorithm = algorithm;
+  collective.algorithm = ParseAlgorithm(algorithm);
   return collective;
 }
 

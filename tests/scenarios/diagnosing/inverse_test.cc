@@ -69,7 +69,8 @@ Setting RandomSetting(Dice& dice) {
   for (const CollectiveKind kind : kinds) {
     Trial trial;
     trial.kind = kind;
-    trial.algorithm = trial.protocol = "auto";
+    trial.algorithm = AlgorithmId::kAuto;
+    trial.protocol = Protocol::kAuto;
     trial.groups.emplace_back();
     for (uint32_t rank = 0; rank < setting.run.cluster->device_count(); ++rank)
       trial.groups.front().push_back(rank);

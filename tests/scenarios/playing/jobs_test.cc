@@ -292,7 +292,7 @@ TEST_F(JobFilesTest, AJobsOwnMachineIsNotUsed) {
   EXPECT_EQ(scenario.jobs[0].placement.front(), 0u);
   EXPECT_EQ(scenario.jobs[1].placement.front(), 8u);  // the next that are free
   ASSERT_EQ(scenario.jobs[0].collective_pins.size(), 1u);
-  EXPECT_EQ(scenario.jobs[0].collective_pins[0].protocol, "simple");
+  EXPECT_EQ(scenario.jobs[0].collective_pins[0].protocol, Protocol::kSimple);
 }
 
 TEST_F(JobFilesTest, ListedDevicesGoBeforeThoseThatAreChosen) {

@@ -44,7 +44,7 @@ TEST(TokenSharesTest, PinnedToDeepEpTheySendTokensOnce) {
       R"(, "simulator": {"collectives": [{"kind": "all-to-all", "algorithm": "deepep"}]})"));
   ASSERT_FALSE(pinned.empty());
   for (const Collective& exchange : pinned) {
-    EXPECT_EQ(exchange.algorithm, "deepep");
+    EXPECT_EQ(exchange.algorithm, AlgorithmId::kDeepEp);
     EXPECT_DOUBLE_EQ(exchange.rank_share, spread.ranks / 4);
     EXPECT_DOUBLE_EQ(exchange.machine_share, spread.machines / 4);
   }

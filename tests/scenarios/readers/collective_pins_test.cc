@@ -39,8 +39,8 @@ std::vector<std::string> PinsOn(const std::string& simulator, const std::string&
     if (collective == nullptr ||
         schedule.communicators[collective->communicator.index()].name() != axis)
       continue;
-    const std::string word = std::string(Name(collective->kind)) + " " + collective->algorithm +
-                             " " + collective->protocol;
+    const std::string word = std::string(Name(collective->kind)) + " " +
+                             Name(collective->algorithm) + " " + Name(collective->protocol);
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   }
   std::sort(words.begin(), words.end());

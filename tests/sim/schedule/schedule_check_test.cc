@@ -364,7 +364,7 @@ TEST(ScheduleCheckTest, RanksThatDisagreeOnTheSizeAreNamed) {
 TEST(ScheduleCheckTest, RanksThatDisagreeOnTheAlgorithmAreNamed) {
   Schedule schedule = TwoRanks();
   Collective tree = AllReduce(0);
-  tree.algorithm = "tree";
+  tree.algorithm = AlgorithmId::kTree;
   AddOp(schedule.roles[0], "all-reduce y", kMain, AllReduce(0));
   AddOp(schedule.roles[1], "all-reduce y", kMain, tree);
   EXPECT_THAT([&] { CheckSchedule(schedule); },

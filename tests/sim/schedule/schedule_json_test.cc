@@ -154,8 +154,8 @@ Schedule Everything() {
   collective.bytes = Bytes(1000);
   collective.dtype = DType::kFp16;
   collective.reduction = Reduction::kMaximum;
-  collective.algorithm = "tree";
-  collective.protocol = "ll128";
+  collective.algorithm = AlgorithmId::kTree;
+  collective.protocol = Protocol::kLL128;
   first.ops.push_back(OpOf("collective", 2, collective));
   collective.kind = CollectiveKind::kBroadcast;
   collective.root = 1;

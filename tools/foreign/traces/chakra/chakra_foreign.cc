@@ -569,7 +569,7 @@ class ForeignReader {
                       size, pairs_, kMostPairs));
     }
     const Bytes part = collective->bytes;
-    collective->algorithm = "direct";
+    collective->algorithm = AlgorithmId::kDirect;
     collective->pair_bytes.resize(pairs);
     for (uint32_t member = 0; member < size; ++member) {
       if (member == collective->root) continue;

@@ -231,7 +231,7 @@ class GoalWriter {
     throw Error(fmt::format(
         "GOAL has no word for switches that add: found the algorithm \"{}\" on \"{}\", expected "
         "another one (\"collectives\" in the scenario, such as {{\"algorithm\": \"ring\"}})",
-        plan == nullptr ? "?" : plan->choice.algorithm->name,
+        plan == nullptr ? "?" : plan->choice.algorithm->name(),
         schedule_.communicators[site.communicator].name()));
   }
 

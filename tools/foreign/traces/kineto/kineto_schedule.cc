@@ -183,8 +183,10 @@ class RoleMaker {
     // NCCL chooses these by size; for the others it has one way.
     if (collective.kind == CollectiveKind::kAllReduce ||
         collective.kind == CollectiveKind::kAllGather ||
-        collective.kind == CollectiveKind::kReduceScatter)
-      collective.algorithm = collective.protocol = "auto";
+        collective.kind == CollectiveKind::kReduceScatter) {
+      collective.algorithm = AlgorithmId::kAuto;
+      collective.protocol = Protocol::kAuto;
+    }
     return collective;
   }
 
