@@ -12,6 +12,8 @@ namespace rehearse {
 struct Cases {
   uint64_t first = 0;
   uint64_t end = 0;
+
+  uint64_t count() const { return end - first; }
 };
 
 // `share`: properties that take long are tried on only one case in so many.

@@ -219,6 +219,46 @@ Improved Improve(Random& random, const Cluster& cluster) {
   return improved;
 }
 
+// A trial of a group on a drawn cluster, and on one whose links are better.
+struct ImprovedTrial {
+  uint64_t seed;
+  const std::string& text;  // of the cluster
+  const Cluster& cluster;
+  const Cluster& improved;
+  const std::string& improvement;
+  bool of_all;  // all links are better alike
+  const DrawnTrial& trial;
+  Seconds before;
+  Seconds after;
+};
+
+// Visits `count` trials on every cluster, of which so many in a hundred leave the choice to the
+// library. What can be done before must be possible after.
+template <typename Visit>
+void ForEachImprovement(uint32_t automatic, int count, Visit visit) {
+  const Cases cases = CasesOf();
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const HandWrittenCluster drawn = DrawHandWrittenCluster(seed);
+    SCOPED_TRACE(seed);
+    Random random(~seed);
+    const std::vector<uint32_t> group = AnyGroup(random, *drawn.cluster);
+    const Improved improved = Improve(random, *drawn.cluster);
+    for (int i = 0; i < count; ++i) {
+      DrawnTrial trial = AnyTrial(random, group, automatic);
+      // A cap is a share of the channels that NCCL finds.
+      if (automatic > 0) trial.trial.channels = 0;
+      const std::optional<Seconds> before = Try(trial, *drawn.cluster);
+      if (!before) continue;
+      std::string why;
+      const std::optional<Seconds> after = Try(trial, *improved.cluster, &why);
+      EXPECT_TRUE(after.has_value()) << trial.Text() << " on " << improved.text << ": " << why;
+      if (!after) continue;
+      visit(ImprovedTrial{seed, drawn.text, *drawn.cluster, *improved.cluster, improved.text,
+                          improved.of_all, trial, *before, *after});
+    }
+  }
+}
+
 // Which rings the group has, and what they carry together.
 struct Rings {
   std::vector<std::pair<double, std::vector<uint32_t>>> shares;
@@ -274,40 +314,26 @@ TEST(HandWrittenTest, ACollectiveIsNoSlowerOnBetterLinksWhereNothingIsChosen) {
   Losses all;
   Losses some;
   Losses rates;
-  const Cases cases = CasesOf();
-  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
-    const HandWrittenCluster drawn = DrawHandWrittenCluster(seed);
-    SCOPED_TRACE(seed);
-    Random random(~seed);
-    const std::vector<uint32_t> group = AnyGroup(random, *drawn.cluster);
-    const Improved improved = Improve(random, *drawn.cluster);
-    for (int i = 0; i < 4; ++i) {
-      const DrawnTrial trial = AnyTrial(random, group, 0);
-      const std::optional<Seconds> before = Try(trial, *drawn.cluster);
-      if (!before) continue;
-      std::string why;
-      const std::optional<Seconds> after = Try(trial, *improved.cluster, &why);
-      EXPECT_TRUE(after.has_value()) << trial.Text() << " on " << improved.text << ": " << why;
-      if (!after) continue;
-      const Rings rings = RingsOf(*drawn.cluster, trial.trial);
-      const Rings other = RingsOf(*improved.cluster, trial.trial);
-      const std::string text = fmt::format("{}\non {}: {} s, {} s\n{}", trial.Text(), improved.text,
-                                           before->value(), after->value(), drawn.text);
-      if (rings.shares != other.shares) {  // chosen by what they carry
-        const double loss = rings.rate / other.rate - 1;
-        rates.Add(seed, loss);
-        EXPECT_LE(loss, kMostOfRings) << text;
-        continue;
-      }
-      const double loss = LossOf(*after, *before);
-      (improved.of_all ? all : some).Add(seed, loss);
-      EXPECT_LE(loss, improved.of_all ? kMostOfAll : kMostOfSome) << text;
+  ForEachImprovement(0, 4, [&](const ImprovedTrial& on) {
+    const DrawnTrial& trial = on.trial;
+    const Rings rings = RingsOf(on.cluster, trial.trial);
+    const Rings other = RingsOf(on.improved, trial.trial);
+    const std::string text = fmt::format("{}\non {}: {} s, {} s\n{}", trial.Text(), on.improvement,
+                                         on.before.value(), on.after.value(), on.text);
+    if (rings.shares != other.shares) {  // chosen by what they carry
+      const double loss = rings.rate / other.rate - 1;
+      rates.Add(on.seed, loss);
+      EXPECT_LE(loss, kMostOfRings) << text;
+      return;
     }
-  }
+    const double loss = LossOf(on.after, on.before);
+    (on.of_all ? all : some).Add(on.seed, loss);
+    EXPECT_LE(loss, on.of_all ? kMostOfAll : kMostOfSome) << text;
+  });
   all.Show("all links better");
   some.Show("some links better");
   rates.Show("other rings, by their rates");
-  EXPECT_GT(all.tried + some.tried, 2 * (cases.end - cases.first));
+  EXPECT_GT(all.tried + some.tried, 2 * CasesOf().count());
   EXPECT_LT(static_cast<double>(some.slower), 1 + kFewSlower * static_cast<double>(some.tried));
 }
 
@@ -340,62 +366,46 @@ std::optional<Seconds> Expected(const Chosen& on, const Choice& choice, Bytes by
 TEST(HandWrittenTest, WhereTheModelChoosesTheLossIsItsOwnError) {
   Losses kept;
   Losses changed;
-  const Cases cases = CasesOf();
-  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
-    const HandWrittenCluster drawn = DrawHandWrittenCluster(seed);
-    SCOPED_TRACE(seed);
-    Random random(~seed);
-    const std::vector<uint32_t> group = AnyGroup(random, *drawn.cluster);
-    const Improved improved = Improve(random, *drawn.cluster);
-    for (int i = 0; i < 3; ++i) {
-      DrawnTrial trial = AnyTrial(random, group, 100);
-      trial.trial.channels = 0;  // a cap is a share of the channels that NCCL finds
-      const std::optional<Seconds> before = Try(trial, *drawn.cluster);
-      if (!before) continue;
-      std::string why;
-      const std::optional<Seconds> after = Try(trial, *improved.cluster, &why);
-      EXPECT_TRUE(after.has_value()) << trial.Text() << " on " << improved.text << ": " << why;
-      if (!after) continue;
-      const Chosen then = ChooseOn(*drawn.cluster, trial);
-      const Chosen now = ChooseOn(*improved.cluster, trial);
-      const double loss = LossOf(*after, *before);
-      const std::string text = fmt::format(
-          "{}\non {}: {} s with {} {}, {} s with {} {}\n{}", trial.Text(), improved.text,
-          before->value(), then.choice.algorithm->name(), Name(then.choice.protocol),
-          after->value(), now.choice.algorithm->name(), Name(now.choice.protocol), drawn.text);
-      if (IsSame(then.choice, now.choice)) {
-        if (RingsOf(*drawn.cluster, trial.trial).shares !=
-            RingsOf(*improved.cluster, trial.trial).shares)
-          continue;
-        kept.Add(seed, loss);
-        // Steps of Simple rings hide half of what moves inside a machine, which is less now.
-        const Seconds longer = std::max(now.choice.start - then.choice.start, Seconds(0));
-        EXPECT_LE(LossOf(*after - longer, *before), kMostOfSome) << text;
-        continue;
-      }
-      changed.Add(seed, loss);
-      const std::optional<Seconds> old_expected = Expected(now, then.choice, trial.bytes);
-      const std::optional<Seconds> new_expected = Expected(now, now.choice, trial.bytes);
-      if (!new_expected) {
-        ADD_FAILURE() << "the model does not know what it chose\n" << text;
-        continue;
-      }
-      if (old_expected) {
-        EXPECT_LE(*new_expected, *old_expected) << text;
-      }
-      if (loss <= kRounding || !old_expected) continue;
-      trial.trial.algorithm = then.choice.algorithm->id;
-      trial.trial.protocol = then.choice.protocol;
-      const std::optional<Seconds> old_after = Try(trial, *improved.cluster);
-      EXPECT_TRUE(old_after.has_value()) << text;
-      if (!old_after) continue;
-      const double error = (*after / *new_expected) / (*old_after / *old_expected);
-      EXPECT_LE(*after / *before, (1 + kMostOfSome) * error) << text;
+  ForEachImprovement(100, 3, [&](const ImprovedTrial& on) {
+    DrawnTrial trial = on.trial;
+    const Chosen then = ChooseOn(on.cluster, trial);
+    const Chosen now = ChooseOn(on.improved, trial);
+    const double loss = LossOf(on.after, on.before);
+    const std::string text = fmt::format(
+        "{}\non {}: {} s with {} {}, {} s with {} {}\n{}", trial.Text(), on.improvement,
+        on.before.value(), then.choice.algorithm->name(), Name(then.choice.protocol),
+        on.after.value(), now.choice.algorithm->name(), Name(now.choice.protocol), on.text);
+    if (IsSame(then.choice, now.choice)) {
+      if (RingsOf(on.cluster, trial.trial).shares != RingsOf(on.improved, trial.trial).shares)
+        return;
+      kept.Add(on.seed, loss);
+      // Steps of Simple rings hide half of what moves inside a machine, which is less now.
+      const Seconds longer = std::max(now.choice.start - then.choice.start, Seconds(0));
+      EXPECT_LE(LossOf(on.after - longer, on.before), kMostOfSome) << text;
+      return;
     }
-  }
+    changed.Add(on.seed, loss);
+    const std::optional<Seconds> old_expected = Expected(now, then.choice, trial.bytes);
+    const std::optional<Seconds> new_expected = Expected(now, now.choice, trial.bytes);
+    if (!new_expected) {
+      ADD_FAILURE() << "the model does not know what it chose\n" << text;
+      return;
+    }
+    if (old_expected) {
+      EXPECT_LE(*new_expected, *old_expected) << text;
+    }
+    if (loss <= kRounding || !old_expected) return;
+    trial.trial.algorithm = then.choice.algorithm->id;
+    trial.trial.protocol = then.choice.protocol;
+    const std::optional<Seconds> old_after = Try(trial, on.improved);
+    EXPECT_TRUE(old_after.has_value()) << text;
+    if (!old_after) return;
+    const double error = (on.after / *new_expected) / (*old_after / *old_expected);
+    EXPECT_LE(on.after / on.before, (1 + kMostOfSome) * error) << text;
+  });
   kept.Show("the same choice");
   changed.Show("another choice");
-  EXPECT_GT(kept.tried, cases.end - cases.first);
+  EXPECT_GT(kept.tried, CasesOf().count());
 }
 
 }  // namespace hand_written_test
