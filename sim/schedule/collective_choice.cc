@@ -16,8 +16,8 @@ namespace {
 
 template <typename Value>
 struct NamedValue {
-  Value value;
-  const char* name;
+  Value value = {};
+  const char* name = "";
   const char* nccl_name = "";
 };
 
