@@ -39,6 +39,10 @@ BENCHMARK_CAPTURE(Sweep, all_reduce_64_gpus_tree, "dgx-a100:nodes=8", Collective
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Sweep, all_to_all_64_gpus, "dgx-a100:nodes=8", CollectiveKind::kAllToAll, "auto")
     ->Unit(benchmark::kMillisecond);
+// Of each pair of machines only its hash is looked at.
+BENCHMARK_CAPTURE(Sweep, all_to_all_1024_gpus_hashed, "roce-h100:nodes=128",
+                  CollectiveKind::kAllToAll, "auto")
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rehearse

@@ -96,6 +96,27 @@ BENCHMARK_CAPTURE(SearchByFormula, autoddl_mlp_descent, "search-mlp-piz-daint",
                   {"search.evaluations=100000"})
     ->Unit(benchmark::kMillisecond);
 
+// All that a training framework would let one choose, by steps composed of few layers.
+void SearchByComposedSteps(benchmark::State& state, const std::string& model, uint32_t machines) {
+  const JsonDocument document =
+      JsonDocument::FromValue({{"name", "wide"},
+                               {"cluster", {{"preset", "dgx-h100"}, {"nodes", machines}}},
+                               {"model", {{"preset", model}}},
+                               {"training", {{"batch", 512}, {"sequence", 4096}}},
+                               {"search", {{"decide", "formula"}}}},
+                              {});
+  size_t points = 0;
+  while (state.KeepRunning()) {
+    const Search search = ReadSearch(document);
+    points = RunSearch(search, {.threads = 1}).looked_at;
+  }
+  Count(state, points);
+}
+BENCHMARK_CAPTURE(SearchByComposedSteps, llama_70b_on_64, "llama-3-70b", 8)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(SearchByComposedSteps, deepseek_v3_on_1024, "deepseek-v3", 128)
+    ->Unit(benchmark::kMillisecond);
+
 // Every grid of AxoNN's that fits, simulated; a new search each time, as the command has it.
 void SearchBySimulation(benchmark::State& state, const std::vector<std::string>& changes) {
   const JsonDocument document = Shipped("search-gpt40b-perlmutter", changes);
