@@ -50,7 +50,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
     three.classList.toggle('wide', cluster.width > 1.8 * cluster.height);
     for (const [x, y, width, height, label] of cluster.nodes) {
       svg.append(s('rect', { x, y, width, height, rx: 8, class: 'node' }));
-      svg.append(s('text', { x: x + 8, y: y + 16, class: 'node-name' }, label));
+      svg.append(s('text', { x: x + 8, y: y + height - 8, class: 'node-name' }, label));
     }
     for (const link of cluster.links) {
       const path = s('path', {

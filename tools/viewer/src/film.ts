@@ -11,6 +11,7 @@ interface Segment {
   reversed: boolean;
 }
 
+const kLeastScale = 0.85; // of the drawing, whose names have 11 pixels
 const kSeconds = 10; // that the whole takes at speed 1
 
 export function hueOf(hue: number, hues: number): string {
@@ -37,9 +38,11 @@ class Machine {
       role: 'img',
       'aria-label': `Cluster ${cluster.name}`,
     });
+    // Names stay as large as they can be read; what is wider is moved to.
+    this.element.style.minWidth = `${Math.round(cluster.width * kLeastScale)}px`;
     for (const [x, y, width, height, label] of cluster.nodes) {
       this.element.append(s('rect', { x, y, width, height, rx: 8, class: 'node' }));
-      this.element.append(s('text', { x: x + 8, y: y + 16, class: 'node-name' }, label));
+      this.element.append(s('text', { x: x + 8, y: y + height - 8, class: 'node-name' }, label));
     }
     this.cables = cluster.links.map((link, i) => {
       for (const way of link.records) if (!this.drawnOfWay.has(way)) this.drawnOfWay.set(way, i);
@@ -379,7 +382,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     ),
     h(
       'main',
-      { class: 'stage' },
+      { class: `stage${film.cluster.width > 1.5 * film.cluster.height ? ' wide' : ''}` },
       h('div', { class: 'picture' }, machine.element),
       h('div', { class: 'held' }, sheet.element),
     ),

@@ -69,6 +69,11 @@ export class Timeline {
       state.showMessages = this.wantedHeight < window.innerHeight * 0.55;
     }
     this.layOut();
+    // Two pipelines whose stages do not all fit begin with a row for each rank.
+    if (state.page.runs.length > 1 && state.havePipelines && this.wantedHeight > window.innerHeight * 0.62) {
+      state.asPipelines = true;
+      this.layOut();
+    }
     state.on('window cursor chosen selection options', () => this.draw());
     state.on('rows', () => {
       this.layOut();

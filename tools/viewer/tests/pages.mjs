@@ -1263,6 +1263,65 @@ for (const colorScheme of ['light', 'dark'])
     assert.match(await page.textContent('.legends'), /exposed/);
   });
 
+// All of it is on the screen, not below its edge.
+const isWhole = (page) =>
+  page.evaluate(() => {
+    const rows = document.querySelector('.rows');
+    return rows.scrollHeight <= rows.clientHeight + 16;
+  });
+await test(
+  'six steps are small multiples on one screen, each with its step and difference',
+  report('six.html', ...['baseline', 'a', 'ab', 'abc', 'abcd', 'abcde'].map((one) => join(scenarios, `axonn-fig3-${one}.json`))),
+  async (page) => {
+    assert.ok(await isWhole(page));
+    const found = await page.evaluate(() => {
+      const { timeline, state } = window.rehearse;
+      return { labels: timeline.rows.filter((row) => row.kind === 'run').map((row) => row.label), least: timeline.wantedHeight / state.page.runs.length };
+    });
+    assert.equal(found.labels.length, 6);
+    for (const [i, label] of found.labels.entries())
+      assert.match(label, i === 0 ? /one step takes [\d.]+ s$/ : /one step takes [\d.]+ s, -\d+\.\d %$/);
+    assert.ok((await colorsOf(page, '.timeline canvas')) > 20);
+  },
+);
+await test(
+  'two pipelines of four stages begin with a row for each rank, and fit',
+  report('four.html', join(scenarios, 'lessons/bubble.json'), '--versus', 'pipeline.schedule=zb-h1'),
+  async (page) => {
+    assert.equal(await page.evaluate(() => window.rehearse.state.asPipelines), true);
+    assert.ok(await isWhole(page));
+    const [weights] = await pixelsOf(page, '.timeline canvas', [[0x2f, 0x9e, 0x63]]);
+    assert.ok(weights > 1000, `${weights}`); // W of zb-h1
+  },
+);
+await test('six orders of a pipeline fit on one screen', pipelines, async (page) => {
+  for (const [width, height] of [[1280, 800], [1920, 1080]]) {
+    await page.setViewportSize({ width, height });
+    await page.reload();
+    await page.waitForFunction(() => document.documentElement.dataset.ready === 'yes');
+    assert.ok(await isWhole(page), `${width}`);
+  }
+});
+await test('names of machines are under no cable', one, async (page) => {
+  await page.click('#tab-cluster');
+  const hidden = await page.evaluate(() => {
+    const names = [...document.querySelectorAll('#panel-cluster .node-name')];
+    const cables = [...document.querySelectorAll('#panel-cluster .cable:not(.unused)')];
+    return names.filter((name) => {
+      const box = name.getBBox();
+      return cables.some((cable) => {
+        const length = cable.getTotalLength();
+        for (let at = 0; at <= length; at += 2) {
+          const { x, y } = cable.getPointAtLength(at);
+          if (x > box.x && x < box.x + box.width && y > box.y + 2 && y < box.y + box.height - 2) return true;
+        }
+        return false;
+      });
+    }).length;
+  });
+  assert.equal(hidden, 0);
+});
+
 // Blocks move along the links at the simulation's times.
 function watched(name, ...options) {
   const file = join(folder, name);
@@ -1345,6 +1404,39 @@ for (const [kind, algorithm, cluster = 'switch:devices=8'] of [
       assert.equal(missing, 0);
     },
   );
+
+function watchedOp(name, scenario, op, ...options) {
+  return report(name, join(scenarios, scenario), '--watch', op, ...options);
+}
+await test(
+  'any collective of a step is watched at its times, beside what else there is',
+  watchedOp('gather.html', 'lessons/prefetch.json', 'gather 3'),
+  async (page) => {
+    const film = () => page.evaluate(() => {
+      const { film } = window.rehearse;
+      return { title: film.data.title, end: film.data.end / 1e6, moves: film.data.moves.length, begin: film.data.moves[0].begin };
+    });
+    assert.deepEqual(await film(), { title: 'gather 3 of prefetch', end: 2.002, moves: 2, begin: 0 });
+    await page.evaluate(() => window.rehearse.film.show(1e6));
+    assert.deepEqual([...new Set(await strokes(page, '.cable:not(.unused)'))], ['rgb(255, 234, 70)']);
+    // Two rings of a step, on one NIC: both under way, each with half.
+    await page.goto(`file://${watchedOp('rings.html', 'lessons/two-rings.json', 'sum')}`);
+    await page.waitForFunction(() => window.rehearse?.film);
+    await page.evaluate(() => window.rehearse.film.show(3e6));
+    assert.equal(await page.locator('.packet').count(), 4);
+    assert.deepEqual(await page.evaluate(() => [window.rehearse.film.data.end / 1e6, window.rehearse.film.data.groups]), [8.012, 2]);
+    await page.keyboard.press('End');
+    const missing = await page.evaluate(() => {
+      const { state, data } = window.rehearse.film;
+      const count = (parts) => parts.toString(2).split('1').length - 1;
+      return data.wants.filter(([place, part, chunk]) => {
+        const block = state.blocks.get((place * 65536 + part) * 1048576 + chunk);
+        return !block || count(block.parts) < data.full;
+      }).length;
+    });
+    assert.equal(missing, 0);
+  },
+);
 
 const shipped = [
   ['axonn-gpt20b-perlmutter.json'],
