@@ -167,7 +167,13 @@ class Machine {
   }
 }
 
-export function showFilm(film: Film, expose: (parts: Record<string, unknown>) => void): void {
+// In a page of its own, or in an element that `close` removes.
+export function showFilm(
+  film: Film,
+  expose: (parts: Record<string, unknown>) => void,
+  host: HTMLElement = document.body,
+  close: (() => void) | null = null,
+): void {
   const hues = Math.max(...film.holds.map(([, , , hue]) => hue), 0) + 1;
   const state = new FilmState(film);
   const machine = new Machine(film, hues);
@@ -320,7 +326,13 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     },
     'Light / dark',
   );
-  document.addEventListener('keydown', (event) => {
+  const listening = new AbortController();
+  const leave = () => {
+    setPlaying(false);
+    listening.abort();
+    close?.();
+  };
+  const onKey = (event: KeyboardEvent) => {
     if (event.target instanceof HTMLSelectElement || event.ctrlKey || event.metaKey) return;
     const acts: Record<string, () => void> = {
       ' ': () => setPlaying(!playing),
@@ -329,14 +341,17 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       home: () => show(0),
       end: () => show(film.end),
       t: () => theme.click(),
+      ...(close && { escape: leave }),
     };
     const act = acts[event.key.toLowerCase()];
     if (!act) return;
     act();
     event.preventDefault();
-  });
-  document.body.classList.add('film');
-  document.body.replaceChildren(
+    event.stopImmediatePropagation();
+  };
+  document.addEventListener('keydown', onKey, { capture: true, signal: listening.signal });
+  host.classList.add('film');
+  host.replaceChildren(
     h(
       'header',
       {},
@@ -361,6 +376,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       speeds,
       parts,
       theme,
+      close && h('button', { id: 'close-film', title: 'Back to the lesson (Esc)', click: leave }, 'Close'),
       told,
     ),
     h(

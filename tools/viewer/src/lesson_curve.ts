@@ -38,7 +38,8 @@ export class Curve {
     const scale = (value: number) => (isWide ? Math.log(value) : value);
     const [least, most] = [scale(all[0]), scale(all[all.length - 1])];
     const kParts = 60;
-    const parts = Array.from({ length: kParts + 1 }, (_, i) => {
+    const kFew = 5; // whole numbers, between which nothing is
+    const parts = all.length <= kFew ? all : Array.from({ length: kParts + 1 }, (_, i) => {
       const part = least + ((most - least) * i) / kParts;
       return isWide ? Math.exp(part) : part;
     });

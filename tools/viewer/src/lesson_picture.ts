@@ -9,12 +9,17 @@ import { h, s, time } from './text';
 
 const kSeconds = 6; // that a step takes to be played
 const kWay = 420; // pixels that a transfer passes in this time, alone on its link
+const kHalf = 430; // of drawings that go beside each other
 const kLeastScale = 0.72; // of the drawing, whose names have 13 pixels
+const kMostCables = 4; // of a bundle that are told apart
+const kApart = 46;
 const kMostFlows = 4; // of a link that are told apart
 
 interface Cable {
   path: SVGElement;
   link: DrawnLink;
+  records: number[];
+  aside: number; // of the drawn line
   flows: SVGElement[];
   isReversed: Map<number, boolean>; // by record: against the direction of the path
 }
@@ -50,13 +55,6 @@ class Machine {
       }
     };
     for (const link of cluster.links) {
-      const path = s('path', {
-        d: link.path,
-        class: link.records.length ? 'cable' : 'cable unused',
-        'stroke-width': link.records.length ? 9 : 1.5,
-      }) as SVGPathElement;
-      path.append(s('title', {}, link.title));
-      this.element.append(path);
       const [, x, y] = /^M\s*(-?[\d.]+)[ ,]+(-?[\d.]+)/.exec(link.path) ?? [];
       const ends = [...link.path.matchAll(/(-?[\d.]+)[ ,]+(-?[\d.]+)/g)].pop();
       const far = (box: number[], px: number, py: number) => (box[0] - px) ** 2 + (box[1] - py) ** 2;
@@ -70,7 +68,30 @@ class Machine {
           ];
         }),
       );
-      this.cables.push({ path, link, flows: [], isReversed });
+      // A bundle is drawn cable by cable: of two that do the same only one may be full.
+      const ways = new Map<string, number[]>();
+      for (const record of link.records) {
+        const ends = run.links[record].name.split('->').sort().join(' ');
+        ways.set(ends, [...(ways.get(ends) ?? []), record]);
+      }
+      const used = [...ways.values()];
+      // Sprayed over all its cables.
+      const isTrunk = used.length === 1 && [...ways.keys()][0].includes('*');
+      const count = Math.min(Math.max(link.count, used.length, 1), kMostCables);
+      for (let i = 0; i < count; ++i) {
+        const records = isTrunk ? used[0] : i + 1 < count ? (used[i] ?? []) : used.slice(i).flat();
+        const aside = (i - (count - 1) / 2) * kApart;
+        const isUsed = records.length > 0;
+        const path = s('path', {
+          d: link.path,
+          class: isUsed ? 'cable' : 'cable unused',
+          'stroke-width': isUsed ? 9 : 3,
+          transform: `translate(${aside}, 0)`,
+        });
+        path.append(s('title', {}, link.title));
+        this.element.append(path);
+        this.cables.push({ path, link, records, aside, flows: [], isReversed });
+      }
     }
     for (const [x, y, width, height, kind, label, title, dots] of cluster.boxes) {
       const box = s('rect', {
@@ -100,20 +121,20 @@ class Machine {
       name.style.fill = fill ? '#ffffff' : color('--ink');
     }
     for (const cable of this.cables) {
-      const { link } = cable;
-      if (link.records.length === 0) continue;
-      const most = Math.max(...link.records.map((one) => loadAt(run.links[one], at)));
+      const { link, records } = cable;
+      if (records.length === 0) continue;
+      const most = Math.max(...records.map((one) => loadAt(run.links[one], at)));
       cable.path.style.stroke = most > 0.001 ? loadColor(most) : color('--idle');
       for (const old of cable.flows) old.remove();
       cable.flows = [];
-      const flows = link.records.flatMap((record) => this.flowsOf(record, at));
+      const flows = records.flatMap((record) => this.flowsOf(record, at));
       flows.slice(0, kMostFlows).forEach(({ record, count, hue }, i, all) => {
         const way = (carriedUntil(run.links[record], at) / end) * (kWay / count);
-        const aside = (i - (all.length - 1) / 2) * 8;
+        const aside = cable.aside + (i - (all.length - 1) / 2) * 8;
         const dots = s('path', {
           d: link.path,
           class: 'flow',
-          transform: `translate(${aside}, ${aside / 3})`,
+          transform: `translate(${aside}, ${(aside - cable.aside) / 3})`,
           'stroke-dasharray': '0.1 17.9',
           'stroke-dashoffset': cable.isReversed.get(record) ? way : -way,
         });
@@ -150,12 +171,16 @@ export class MachinePicture {
     'Play',
   );
 
-  attach(state: State): void {
+  // `watch` opens a film of it, where there is one.
+  attach(state: State, watch: (() => void) | null = null): void {
     this.stop();
     this.state = state;
     const runs = state.page.runs.filter((run) => run.cluster);
     this.machines = runs.map((run) => new Machine(run));
-    const isWide = runs.some(({ cluster }) => cluster!.width > 1.5 * cluster!.height);
+    const isWide = runs.some(
+      ({ cluster }) =>
+        cluster!.width > 1.5 * cluster!.height || (runs.length > 1 && cluster!.width > kHalf),
+    );
     this.element.replaceChildren(
       h(
         'div',
@@ -173,6 +198,12 @@ export class MachinePicture {
         'figcaption',
         { class: 'legend' },
         this.button,
+        watch &&
+          h(
+            'button',
+            { id: 'watch', title: 'Its first collective, block by block', click: watch },
+            'Step by step',
+          ),
         this.told,
         h('span', {}, 'GPUs: in the colour of what they compute.'),
         h('span', {}, 'Links: a line of dots for each transfer.'),

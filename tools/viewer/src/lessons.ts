@@ -2,6 +2,8 @@
 // answer.
 import { type Page, readPage } from './data';
 import { unpack, type Unpacked } from './decode';
+import { showFilm } from './film';
+import { readFilm } from './film_state';
 import { Curve, type Point } from './lesson_curve';
 import { kModels, type Variable, withoutChange } from './lesson_models';
 import { MachinePicture } from './lesson_picture';
@@ -143,7 +145,7 @@ export async function showLessons(
     const state = parts['state'] as State | undefined;
     if (state && state !== shownState) {
       shownState = state;
-      machine.attach(state);
+      machine.attach(state, watchOf());
       followStep();
     }
     expose({ ...parts, lesson: open, lessons: lessons.map((one) => one.name), machine, sentence, models: kModels });
@@ -154,8 +156,29 @@ export async function showLessons(
   const list = h('nav', { class: 'lessons', 'aria-label': 'Lessons' });
   const told = h('div', { class: 'lesson' });
   const below = h('div', { class: 'lesson' });
+  // The film of the lesson as it is shown; of dragged numbers there is none.
+  const watchOf = () => {
+    const text = films.get(`${open}-film-${box.checked ? 'after' : 'before'}`);
+    if (!text || (sentence && !sentence.isAsItWas(box.checked))) return null;
+    return () =>
+      void unpack(text).then((unpacked) => {
+        machine.stop();
+        const over = h('div', { class: 'film-over' });
+        document.body.append(over);
+        const parts = (window as unknown as Record<string, Record<string, unknown>>)['rehearse'];
+        showFilm(readFilm(unpacked), (film) => expose({ ...parts, ...film }), over, () => {
+          over.remove();
+          expose({ ...parts, film: undefined });
+        });
+      });
+  };
   // Taken before the page is laid out, which empties it.
   const texts = new Map(lessons.map((one) => [one.name, data(one.name)]));
+  const films = new Map(
+    lessons.flatMap(({ name }) =>
+      ['before', 'after'].map((when) => [`${name}-film-${when}`, data(`${name}-film-${when}`)] as const),
+    ),
+  );
   let box = h('input', {});
   let answer = h('details', {});
   let stage = 0; // of a lecture: the question, the change, the answer
@@ -233,6 +256,7 @@ export async function showLessons(
   document.addEventListener(
     'keydown',
     (event) => {
+      if (document.querySelector('.film-over')) return;
       const isWriting = event.target instanceof HTMLElement && event.target.matches('input, select, textarea');
       const isBox = event.target === box;
       const isNumber = event.target instanceof HTMLElement && event.target.matches('.dragged');

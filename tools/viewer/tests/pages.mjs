@@ -1156,6 +1156,49 @@ await test('the machine of a lesson: two flows on a NIC pass at half the speed o
   const [shared, alone] = [0, 1].map((i) => second[i].at - first[i].at);
   assert.ok(Math.abs(alone / shared - 2) < 0.01, `${alone} ${shared}`);
 });
+await test('the machine of a lesson: two flows on one path, and the other path half empty', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('.lessons button >> nth=9');
+  await page.waitForFunction(() => window.rehearse.lesson === 'ecmp');
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  const cables = await page.evaluate(() => {
+    window.rehearse.state.moveCursor(2e6);
+    return [...document.querySelectorAll('.machine svg')].map((svg) =>
+      [...svg.querySelectorAll('.cable')]
+        .filter((one) => /spine/.test(one.textContent))
+        .map((one) => getComputedStyle(one).stroke),
+    );
+  });
+  const full = 'rgb(255, 234, 70)';
+  assert.deepEqual(cables.map((one) => one.map((stroke) => stroke === full)), [
+    [true, false, true, false],
+    [true, true, true, true],
+  ]);
+});
+await test('the first collective of a lesson is watched step by step, and left again', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('#watch');
+  await page.waitForFunction(() => window.rehearse.film);
+  const film = () => page.evaluate(() => ({ end: window.rehearse.film.data.end / 1e6, done: window.rehearse.film.done }));
+  assert.deepEqual(await film(), { end: 6.012, done: 0 });
+  await page.keyboard.press('ArrowRight');
+  assert.deepEqual(await film(), { end: 6.012, done: 4 });
+  await page.evaluate(() => window.rehearse.film.show(1.5e6));
+  assert.equal(await page.locator('.film-over .packet').count(), 4);
+  await page.keyboard.press('Escape');
+  assert.equal(await page.locator('.film-over').count(), 0);
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  await page.click('#watch');
+  await page.waitForFunction(() => window.rehearse.film?.data.end === 7.028e6);
+  await page.click('#close-film');
+  // Of dragged numbers there is none.
+  await page.locator('.sentence .dragged').first().focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.rankCount === 9);
+  assert.equal(await page.locator('#watch').count(), 0);
+});
 await test('the machine of a lesson: the straggler computes while others wait', lessons, async (page) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await page.click('.lessons button >> nth=5');
