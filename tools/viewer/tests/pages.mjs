@@ -1306,6 +1306,45 @@ for (const colorScheme of ['light', 'dark'])
     assert.match(await page.textContent('.legends'), /exposed/);
   });
 
+function oneSum(name, cluster, ranks) {
+  const communicators = [{ name: 'all', ranks: 'all' }];
+  const ops = [{ name: 'sum', collective: 'all-reduce', communicator: 'all', bytes: '100MB' }];
+  const own = { schema: 'rehearse.schedule.v1', name, ranks, communicators, ops };
+  const file = join(folder, `${name}.json`);
+  writeFileSync(file, JSON.stringify({ name, cluster, jobs: [{ placement: 'block', schedule: own }] }));
+  return report(`${name}.html`, file);
+}
+for (const [name, cluster, ranks, leaves] of [
+  ['nvl', { preset: 'gb200-nvl72' }, 72, ['rail0', 'rail1', 'rail2', 'rail3']],
+  ['boxes32', { preset: 'dgx-h100', nodes: 32 }, 256, []],
+])
+  await test(`a box of many GPUs has a dot for each, as full as its links: ${name}`, oneSum(name, cluster, ranks), async (page) => {
+    await page.click('#tab-cluster');
+    await page.evaluate(() => {
+      const { state } = window.rehearse;
+      state.moveCursor(state.end * 0.97);
+    });
+    const found = await page.evaluate(() => {
+      const dots = [...document.querySelectorAll('#panel-cluster circle.dot')];
+      return {
+        dots: dots.length,
+        fills: [...new Set(dots.map((one) => getComputedStyle(one).fill))],
+        names: [...document.querySelectorAll('#panel-cluster .box-name')].map((one) => one.textContent),
+        outside: dots.filter((one) => {
+          const dot = one.getBBox();
+          const box = one.parentElement.querySelector('rect').getBBox();
+          return dot.x < box.x || dot.x + dot.width > box.x + box.width || dot.y < box.y || dot.y + dot.height > box.y + box.height;
+        }).length,
+      };
+    });
+    assert.equal(found.dots, ranks);
+    assert.equal(found.outside, 0);
+    assert.equal(found.fills.length, 1);
+    assert.notEqual(found.fills[0], 'rgb(157, 183, 228)'); // something is on the links
+    for (const leaf of leaves) assert.ok(found.names.includes(leaf), `${found.names}`);
+    assert.ok(!found.names.includes(''), `${found.names}`);
+  });
+
 // All of it is on the screen, not below its edge.
 const isWhole = (page) =>
   page.evaluate(() => {
