@@ -1468,6 +1468,11 @@ for (const [kind, algorithm, cluster = 'switch:devices=8'] of [
   ['all-gather', 'ring'],
   ['reduce-scatter', 'ring'],
   ['all-to-all', 'pairwise'],
+  ['all-to-all', 'direct', 'dgx-h100'],
+  ['all-gather', 'nvls', 'dgx-h100'],
+  ['all-gather', 'hierarchical', 'dgx-a100:nodes=2'],
+  ['all-reduce', 'bucket', 'tpu-v4:x=2,y=2,z=2'],
+  ['all-gather', 'bucket', 'tpu-v4:x=2,y=2,z=2'],
   ['broadcast', 'chain'],
 ])
   await test(
