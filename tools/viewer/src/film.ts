@@ -197,7 +197,7 @@ export function showFilm(
     );
   const wanted = new Set(film.wants.map(([place, one, chunk]) => keyOf(place, one, chunk)));
   const sheet = new Sheet('What each GPU holds', (context, width) => {
-    const left = 150;
+    const begin = 150;
     const row = rowHeight();
     const busy = new Set<number>();
     for (const number of state.underWay) {
@@ -213,8 +213,8 @@ export function showFilm(
       const parts = chosenParts(group);
       const count = parts.reduce((sum, one) => sum + film.parts[one].chunks, 0);
       const gaps = 6 * (parts.length - 1);
-      const wide = Math.min((width - left - 8 - gaps) / count, 96);
-      let x = left;
+      const wide = Math.min((width - begin - 8 - gaps) / count, 96);
+      let x = begin;
       for (const one of parts) {
         for (let chunk = 0; chunk < film.parts[one].chunks; ++chunk, x += wide) {
           const key = keyOf(place, one, chunk);
@@ -222,11 +222,14 @@ export function showFilm(
           const tall = row - 6;
           const gap = wide > 5 ? 1.5 : 0;
           context.fillStyle = color('--track');
-          context.fillRect(x, y, wide - gap, tall);
+          // Of narrow ones every pixel is painted, so that colours are as bright.
+          const left = gap > 0 ? x : Math.floor(x);
+          const across = gap > 0 ? wide - gap : Math.ceil(x + wide) - left;
+          context.fillRect(left, y, across, tall);
           if (block && block.parts > 0n) {
             const high = (countOf(block.parts) / film.full) * tall;
             context.fillStyle = hueOf(block.hue, hues);
-            context.fillRect(x, y + tall - high, wide - gap, high);
+            context.fillRect(left, y + tall - high, across, high);
           }
           context.lineWidth = busy.has(key) ? 2 : wanted.has(key) ? 1 : 0.5;
           context.strokeStyle = color(busy.has(key) ? '--cursor' : wanted.has(key) ? '--faint' : '--line');

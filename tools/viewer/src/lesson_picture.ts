@@ -9,11 +9,12 @@ import { h, s, time } from './text';
 
 const kSeconds = 6; // that a step takes to be played
 const kWay = 420; // pixels that a transfer passes in this time, alone on its link
-const kHalf = 430; // of drawings that go beside each other
 const kLeastScale = 0.72; // of the drawing, whose names have 13 pixels
 const kMostCables = 4; // of a bundle that are told apart
 const kApart = 46;
 const kMostFlows = 4; // of a link that are told apart
+
+const leastWidth = (run: Run): number => Math.round(run.cluster!.width * kLeastScale);
 
 interface Cable {
   path: SVGElement;
@@ -45,7 +46,7 @@ class Machine {
       'aria-label': `The machine of step ${run.letter || run.title}`,
     });
     // Names stay as large as they can be read; what is wider is moved to.
-    this.element.style.minWidth = `${Math.round(cluster.width * kLeastScale)}px`;
+    this.element.style.minWidth = `${leastWidth(run)}px`;
     for (const [x, y, width, height] of cluster.nodes)
       this.element.append(s('rect', { x, y, width, height, rx: 8, class: 'node' }));
     const boxes = new Map(cluster.boxes.map(([x, y, , , , , title]) => [title, [x, y]]));
@@ -177,18 +178,14 @@ export class MachinePicture {
     this.state = state;
     const runs = state.page.runs.filter((run) => run.cluster);
     this.machines = runs.map((run) => new Machine(run));
-    const isWide = runs.some(
-      ({ cluster }) =>
-        cluster!.width > 1.5 * cluster!.height || (runs.length > 1 && cluster!.width > kHalf),
-    );
     this.element.replaceChildren(
       h(
         'div',
-        { class: `machines-row${isWide ? ' wide' : ''}` },
+        { class: 'machines-row' },
         ...this.machines.map((machine, i) =>
           h(
             'div',
-            { class: 'picture' },
+            { class: 'picture', style: `flex-basis: ${leastWidth(runs[i])}px` },
             runs.length > 1 && h('b', {}, `${runs[i].letter}  ${i === 0 ? 'as it was' : 'changed'}`),
             machine.element,
           ),

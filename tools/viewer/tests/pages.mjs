@@ -1199,6 +1199,27 @@ await test('the first collective of a lesson is watched step by step, and left a
   await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.rankCount === 9);
   assert.equal(await page.locator('#watch').count(), 0);
 });
+for (const width of [1280, 1920])
+  await test(`names in the machines of all lessons can be read, ${width}`, lessons, async (page) => {
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: width === 1280 ? 800 : 1080 });
+    const count = await page.locator('.lessons button').count();
+    for (let i = 0; i < count; ++i) {
+      await page.click(`.lessons button >> nth=${i}`);
+      await page.waitForFunction((at) => window.rehearse.lesson === window.rehearse.lessons[at], i);
+      await page.click('#change');
+      await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+      const found = await page.evaluate(() => ({
+        least: Math.min(
+          ...[...document.querySelectorAll('.machine text')].map(
+            (one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a,
+          ),
+        ),
+        outside: document.documentElement.scrollWidth > innerWidth,
+      }));
+      assert.ok(found.least >= 8.5 && !found.outside, `${i}: ${JSON.stringify(found)}`);
+    }
+  });
 await test('the machine of a lesson: the straggler computes while others wait', lessons, async (page) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await page.click('.lessons button >> nth=5');
