@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/reporting/collective_film.h"
 #include "scenarios/reporting/lesson.h"
 #include "scenarios/reporting/live.h"
 #include "scenarios/reporting/live_controls.h"
@@ -181,6 +182,17 @@ std::string DataOf(const Lesson& lesson) {
   return PageData(report);
 }
 
+// Of a schedule written by hand, its first collective step by step; empty if there is none.
+std::string FilmOf(const Lesson& lesson, bool changed) {
+  const Scenario scenario = ReadLessonScenario(lesson, LessonFile(lesson.name), changed);
+  const auto* schedule = std::get_if<Schedule>(&scenario.jobs.front().work);
+  if (schedule == nullptr) return "";
+  for (const Op& op : schedule->roles.front().ops)
+    if (std::holds_alternative<Collective>(op.work))
+      return FilmDataOfOp(scenario, op.name, NoObserver());
+  return "";
+}
+
 std::string PageOfLessons(const std::vector<Lesson>& lessons, const std::string& beside) {
   PageFile page;
   page.beside = beside;
@@ -207,6 +219,10 @@ std::string PageOfLessons(const std::vector<Lesson>& lessons, const std::string&
                                  {"controls", LiveControls(ReadLessonScenario(
                                                   lesson, LessonFile(lesson.name), false))}}}});
     page.texts.emplace_back("rehearse-data-" + lesson.name, DataOf(lesson));
+    for (const bool changed : {false, true})
+      page.texts.emplace_back(
+          fmt::format("rehearse-data-{}-film-{}", lesson.name, changed ? "after" : "before"),
+          FilmOf(lesson, changed));
   }
   page.texts.emplace_back("rehearse-lessons", PackedForPage(json.dump()));
   return ToHtml(page);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/reporting/collective_film.h"
 #include "scenarios/reporting/live.h"
 #include "scenarios/reporting/live_controls.h"
 #include "scenarios/reporting/pipelines_picture.h"
@@ -68,7 +69,8 @@ CommandSyntax ReportSyntax() {
       "  rehearse report scenarios/search-gpt40b-perlmutter.json --search -o best.html\n"
       "  rehearse report mine.json --clusters dgx-h100:nodes=16,dgx-b200:nodes=16 -o which.html\n"
       "  rehearse report a.json b.json --svg --window 100ms-250ms -o two.svg\n"
-      "  rehearse report --pipelines gpipe,1f1b,zb-h1,zb-v,dualpipe -o pipelines.html\n";
+      "  rehearse report --pipelines gpipe,1f1b,zb-h1,zb-v,dualpipe -o pipelines.html\n"
+      "  rehearse report scenarios/strategy-fsdp.json --watch \"all-gather qkv\" -o gather.html\n";
   syntax.positional = {"input"};
   syntax.last_repeats = true;
   AddScenarioSettings(&syntax);
@@ -80,6 +82,7 @@ CommandSyntax ReportSyntax() {
       "where to write the page; - is standard output");
   syntax.takes["output"] = TakenOutput({".html", ".svg"});
   syntax.takes["pipelines"] = {};
+  syntax.takes["watch"] = {};
   add("versus", po::value<std::vector<std::string>>()->composing()->value_name("PATH=VALUE"),
       "show the scenario above itself with this change; may be repeated");
   add("live",
@@ -94,6 +97,9 @@ CommandSyntax ReportSyntax() {
       "row "
       "for each rank: micro-batches numbered, the bubble hatched and counted; without INPUT, of "
       "eight equal layers on four ranks");
+  add("watch", po::value<std::string>()->value_name("OP"),
+      "play a collective of the step instead, at fidelity step: blocks of data along the links, "
+      "beside all else that happens; OP is its name, or NAME#3 for its third time");
   add("svg",
       "write an SVG picture instead, of one rank of each group that does the same in each step");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
@@ -328,6 +334,26 @@ void CheckLive(const std::vector<Input>& inputs, const po::variables_map& values
                                   : ""));
 }
 
+// A page that plays one collective of a step.
+void WatchOp(const std::vector<Input>& inputs, const po::variables_map& values,
+             const std::string& output) {
+  if (inputs.size() != 1 || inputs.front().kind != InputKind::kScenario)
+    throw Error("--watch plays a collective of one scenario or schedule; give exactly one input");
+  for (const char* option :
+       {"versus", "search", "clusters", "svg", "pipelines", "live", "ranks", "fidelity"})
+    if (values.count(option) > 0)
+      throw Error(fmt::format("--watch and --{} do not go together", option));
+  const Scenario scenario = ReadScenarioWith(inputs.front().document, values);
+  const auto op = values["watch"].as<std::string>();
+  ProgressLine progress(ProgressWanted());
+  const std::string page =
+      ToHtml({.title = fmt::format("{} of {} - Rehearse", op, scenario.name),
+              .texts = {{"rehearse-film", FilmDataOfOp(scenario, op, progress)}}});
+  WriteFileAtomically(output, page);
+  progress.Clear();
+  TellOfPage(output, page.size());
+}
+
 // The page begins with one search.
 void CheckSearched(const std::vector<Input>& inputs, const po::variables_map& values) {
   if (!IsSearched(values)) return;
@@ -448,6 +474,10 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   if (values.count("input") > 0)
     for (const std::string& name : values["input"].as<std::vector<std::string>>())
       inputs.push_back(ReadInput(name));
+  if (values.count("watch") > 0) {
+    WatchOp(inputs, values, output);
+    return 0;
+  }
   CheckInputs(inputs, values);
   if (values.count("live") > 0) CheckLive(inputs, values);
   const std::vector<std::string> versus = ChangesOf(values, "versus");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -13,11 +14,15 @@
 #include "collectives/lowering/lower.h"
 #include "collectives/lowering/plan_load.h"
 #include "collectives/lowering/transfers.h"
+#include "scenarios/playing/prepare.h"
+#include "scenarios/playing/rehearsal.h"
 #include "scenarios/reporting/cluster_drawing.h"
 #include "scenarios/reporting/page_columns.h"
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
+#include "sim/base/known_names.h"
 #include "sim/base/version.h"
+#include "sim/base/visible_text.h"
 #include "sim/engine/simulate.h"
 
 namespace rehearse {
@@ -27,6 +32,7 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<int64_t>;
 
 constexpr size_t kMostRanks = 128;
+constexpr size_t kMostRanksTogether = 32;  // of several groups of a step
 constexpr size_t kMostMoves = 60'000;
 
 struct FilmMove {
@@ -46,50 +52,151 @@ bool IsSummed(CollectiveKind kind) {
          kind == CollectiveKind::kReduce;
 }
 
+// What is watched: a collective of some groups, which each of their ranks does at a position.
+struct Watched {
+  Collective collective;
+  std::vector<std::vector<uint32_t>> groups;
+  std::map<uint32_t, uint32_t> position_of_rank;
+  std::string title;
+};
+
+SimulationOptions AllTasks() {
+  SimulationOptions options;
+  options.record_tasks = true;
+  options.jump = false;
+  return options;
+}
+
 class Filming {
  public:
-  Filming(Trial trial, Bytes bytes, std::shared_ptr<const Cluster> cluster)
-      : trial_(std::move(trial)),
-        bytes_(bytes),
-        cluster_(std::move(cluster)),
-        router_(*cluster_, trial_.routing),
-        finder_(router_) {}
+  Filming(std::shared_ptr<const Cluster> cluster, const FabricRouting& routing,
+          const LowerOptions& lowering)
+      : cluster_(std::move(cluster)),
+        lowering_(lowering),
+        router_(*cluster_, routing),
+        finder_(router_) {
+    lowering_.fidelity = Fidelity::kStep;
+    lowering_.fold = false;
+    lowering_.note_flows = true;
+    if (cluster_->measured_collectives())
+      throw Error("--watch: this calibration measured whole collectives, which have no steps");
+  }
 
-  std::string Run() {
-    Check();
-    Play();
-    for (size_t group = 0; group < trial_.groups.size(); ++group) Film(group);
-    return Written();
+  // A collective that is alone on the cluster.
+  std::string Run(const Trial& trial, Bytes bytes) {
+    const Schedule schedule = TrialSchedule(trial, {bytes}, cluster_->device_count());
+    Watched watched;
+    watched.collective = std::get<Collective>(schedule.roles.front().ops.front().work);
+    watched.groups = trial.groups;
+    for (const auto& group : trial.groups)
+      for (const uint32_t rank : group) watched.position_of_rank[rank] = 0;
+    watched.title = fmt::format("{} on {}", Name(trial.kind), cluster_->name());
+    Take(std::move(watched));
+    lowered_ = Lower(schedule, router_, lowering_);
+    simulation_ = Simulate(lowered_.program, schedule.ranks(), AllTasks());
+    FilmAll(schedule);
+    return Written({}, simulation_.timeline.step);
+  }
+
+  // One of a step, with all else that happens meanwhile.
+  std::string Run(const Scenario& scenario, const std::string& op, ProgressObserver& observer) {
+    Scenario own = scenario;
+    own.lowering = lowering_;
+    SimulationOptions options = AllTasks();
+    options.observer = &observer;
+    std::vector<Job> jobs = Prepare(own, observer);
+    // What is not there is said before anything is played.
+    if (jobs.size() == 1 && jobs.front().schedule.ranks() == cluster_->device_count())
+      FindOp(jobs.front().schedule, op, scenario.name);
+    PlayedScenario played =
+        PlayJobs(own, std::move(jobs), options, nullptr, CopiedSpans::kAllArePlayed);
+    Take(FindOp(played.schedule(), op, scenario.name));
+    lowered_ = std::move(played.lowered);
+    simulation_ = std::move(played.simulation);
+    FilmAll(played.schedule());
+    Time begin = moves_.empty() ? Time() : moves_.front().begin;
+    Time end;
+    for (const FilmMove& move : moves_) {
+      if (move.end > move.begin) begin = std::min(begin, move.begin);
+      end = std::max(end, move.end);
+    }
+    return Written(begin, end);
   }
 
  private:
-  void Check() const {
+  void Take(Watched watched) {
+    watched_ = std::move(watched);
     size_t ranks = 0;
-    for (const auto& group : trial_.groups) ranks += group.size();
-    if (trial_.groups.front().size() < 2)
+    for (const auto& group : watched_.groups) ranks += group.size();
+    if (watched_.groups.front().size() < 2)
       throw Error("--watch: found a group of one rank, expected at least two");
     if (ranks > kMostRanks)
       throw Error(fmt::format("--watch: found {} ranks, expected at most {}; --ranks takes fewer",
                               ranks, kMostRanks));
-    if (cluster_->measured_collectives())
-      throw Error("--watch: this calibration measured whole collectives, which have no steps");
-    if (trial_.kind == CollectiveKind::kBarrier) throw Error("--watch: a barrier moves no data");
+    if (watched_.collective.kind == CollectiveKind::kBarrier)
+      throw Error("--watch: a barrier moves no data");
   }
 
-  void Play() {
-    schedule_ = TrialSchedule(trial_, {bytes_}, cluster_->device_count());
-    LowerOptions options;
-    options.fidelity = Fidelity::kStep;
-    options.channels = trial_.channels;
-    options.nccl = trial_.nccl;
-    options.fold = false;
-    options.note_flows = true;
-    lowered_ = Lower(schedule_, router_, options);
-    SimulationOptions recorded;
-    recorded.record_tasks = true;
-    recorded.jump = false;
-    simulation_ = Simulate(lowered_.program, schedule_.ranks(), recorded);
-    table_ = MakeTransfers(schedule_, router_, Fidelity::kStep, trial_.channels, trial_.nccl);
+  // `op` is a name, or a name and "#3" for its third time.
+  static Watched FindOp(const Schedule& schedule, const std::string& op, const std::string& title) {
+    std::string name = op;
+    uint32_t times = 1;
+    const size_t mark = op.rfind('#');
+    if (mark != std::string::npos && mark + 1 < op.size() && op.size() - mark < 8 &&
+        op.find_first_not_of("0123456789", mark + 1) == std::string::npos) {
+      name = op.substr(0, mark);
+      times = static_cast<uint32_t>(std::stoul(op.substr(mark + 1)));
+    }
+    const auto position_on = [&](uint32_t rank) -> std::optional<uint32_t> {
+      const Role& role = schedule.roles[schedule.role_of_rank[rank]];
+      uint32_t left = times;
+      for (uint32_t position = 0; position < role.OpCount(); ++position)
+        if (role.At(position).name == name &&
+            std::holds_alternative<Collective>(role.At(position).work) && --left == 0)
+          return position;
+      return std::nullopt;
+    };
+    for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+      const std::optional<uint32_t> position = position_on(rank);
+      if (!position) continue;
+      Watched watched;
+      watched.collective =
+          std::get<Collective>(schedule.roles[schedule.role_of_rank[rank]].At(*position).work);
+      const Communicator& communicator =
+          schedule.communicators[watched.collective.communicator.index()];
+      // The rank's own group first; others as long as all can be seen.
+      const uint32_t first = communicator.PositionOf(rank)->group;
+      for (uint32_t i = 0; i < communicator.group_count(); ++i) {
+        const uint32_t group = (first + i) % communicator.group_count();
+        if (i > 0 && (watched.groups.size() + 1) * communicator.size() > kMostRanksTogether) break;
+        std::vector<uint32_t> ranks;
+        std::map<uint32_t, uint32_t> positions;
+        for (uint32_t member = 0; member < communicator.size(); ++member) {
+          ranks.push_back(communicator.Rank(group, member));
+          const std::optional<uint32_t> own = position_on(ranks.back());
+          if (own) positions[ranks.back()] = *own;
+        }
+        if (positions.size() < ranks.size()) continue;
+        watched.groups.push_back(std::move(ranks));
+        watched.position_of_rank.merge(positions);
+      }
+      watched.title = fmt::format("{} of {}", op, title);
+      return watched;
+    }
+    std::vector<std::string> known;
+    for (const Role& role : schedule.roles)
+      for (const Op& one : role.ops)
+        if (std::holds_alternative<Collective>(one.work) &&
+            std::find(known.begin(), known.end(), one.name) == known.end())
+          known.push_back(one.name);
+    if (known.empty()) throw Error("--watch: the step has no collective to watch");
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      throw Error(fmt::format("--watch: no rank does \"{}\" {} times", VisibleText(name), times));
+    throw Error(fmt::format("--watch: found \"{}\"{}", VisibleText(op), KnownNames(name, known)));
+  }
+
+  void FilmAll(const Schedule& schedule) {
+    table_ = MakeTransfers(schedule, router_, Fidelity::kStep, lowering_.channels, lowering_.nccl);
     const Program& program = lowered_.program;
     task_of_flow_.resize(program.flows.size());
     for (uint32_t task = 0; task < program.tasks.size(); ++task)
@@ -98,22 +205,26 @@ class Filming {
     way_of_link_.assign(program.links.size(), kNotDrawn);
     for (uint32_t way = 0; way < lowered_.links.size(); ++way)
       if (way_of_link_[lowered_.links[way]] == kNotDrawn) way_of_link_[lowered_.links[way]] = way;
+    for (size_t group = 0; group < watched_.groups.size(); ++group) Film(schedule, group);
   }
 
-  void Film(size_t group) {
-    const std::vector<uint32_t>& ranks = trial_.groups[group];
-    Tuner tuner(router_, trial_.nccl);
-    Trial own = trial_;
-    own.groups = {ranks};
-    const Choice choice = ChoiceOf(own, bytes_, tuner);
-    const GroupPlan plan = ArrangePlan(choice, trial_.kind, trial_.root, ranks, router_, finder_);
+  void Film(const Schedule& schedule, size_t group) {
+    const std::vector<uint32_t>& ranks = watched_.groups[group];
+    const Collective& collective = watched_.collective;
+    Tuner tuner(router_, lowering_.nccl);
+    const Choice choice = tuner.Choose({collective, ranks, lowering_.channels});
+    const GroupPlan plan =
+        ArrangePlan(choice, collective.kind, collective.root, ranks, router_, finder_);
     choice_ = choice;
     const auto noted = std::find_if(
         lowered_.flows_of_ops.begin(), lowered_.flows_of_ops.end(), [&](const FlowsOfOp& one) {
-          return std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end();
+          return std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end() &&
+                 watched_.position_of_rank.at(one.rank) == one.position;
         });
     if (noted == lowered_.flows_of_ops.end()) throw Error("--watch: nothing travels");
-    const Site& site = table_.sites[table_.SiteOf(noted->rank, 0)];
+    const uint32_t role = schedule.role_of_rank[noted->rank];
+    const uint32_t slot = table_.slot_of_op[role][schedule.roles[role].PlaceAt(noted->position)];
+    const Site& site = table_.sites[table_.SiteOf(noted->rank, slot)];
     for (const uint32_t rank : ranks) {
       place_of_rank_[rank] = static_cast<uint32_t>(places_.size());
       places_.push_back({rank, cluster_->DeviceName(rank), group});
@@ -342,8 +453,9 @@ class Filming {
     return ordered;
   }
 
-  std::string Written() {
-    const Time end = simulation_.timeline.step;
+  // Times count from `first` on.
+  std::string Written(Time first, Time last) {
+    const Time end = last - first;
     std::stable_sort(moves_.begin(), moves_.end(),
                      [](const FilmMove& a, const FilmMove& b) { return a.begin < b.begin; });
     PageColumns columns;
@@ -354,7 +466,7 @@ class Filming {
       return one < kMostPlaces ? one : places_.size() + (one - kMostPlaces);
     };
     for (const FilmMove& move : moves_) {
-      begin.push_back(move.begin.picoseconds());
+      begin.push_back(std::max(move.begin - first, Time()).picoseconds());
       took.push_back((move.end - move.begin).picoseconds());
       from.push_back(place(move.from));
       to.push_back(place(move.to));
@@ -378,19 +490,19 @@ class Filming {
     Json json;
     json["schema"] = "rehearse.film.v1";
     json["made_by"] = fmt::format("rehearse {}", Version());
-    json["title"] = fmt::format("{} on {}", Name(trial_.kind), cluster_->name());
-    json["kind"] = Name(trial_.kind);
+    json["title"] = watched_.title;
+    json["kind"] = Name(watched_.collective.kind);
     json["algorithm"] = choice_.algorithm->name();
     json["protocol"] = Name(choice_.protocol);
-    json["bytes"] = bytes_.value();
+    json["bytes"] = watched_.collective.bytes.value();
     json["seconds"] = ToSeconds(end).value();
     json["end"] = end.picoseconds();
-    json["groups"] = trial_.groups.size();
+    json["groups"] = watched_.groups.size();
     json["ranks"] = Json::array();
     for (const PlaceOfFilm& one : places_) json["ranks"].push_back({one.rank, one.name, one.group});
     json["switches"] = switches_;
     json["parts"] = parts_;
-    json["full"] = IsSummed(trial_.kind) ? trial_.groups.front().size() : 1;
+    json["full"] = IsSummed(watched_.collective.kind) ? watched_.groups.front().size() : 1;
     json["holds"] = columns.Add(Flat(holds_));
     json["wants"] = columns.Add(Flat(wants_));
     json["ways"] = Json::array();
@@ -432,12 +544,11 @@ class Filming {
     size_t group = 0;
   };
 
-  const Trial trial_;
-  const Bytes bytes_;
   const std::shared_ptr<const Cluster> cluster_;
+  LowerOptions lowering_;
   Router router_;
   ChannelFinder finder_;
-  Schedule schedule_;
+  Watched watched_;
   Lowered lowered_;
   Simulation simulation_;
   TransferTable table_;
@@ -459,7 +570,15 @@ class Filming {
 }  // namespace
 
 std::string FilmData(const Trial& trial, Bytes bytes, std::shared_ptr<const Cluster> cluster) {
-  return Filming(trial, bytes, std::move(cluster)).Run();
+  LowerOptions lowering;
+  lowering.channels = trial.channels;
+  lowering.nccl = trial.nccl;
+  return Filming(std::move(cluster), trial.routing, lowering).Run(trial, bytes);
+}
+
+std::string FilmDataOfOp(const Scenario& scenario, const std::string& op,
+                         ProgressObserver& observer) {
+  return Filming(scenario.cluster, scenario.routing, scenario.lowering).Run(scenario, op, observer);
 }
 
 }  // namespace rehearse

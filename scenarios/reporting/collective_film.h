@@ -23,6 +23,8 @@
 #include <string>
 
 #include "collectives/lowering/trial.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/base/progress.h"
 #include "topology/cluster/cluster.h"
 
 namespace rehearse {
@@ -30,5 +32,11 @@ namespace rehearse {
 // The data of the page, packed as in a file: base64 only. Throws Error if there is too much to
 // watch, or if the cluster's collectives were measured, and so have no steps.
 std::string FilmData(const Trial& trial, Bytes bytes, std::shared_ptr<const Cluster> cluster);
+
+// The same of a collective of a scenario's step, with all that happens meanwhile: that of this
+// name, or of "name#3" its third time, on the first rank that does it; other groups do it beside
+// it. Times count from its first message on. Throws Error if there is none.
+std::string FilmDataOfOp(const Scenario& scenario, const std::string& op,
+                         ProgressObserver& observer);
 
 }  // namespace rehearse

@@ -88,6 +88,20 @@ TEST_F(ReportCommandTest, APageIsOneFileThatAsksNoNetwork) {
     EXPECT_THAT(text, Not(HasSubstr(outside)));
 }
 
+// What the page plays is checked in a browser (tools/viewer/tests).
+TEST_F(ReportCommandTest, AnyCollectiveOfAStepCanBeWatched) {
+  const std::string lesson = "report " + Shipped("lessons/prefetch") + " ";
+  const Outcome outcome = Execute(lesson + "--watch \"gather 3\" -o film.html");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(ReadFile(folder_ / "film.html"), HasSubstr("id=\"rehearse-film\">"));
+  ExpectMistake(lesson + "--watch gather -o x.html",
+                {"--watch: found \"gather\"", "gather 1, gather 2"});
+  ExpectMistake(lesson + "--watch \"layer 1\" -o x.html", {"found \"layer 1\""});
+  ExpectMistake(lesson + "--watch \"gather 1#2\" -o x.html", {"no rank does \"gather 1\" 2 times"});
+  ExpectMistake(lesson + "--watch \"gather 1\" --live -o x.html", {"--watch and --live"});
+  ExpectMistake("report " + Shipped("gpu-one") + " --watch x -o x.html", {"no collective"});
+}
+
 TEST_F(ReportCommandTest, TheStepIsThatOfRun) {
   const nlohmann::json run = Reported(Shipped("cpu-4d"))["runs"][0];
   const auto result =

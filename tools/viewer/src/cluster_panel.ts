@@ -17,6 +17,21 @@ function shortName(title: string, width: number): string {
   return name.length * kLetter <= width - 4 ? name : '';
 }
 
+const lastOf = (title: string): string => title.slice(title.lastIndexOf('/') + 1);
+
+// A dot for each device of a box that stands for a whole node, above its name.
+function dotsOf(x: number, y: number, width: number, height: number, dots: number): [number, number][] {
+  if (dots === 0) return [];
+  const room = height - 22; // the name is below
+  const across = Math.ceil(dots / Math.max(1, Math.min(4, Math.floor(room / 9))));
+  const rows = Math.ceil(dots / across);
+  const pitch = Math.min(14, (width - 12) / across);
+  return Array.from({ length: dots }, (_, i) => [
+    x + ((i % across) - (across - 1) / 2) * pitch,
+    y - height / 2 + 5 + (Math.floor(i / across) + 0.5) * (room / rows),
+  ]);
+}
+
 // The more cables, the wider; those that carry nothing are thin.
 const cableWidth = (link: DrawnLink): number =>
   link.records.length ? 4.5 + 0.7 * Math.log2(link.count) : 1.5;
@@ -30,10 +45,12 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
   const three = h('div', { class: 'three' });
   const note = h('p', { class: 'legend' });
   let drawn: { element: SVGElement; records: number[] }[] = [];
+  let dotted: typeof drawn = [];
 
   const build = () => {
     picture.replaceChildren();
     drawn = [];
+    dotted = [];
     const cluster = run.cluster;
     if (!cluster) {
       picture.append(h('p', { class: 'note' }, 'the cluster is not known'));
@@ -50,7 +67,7 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
     three.classList.toggle('wide', cluster.width > 1.8 * cluster.height);
     for (const [x, y, width, height, label] of cluster.nodes) {
       svg.append(s('rect', { x, y, width, height, rx: 8, class: 'node' }));
-      svg.append(s('text', { x: x + 8, y: y + 16, class: 'node-name' }, label));
+      svg.append(s('text', { x: x + 8, y: y + height - 8, class: 'node-name' }, label));
     }
     for (const link of cluster.links) {
       const path = s('path', {
@@ -84,6 +101,12 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
           s('text', { x, y: y + 4, 'text-anchor': 'middle', class: 'count' }, `\u00d7${count}`),
         );
     }
+    // Names that several boxes have: rail0/leaf0 and rail1/leaf0 are told apart by their first part.
+    const lasts = cluster.boxes.filter((box) => !box[5]).map((box) => lastOf(box[6]));
+    let alike: number[] = [];
+    const repeated = new Set(
+      cluster.nodes.length > 0 ? [] : lasts.filter((name, i) => lasts.indexOf(name) !== i),
+    );
     for (const [x, y, width, height, kind, label, title, dots] of cluster.boxes) {
       const box = s(
         'g',
@@ -100,9 +123,19 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
         s(
           'text',
           { x, y: dots ? y + height / 2 - 6 : y + 4, 'text-anchor': 'middle', class: 'box-name' },
-          label || shortName(title, width),
+          label || shortName(repeated.has(lastOf(title)) ? title.split('/')[0] : title, width),
         ),
       );
+      // What is within such a box is as full as its fullest link.
+      let within = run.links.flatMap((link, i) => (link.name.startsWith(`${title}/`) ? [i] : []));
+      // Boxes that do the same have the links of the first one.
+      if (dots > 0 && within.length === 0) within = alike;
+      if (dots > 0 && within.every((one) => run.links[one].count > 1)) alike = within;
+      for (const [cx, cy] of dotsOf(x, y, width, height, dots)) {
+        const dot = s('circle', { cx, cy, r: 2.6, class: 'dot' });
+        box.append(dot);
+        if (within.length > 0) dotted.push({ element: dot, records: within });
+      }
       svg.append(box);
     }
     for (const [x, y, text] of cluster.captions)
@@ -238,6 +271,10 @@ export function clusterPanel(state: State, timeline: Timeline): Panel | null {
       path.style.stroke = load > 0.001 ? loadColor(load) : color('--idle');
       const isChosen = state.link?.run === run && records.includes(state.link.link);
       path.classList.toggle('chosen', isChosen);
+    }
+    for (const { element: dot, records } of dotted) {
+      const load = Math.max(...records.map((one) => loadAt(run.links[one], state.cursor)));
+      dot.style.fill = load > 0.001 ? loadColor(load) : '';
     }
     sheet.draw();
   };

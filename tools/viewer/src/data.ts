@@ -559,6 +559,8 @@ export interface Page {
   asPipelines: boolean; // begins with a row for each rank of a pipeline
   panel?: string; // that is open at first
   guess?: number; // when somebody thinks that the changed step ends, ns
+  onGuess?: (at: number) => void; // it can be dragged
+  inColumn?: boolean; // below and above other things, so that all rows are shown
 }
 
 // The comparison with its "worst" ops as rows rather than columns.

@@ -11,6 +11,7 @@ interface Segment {
   reversed: boolean;
 }
 
+const kLeastScale = 0.85; // of the drawing, whose names have 11 pixels
 const kSeconds = 10; // that the whole takes at speed 1
 
 export function hueOf(hue: number, hues: number): string {
@@ -37,9 +38,11 @@ class Machine {
       role: 'img',
       'aria-label': `Cluster ${cluster.name}`,
     });
+    // Names stay as large as they can be read; what is wider is moved to.
+    this.element.style.minWidth = `${Math.round(cluster.width * kLeastScale)}px`;
     for (const [x, y, width, height, label] of cluster.nodes) {
       this.element.append(s('rect', { x, y, width, height, rx: 8, class: 'node' }));
-      this.element.append(s('text', { x: x + 8, y: y + 16, class: 'node-name' }, label));
+      this.element.append(s('text', { x: x + 8, y: y + height - 8, class: 'node-name' }, label));
     }
     this.cables = cluster.links.map((link, i) => {
       for (const way of link.records) if (!this.drawnOfWay.has(way)) this.drawnOfWay.set(way, i);
@@ -164,7 +167,13 @@ class Machine {
   }
 }
 
-export function showFilm(film: Film, expose: (parts: Record<string, unknown>) => void): void {
+// In a page of its own, or in an element that `close` removes.
+export function showFilm(
+  film: Film,
+  expose: (parts: Record<string, unknown>) => void,
+  host: HTMLElement = document.body,
+  close: (() => void) | null = null,
+): void {
   const hues = Math.max(...film.holds.map(([, , , hue]) => hue), 0) + 1;
   const state = new FilmState(film);
   const machine = new Machine(film, hues);
@@ -188,7 +197,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     );
   const wanted = new Set(film.wants.map(([place, one, chunk]) => keyOf(place, one, chunk)));
   const sheet = new Sheet('What each GPU holds', (context, width) => {
-    const left = 150;
+    const begin = 150;
     const row = rowHeight();
     const busy = new Set<number>();
     for (const number of state.underWay) {
@@ -204,8 +213,8 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       const parts = chosenParts(group);
       const count = parts.reduce((sum, one) => sum + film.parts[one].chunks, 0);
       const gaps = 6 * (parts.length - 1);
-      const wide = Math.min((width - left - 8 - gaps) / count, 96);
-      let x = left;
+      const wide = Math.min((width - begin - 8 - gaps) / count, 96);
+      let x = begin;
       for (const one of parts) {
         for (let chunk = 0; chunk < film.parts[one].chunks; ++chunk, x += wide) {
           const key = keyOf(place, one, chunk);
@@ -213,11 +222,14 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
           const tall = row - 6;
           const gap = wide > 5 ? 1.5 : 0;
           context.fillStyle = color('--track');
-          context.fillRect(x, y, wide - gap, tall);
+          // Of narrow ones every pixel is painted, so that colours are as bright.
+          const left = gap > 0 ? x : Math.floor(x);
+          const across = gap > 0 ? wide - gap : Math.ceil(x + wide) - left;
+          context.fillRect(left, y, across, tall);
           if (block && block.parts > 0n) {
             const high = (countOf(block.parts) / film.full) * tall;
             context.fillStyle = hueOf(block.hue, hues);
-            context.fillRect(x, y + tall - high, wide - gap, high);
+            context.fillRect(left, y + tall - high, across, high);
           }
           context.lineWidth = busy.has(key) ? 2 : wanted.has(key) ? 1 : 0.5;
           context.strokeStyle = color(busy.has(key) ? '--cursor' : wanted.has(key) ? '--faint' : '--line');
@@ -317,7 +329,13 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     },
     'Light / dark',
   );
-  document.addEventListener('keydown', (event) => {
+  const listening = new AbortController();
+  const leave = () => {
+    setPlaying(false);
+    listening.abort();
+    close?.();
+  };
+  const onKey = (event: KeyboardEvent) => {
     if (event.target instanceof HTMLSelectElement || event.ctrlKey || event.metaKey) return;
     const acts: Record<string, () => void> = {
       ' ': () => setPlaying(!playing),
@@ -326,14 +344,17 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       home: () => show(0),
       end: () => show(film.end),
       t: () => theme.click(),
+      ...(close && { escape: leave }),
     };
     const act = acts[event.key.toLowerCase()];
     if (!act) return;
     act();
     event.preventDefault();
-  });
-  document.body.classList.add('film');
-  document.body.replaceChildren(
+    event.stopImmediatePropagation();
+  };
+  document.addEventListener('keydown', onKey, { capture: true, signal: listening.signal });
+  host.classList.add('film');
+  host.replaceChildren(
     h(
       'header',
       {},
@@ -358,6 +379,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
       speeds,
       parts,
       theme,
+      close && h('button', { id: 'close-film', title: 'Back to the lesson (Esc)', click: leave }, 'Close'),
       told,
     ),
     h(
@@ -379,7 +401,7 @@ export function showFilm(film: Film, expose: (parts: Record<string, unknown>) =>
     ),
     h(
       'main',
-      { class: 'stage' },
+      { class: `stage${film.cluster.width > 1.5 * film.cluster.height ? ' wide' : ''}` },
       h('div', { class: 'picture' }, machine.element),
       h('div', { class: 'held' }, sheet.element),
     ),

@@ -72,8 +72,8 @@ function factorSlider(
 export class LivePanel {
   readonly element = h('div', { class: 'live-panel' });
   private readonly simulator: Simulator;
-  private readonly message = h('p', { class: 'mistake', role: 'alert', hidden: true });
-  private readonly told = h('p', { class: 'note', role: 'status' });
+  readonly message = h('p', { class: 'mistake', role: 'alert', hidden: true });
+  readonly told = h('p', { class: 'note', role: 'status' });
   private scenario: LiveScenario | null = null;
   private first: Page | null = null; // the step as it was
   private view: View | null = null;
@@ -81,7 +81,10 @@ export class LivePanel {
   private text = h('textarea', {});
   private played = 0;
   private more: string[] = []; // changes made elsewhere
+  private base: string[] = []; // likewise, of both steps
   guess: number | undefined; // when the changed step ends, ns
+  onGuess: ((at: number) => void) | undefined; // while nobody has seen it
+  inColumn = false; // what is told stands elsewhere, and all rows are shown
   private prepared: (() => Page) | null = null; // the step with these changes, if it is known
 
   constructor(
@@ -97,6 +100,7 @@ export class LivePanel {
     this.scenario = scenario;
     this.first = first;
     this.more = [];
+    this.base = [];
     this.prepared = null;
     this.view?.close();
     this.view = null;
@@ -107,8 +111,7 @@ export class LivePanel {
       .map((one) => this.controlOf(one));
     const reset = h('button', { class: 'reset', click: () => this.reset() }, 'As it was');
     this.element.replaceChildren(
-      this.message,
-      this.told,
+      ...(this.inColumn ? [] : [this.message, this.told]),
       ...groups,
       this.textBox(scenario),
       h('p', {}, reset),
@@ -136,8 +139,9 @@ export class LivePanel {
   }
 
   // Changes besides those of the controls; `prepared` is the step with these alone.
-  change(changes: string[], prepared: (() => Page) | null): void {
+  change(changes: string[], prepared: (() => Page) | null, base: string[] = []): void {
     this.more = changes;
+    this.base = base;
     this.prepared = prepared;
     void this.play();
   }
@@ -276,7 +280,14 @@ export class LivePanel {
     const number = ++this.played;
     const begin = performance.now();
     const changes = [...this.more, ...own];
-    const request = { ...scenario.step, changes, edited, known: this.known };
+    const request = {
+      ...scenario.step,
+      ...(this.base.length > 0
+        ? { set: [...((scenario.step['set'] as string[] | undefined) ?? []), ...this.base] }
+        : { known: this.known }),
+      changes,
+      edited,
+    };
     try {
       const { bytes, took } = await this.simulator.play(JSON.stringify(request));
       if (number !== this.played) return;
@@ -297,6 +308,15 @@ export class LivePanel {
       if (number === this.played)
         this.tellMistake(error instanceof Error ? error.message : String(error));
     }
+  }
+
+  // The step of the scenario with these changes, ns; null if something else is asked, or it fails.
+  async stepOf(changes: string[]): Promise<number | null> {
+    const { scenario, first } = this;
+    const request = { ...scenario!.step, changes, known: this.known };
+    const played = await this.simulator.playIfIdle(JSON.stringify(request)).catch(() => null);
+    if (!played || played.bytes[0] !== 0) return null;
+    return readPage(unpackedOf(played.bytes.subarray(1)), first!.runs[0]).runs.at(-1)!.step;
   }
 
   // The line of the text with the mistake, to go to.
@@ -329,7 +349,7 @@ export class LivePanel {
   }
 
   private show(page: Page, took: number, begin = performance.now()): void {
-    page.guess = this.guess;
+    this.prepare(page);
     const isNew = !this.view;
     const cursor = this.view?.state?.cursor ?? 0;
     this.view = showPage(page, this.root, this.view);
@@ -353,8 +373,18 @@ export class LivePanel {
   // Lays the page out once more, where there is more or less room, or another guess.
   showAgain(): void {
     const page = this.view?.state?.page;
-    if (page) page.guess = this.guess;
-    if (page) this.view = showPage(page, this.root, this.view);
+    if (!page) return;
+    this.prepare(page);
+    const cursor = this.view!.state!.cursor;
+    this.view = showPage(page, this.root, this.view);
+    this.view.state?.moveCursor(cursor);
+    this.tellParts({});
+  }
+
+  private prepare(page: Page): void {
+    page.guess = this.guess;
+    page.onGuess = page.runs.length < 2 ? this.onGuess : undefined;
+    page.inColumn = this.inColumn;
   }
 
   private tellParts(live: Record<string, unknown>): void {

@@ -97,6 +97,8 @@ export function layOutRows(
   const rows: Row[] = [];
   let y = 0;
   const many = choices.length > 12;
+  // Small multiples: all on one screen, so that lanes are thin, and colours alone say whose they are.
+  const small = runs.length > 3 && !options.asPipelines;
   const add = (row: Omit<Row, 'y'>) => {
     rows.push({ ...row, y });
     y += row.height;
@@ -105,7 +107,7 @@ export function layOutRows(
     const bubble = options.asPipelines && run.pipeline ? run.pipeline.bubble : -1;
     add({
       kind: 'run',
-      height: runs.length > 1 ? 24 : 4,
+      height: small ? 20 : runs.length > 1 ? 24 : 4,
       run,
       label:
         runs.length > 1
@@ -115,7 +117,8 @@ export function layOutRows(
           : '',
     });
     if (options.asPipelines && run.pipeline) {
-      const height = run.pipeline.rows.length * runs.length > 24 ? 17 : 22;
+      const count = run.pipeline.rows.length * runs.length;
+      const height = count > 40 ? 14 : count > 16 ? 17 : 22;
       for (const pipe of run.pipeline.rows)
         add({
           kind: 'pipe',
@@ -125,7 +128,7 @@ export function layOutRows(
           label: `bubble ${percent(pipe.bubble)}`,
           rankLabel: pipe.name,
         });
-      add({ kind: 'gap', height: 8, run, label: '' });
+      add({ kind: 'gap', height: count > 16 ? 3 : 8, run, label: '' });
       continue;
     }
     for (const choice of choices) {
@@ -146,7 +149,7 @@ export function layOutRows(
         if (!options.showMessages && view.blocks.length > 0 && isOfMessages(lane)) continue;
         add({
           kind: 'lane',
-          height: many ? 15 : lane.communicates ? 18 : 22,
+          height: small ? (lane.communicates ? 7 : 13) : many ? 15 : lane.communicates ? 18 : 22,
           run,
           view,
           lane,
@@ -155,8 +158,8 @@ export function layOutRows(
         });
         rankLabel = undefined;
       }
-      add({ kind: 'strip', height: 7, run, view, label: '' });
-      add({ kind: 'gap', height: many ? 3 : 8, run, label: '' });
+      add({ kind: 'strip', height: small ? 5 : 7, run, view, label: '' });
+      add({ kind: 'gap', height: small ? 2 : many ? 3 : 8, run, label: '' });
     }
   }
   return { rows, height: y };

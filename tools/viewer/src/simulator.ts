@@ -81,6 +81,11 @@ export class Simulator {
     await played;
   }
 
+  // As play(), if nothing else is asked; otherwise null at once.
+  async playIfIdle(request: string): Promise<Played | null> {
+    return this.running || this.next ? null : this.play(request);
+  }
+
   private stop(): void {
     void this.worker?.then((worker) => worker.terminate());
     this.worker = null;

@@ -20,11 +20,14 @@ export class State {
   showPath = false;
   search = '';
   asPipelines: boolean; // a row for each rank of a pipeline, and nothing else
+  playedTo: number | null = null; // of the second step only this much is drawn, ns
   showMessages = true; // between the stages of a pipeline
   private readonly listeners = new Map<string, Listener[]>();
 
   constructor(readonly page: Page) {
-    this.end = Math.max(...page.runs.map((run) => run.step), page.guess ?? 0, 1);
+    const kRoom = 1.7; // for guesses
+    const longest = Math.max(...page.runs.map((run) => run.step), page.guess ?? 0, 1);
+    this.end = page.onGuess ? Math.max(longest, page.runs[0].step * kRoom) : longest;
     this.to = this.end;
     this.asPipelines = page.asPipelines && this.havePipelines;
   }

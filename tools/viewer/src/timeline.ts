@@ -18,6 +18,8 @@ import {
 import type { State } from './state';
 import { h, time, whole } from './text';
 
+const kGuess = 26; // height of the bar that is dragged to where the changed step ends
+
 export class Timeline {
   readonly element: HTMLElement;
   readonly canvas: HTMLCanvasElement;
@@ -35,6 +37,7 @@ export class Timeline {
   private matched: { run: Run; span: number }[] = [];
   private matchAt = -1;
   private dragFrom: { x: number; from: number; to: number; pans: boolean } | null = null;
+  private dragsGuess = false;
   lastFrame = 0; // ms
   readonly hasMessages: boolean = false;
 
@@ -66,6 +69,11 @@ export class Timeline {
       state.showMessages = this.wantedHeight < window.innerHeight * 0.55;
     }
     this.layOut();
+    // Two pipelines whose stages do not all fit begin with a row for each rank.
+    if (state.page.runs.length > 1 && state.havePipelines && this.wantedHeight > window.innerHeight * 0.62) {
+      state.asPipelines = true;
+      this.layOut();
+    }
     state.on('window cursor chosen selection options', () => this.draw());
     state.on('rows', () => {
       this.layOut();
@@ -116,7 +124,9 @@ export class Timeline {
 
   get wantedHeight(): number {
     const last = this.rows[this.rows.length - 1];
-    return (last ? last.y + last.height : 0) + kAxis + 14;
+    const { guess, onGuess } = this.state.page;
+    const room = onGuess || guess !== undefined ? kGuess : 0;
+    return (last ? last.y + last.height : 0) + kAxis + 14 + room;
   }
 
   private scrollTo(run: Run, rank: number): void {
@@ -175,13 +185,18 @@ export class Timeline {
 
   private resize(): void {
     if (this.isPrinted) return;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = (window.devicePixelRatio || 1) * Math.max(this.zoom, 1);
     this.width = this.scroller.clientWidth;
     this.height = this.scroller.clientHeight;
     this.setSize(ratio);
     // it is behind the canvas, which stays in view
     this.spacer.style.marginTop = `${-this.height}px`;
     this.drawNow();
+  }
+
+  // Of a style that shows the page larger, as a lecture's does.
+  private get zoom(): number {
+    return (this.canvas as HTMLElement & { currentCSSZoom?: number }).currentCSSZoom || 1;
   }
 
   restyle(): void {
@@ -259,6 +274,12 @@ export class Timeline {
     else if (row.kind === 'blocks') drawBlocks(context, this, row, y);
     else if (row.kind === 'pipe') drawPipe(context, this, row, y);
     else drawStrip(context, this, row, y);
+    const { playedTo } = this.state;
+    if (playedTo !== null && row.run !== this.state.page.runs[0]) {
+      const x = Math.max(this.x(playedTo), kGutter);
+      context.fillStyle = color('--back');
+      context.fillRect(x, y - 1, this.width - x, row.height + 1);
+    }
     context.fillStyle = color('--back');
     context.fillRect(0, y - 1, kGutter - 1, row.height + 1);
     context.textBaseline = 'middle';
@@ -458,19 +479,7 @@ export class Timeline {
         context.textAlign = 'left';
       }
     }
-    const guess = this.state.page.guess;
-    if (guess !== undefined) {
-      const at = Math.round(this.x(guess));
-      context.fillStyle = color('--main');
-      for (let y = kAxis; y < this.height; y += 9) context.fillRect(at - 1, y, 2, 6);
-      context.font = '600 12px system-ui, sans-serif';
-      const text = `guess: ${time(guess)}`;
-      const wide = context.measureText(text).width + 8;
-      const left = Math.min(at + 2, this.width - wide);
-      context.fillRect(left, this.height - 19, wide, 17);
-      context.fillStyle = '#ffffff';
-      context.fillText(text, left + 4, this.height - 10);
-    }
+    this.drawGuess(context);
     const x = this.x(cursor);
     if (x >= kGutter && x <= this.width && !this.isPrinted) {
       context.fillStyle = color('--cursor');
@@ -488,6 +497,50 @@ export class Timeline {
     context.fillStyle = color('--faint');
     context.font = '11px system-ui, sans-serif';
     context.fillText(`${time(this.state.to - this.state.from)} in view`, 8, kAxis / 2 - 1);
+  }
+
+  // Where the step will end: a bar to drag, as long as nobody has seen it.
+  private get guessed(): number | undefined {
+    const { page } = this.state;
+    return page.guess ?? (page.onGuess ? page.runs[0].step : undefined);
+  }
+  private drawGuess(context: CanvasRenderingContext2D): void {
+    const at = this.guessed;
+    if (at === undefined || this.isPrinted) return;
+    const { guess, onGuess } = this.state.page;
+    const x = Math.round(this.x(at));
+    const left = this.x(0);
+    const y = this.height - kGuess - 2;
+    context.fillStyle = color('--back');
+    context.fillRect(0, y - 2, this.width, kGuess + 4);
+    context.globalAlpha = 0.25;
+    context.fillStyle = color('--main');
+    context.fillRect(left, y, x - left, kGuess - 4);
+    context.globalAlpha = 1;
+    context.strokeStyle = color('--main');
+    context.lineWidth = 1.5;
+    context.setLineDash([5, 4]);
+    context.strokeRect(left, y, x - left, kGuess - 4);
+    context.setLineDash([]);
+    context.fillStyle = color('--main');
+    if (guess !== undefined) for (let dash = kAxis; dash < y; dash += 9) context.fillRect(x - 1, dash, 2, 6);
+    context.fillRect(x - 3, y - 1, 6, kGuess - 2);
+    context.textBaseline = 'middle';
+    context.font = '600 12px system-ui, sans-serif';
+    const text = guess !== undefined ? `guess: ${time(guess)}` : '\u2194 drag: where will it end?';
+    const wide = context.measureText(text).width + 8;
+    const place = x + wide + 6 < this.width ? x + 6 : x - wide - 6;
+    context.fillStyle = color('--ink');
+    context.fillText(text, place + 4, y + kGuess / 2 - 2);
+    context.font = '600 12px system-ui, sans-serif';
+    if (onGuess || guess !== undefined) context.fillText('My guess', 8, y + kGuess / 2 - 2);
+  }
+  private isAtGuess(x: number, y: number): boolean {
+    const at = this.guessed;
+    return (
+      !!this.state.page.onGuess && at !== undefined && y > this.height - kGuess - 6 &&
+      Math.abs(x - this.x(at)) < 14
+    );
   }
 
   private rowAt(y: number): Row | undefined {
@@ -520,17 +573,31 @@ export class Timeline {
     const { canvas, state } = this;
     const point = (event: MouseEvent) => {
       const box = canvas.getBoundingClientRect();
-      return { x: event.clientX - box.left, y: event.clientY - box.top };
+      const { zoom } = this;
+      return { x: (event.clientX - box.left) / zoom, y: (event.clientY - box.top) / zoom };
     };
     canvas.addEventListener('pointerdown', (event) => {
       const { x } = point(event);
       if (event.button !== 0 || x < kGutter) return;
+      if (this.isAtGuess(x, point(event).y)) {
+        this.dragsGuess = true;
+        canvas.setPointerCapture(event.pointerId);
+        return;
+      }
       canvas.setPointerCapture(event.pointerId);
       this.dragFrom = { x, from: state.from, to: state.to, pans: event.shiftKey };
       this.tip.hidden = true;
     });
     canvas.addEventListener('pointermove', (event) => {
       const { x, y } = point(event);
+      if (this.dragsGuess) {
+        const at = Math.max(this.state.end / 1000, Math.min(this.timeAt(x), this.state.end));
+        this.state.page.guess = at;
+        this.state.page.onGuess?.(at);
+        this.draw();
+        return;
+      }
+      canvas.style.cursor = this.isAtGuess(x, y) ? 'ew-resize' : '';
       const drag = this.dragFrom;
       if (drag && Math.abs(x - drag.x) > 3) {
         if (drag.pans) {
@@ -548,6 +615,10 @@ export class Timeline {
     });
     canvas.addEventListener('pointerup', (event) => {
       const { x, y } = point(event);
+      if (this.dragsGuess) {
+        this.dragsGuess = false;
+        return;
+      }
       const drag = this.dragFrom;
       this.dragFrom = null;
       if (!drag || Math.abs(x - drag.x) > 3) {

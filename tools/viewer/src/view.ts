@@ -326,7 +326,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
     title: 'Drag to give the timeline more room',
   });
   const room = (height: number) => {
-    const most = machines ? kMostHigh : window.innerHeight - 190;
+    const most = machines || page.inColumn ? kMostHigh : window.innerHeight - 190;
     timeline.element.style.height = `${Math.max(90, Math.min(height, most))}px`;
   };
   handle.addEventListener('pointerdown', (event) => {
@@ -373,7 +373,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   );
   // Several steps are what the page is about; of one the views below tell as much.
   const mostRoom = () =>
-    machines ? kMostHigh : window.innerHeight * (page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
+    machines || page.inColumn ? kMostHigh : window.innerHeight * (page.runs.length > 3 ? 0.74 : page.runs.length > 1 || state.asPipelines ? 0.62 : 0.5);
   room(Math.min(timeline.wantedHeight, mostRoom()));
   const old = before?.state;
   if (old && old.to - old.from < old.end) state.show(old.from, old.to);

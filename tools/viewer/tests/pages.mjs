@@ -27,6 +27,7 @@ function report(name, ...inputs) {
 
 // Opens the page, and after the test asks whether anything went wrong on the way.
 async function test(title, file, body, expectsFailure = false) {
+  if (process.env.ONLY && !title.includes(process.env.ONLY)) return; // while a test is written
   const said = [];
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   page.on('console', (message) => said.push(`console: ${message.text()}`));
@@ -851,7 +852,7 @@ await test(
     assert.ok(!(await page.isVisible('.answer p')));
     await page.click('#change');
     await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
-    assert.ok((await page.textContent('.side')).includes('7.028 ms instead of 6.012 ms'));
+    assert.ok((await page.textContent('.column')).includes('7.028 ms instead of 6.012 ms'));
     await page.click('.answer summary');
     assert.ok(await page.isVisible('.answer p >> nth=0'));
     await page.click('#change');
@@ -862,6 +863,7 @@ await test(
   'a slider plays the lesson again, and what is wrong in the text is told where it is',
   lessons,
   async (page) => {
+    await page.click('.more > summary');
     const slider = page.getByLabel('Network bandwidth', { exact: true });
     await slider.focus();
     for (let i = 0; i < 6; ++i) await page.keyboard.press('ArrowLeft');
@@ -969,6 +971,7 @@ await test('a handout has all questions, and apart the answers', lessons, async 
 await test('what a fold would hide is there: two transfers on one NIC', lessons, async (page) => {
   await page.click('.lessons button >> nth=1');
   await page.waitForFunction(() => window.rehearse.lesson === 'two-rings');
+  await page.click('#all-views');
   await page.click('#tab-cluster');
   await page.evaluate(() => {
     const { state } = window.rehearse;
@@ -979,6 +982,278 @@ await test('what a fold would hide is there: two transfers on one NIC', lessons,
   });
   assert.match(await page.textContent('#panel-cluster .users'), /, 2 transfers/);
 });
+// Sixty milliseconds an answer on a busy machine, and some five of each number.
+await test('numbers of all lessons: what is worked out by hand is what is simulated', lessons, async (page) => {
+  const count = await page.locator('.lessons button').count();
+  let compared = 0;
+  for (let i = 0; i < count; ++i) {
+    await page.click(`.lessons button >> nth=${i}`);
+    await page.waitForFunction(
+      (at) => window.rehearse.lesson === window.rehearse.lessons[at],
+      i,
+    );
+    const off = await page.evaluate(async () => {
+      const { lesson, models, live } = window.rehearse;
+      const model = models[lesson];
+      const found = [];
+      for (const isChanged of [false, true]) {
+        const values = Object.fromEntries(
+          model.variables.map((one) => [one.name, isChanged ? (one.changed ?? one.now) : one.now]),
+        );
+        for (const one of model.variables)
+          for (const value of new Set([one.values[0], one.values.at(-1), values[one.name]])) {
+            const own = { ...values, [one.name]: value };
+            let step = null;
+            for (let tries = 0; step === null && tries < 100; ++tries) {
+              step = await live.panel.stepOf(model.changes(own, isChanged));
+              if (step === null) await new Promise((done) => setTimeout(done, 20));
+            }
+            const byHand = model.closed(own, isChanged);
+            const isRight = step > 0 && (byHand === null || Math.abs(step / 1e6 / byHand - 1) <= model.within);
+            found.push(isRight ? '' : `${lesson} ${JSON.stringify(own)}: ${step / 1e6}, by hand ${byHand}`);
+          }
+      }
+      return found;
+    });
+    assert.deepEqual(off.filter((one) => one), []);
+    compared += off.length;
+  }
+  assert.equal(count, 12);
+  assert.ok(compared > 120, `${compared}`);
+});
+for (const [colorScheme, width] of [['light', 1280], ['dark', 1920]])
+  await test(`numbers in a lesson's sentence are dragged, and a curve is painted, ${colorScheme}, ${width}`, lessons, async (page) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: 900 });
+    await page.click('.lessons button >> nth=3');
+    await page.waitForFunction(() => window.rehearse.lesson === 'prefetch');
+    assert.equal(await page.locator('.curve circle').count(), 0); // it would tell the answer
+    const number = page.locator('.sentence .dragged').first();
+    assert.equal(await number.textContent(), '4');
+    const box = await number.boundingBox();
+    await page.mouse.move(box.x + 5, box.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 5 + 4 * 14, box.y + 8, { steps: 6 });
+    await page.mouse.up();
+    assert.equal(await number.textContent(), '8');
+    await page.waitForFunction(() => Math.abs(window.rehearse.state.page.runs[1]?.step / 1e6 - 8 * 5.002) < 1e-3);
+    await page.waitForFunction(() => document.querySelectorAll('.curve .simulated').length === 12);
+    const painted = await page.evaluate(() => {
+      const of = (one) => document.querySelector(one);
+      const place = (one) => {
+        const { x, y, width, height } = one.getBoundingClientRect();
+        return [x + width / 2, y + height / 2];
+      };
+      const here = place(of('.curve .here'));
+      const dots = [...document.querySelectorAll('.curve .simulated')].map(place);
+      return {
+        line: getComputedStyle(of('.curve .by-hand')).stroke,
+        dot: getComputedStyle(of('.curve .simulated')).fill,
+        off: Math.hypot(here[0] - dots[7][0], here[1] - dots[7][1]),
+        rises: dots.every((one, i) => i === 0 || (one[0] > dots[i - 1][0] && one[1] < dots[i - 1][1])),
+        outside: document.documentElement.scrollWidth > innerWidth,
+        type: parseFloat(getComputedStyle(of('.sentence')).fontSize),
+      };
+    });
+    assert.deepEqual(
+      { ...painted, off: painted.off < 1, type: painted.type >= 16 },
+      {
+        line: colorScheme === 'light' ? 'rgb(29, 66, 137)' : 'rgb(47, 127, 209)',
+        dot: 'rgb(224, 138, 30)',
+        off: true,
+        rises: true,
+        outside: false,
+        type: true,
+      },
+    );
+    // With the change, the step beside it has the same numbers.
+    await page.click('#change');
+    await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.title.includes('changed'));
+    assert.equal(await number.textContent(), '4');
+    await page.locator('.sentence .dragged').nth(3).focus();
+    await page.keyboard.press('ArrowRight');
+    await page.waitForFunction(() => document.querySelectorAll('.curve .simulated').length === 4);
+    assert.match(await page.textContent('.curve'), /layers that are gathered ahead.*by hand: max/s);
+  });
+await test('a change is seen beside the same numbers without it', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('.lessons button >> nth=5');
+  await page.waitForFunction(() => window.rehearse.lesson === 'straggler');
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  await page.locator('.sentence .dragged').first().focus();
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.every((run) => run.rankCount === 16));
+  const [a, b] = await page.evaluate(() => window.rehearse.state.page.runs.map((run) => run.step / 1e6));
+  assert.ok(Math.abs(a - 17.56) < 0.001 && Math.abs(b - 22.56) < 0.001, `${a} ${b}`);
+});
+await test('the bar of a guess is dragged to where the step will end, and then it is played', lessons, async (page) => {
+  const place = () =>
+    page.evaluate(() => {
+      const { timeline, state } = window.rehearse;
+      const box = timeline.canvas.getBoundingClientRect();
+      return { x: box.left + timeline.x(state.page.guess ?? state.page.runs[0].step), y: box.bottom - 16 };
+    });
+  await page.locator('.timeline canvas').scrollIntoViewIfNeeded();
+  const from = await place();
+  await page.mouse.move(from.x, from.y);
+  assert.equal(await page.evaluate(() => document.querySelector('.timeline canvas').style.cursor), 'ew-resize');
+  await page.mouse.down();
+  await page.mouse.move(from.x + 60, from.y, { steps: 5 });
+  await page.mouse.up();
+  const guess = await page.evaluate(() => window.rehearse.state.page.guess / 1e6);
+  assert.ok(guess > 6.3 && guess < 7.5, `${guess}`);
+  assert.ok(Math.abs((await place()).x - from.x - 60) < 2);
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2 && window.rehearse.state.playedTo > 0);
+  const early = await page.evaluate(() => {
+    const { timeline, state } = window.rehearse;
+    const [, b] = state.page.runs;
+    const { fill } = b.classOf(b.shown[0].first);
+    const wanted = [1, 3, 5].map((at) => parseInt(fill.slice(at, at + 2), 16));
+    state.playedTo = b.step * 0.1;
+    timeline.drawNow();
+    const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    copy.canvas.width = timeline.canvas.width;
+    copy.canvas.height = timeline.canvas.height;
+    const oranges = (share) => {
+      copy.drawImage(timeline.canvas, 0, 0);
+      const { data } = copy.getImageData(timeline.x(b.step * share) - 20, 85, 40, 60); // B's row
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) if (wanted.every((value, k) => Math.abs(data[i + k] - value) < 4)) ++count;
+      return count;
+    };
+    const found = [oranges(0.05), oranges(0.5)];
+    state.playedTo = null;
+    timeline.drawNow();
+    return [...found, oranges(0.5), fill];
+  });
+  assert.ok(early[0] > 50 && early[1] === 0 && early[2] > 50, `${early}`); // it grows as it is played
+  assert.match(await page.textContent('.guess output'), /ms: /);
+});
+await test('the machine of a lesson: two flows on a NIC pass at half the speed of one', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('.lessons button >> nth=1');
+  await page.waitForFunction(() => window.rehearse.lesson === 'two-rings');
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  const flows = (at) =>
+    page.evaluate((time) => {
+      window.rehearse.state.moveCursor(time);
+      return [...document.querySelectorAll('.machine svg')].map((svg) => {
+        const nic = [...svg.querySelectorAll('.cable')].find((one) => /nic0/.test(one.textContent) && /fabric/.test(one.textContent));
+        const found = [];
+        for (let one = nic.nextElementSibling; one?.classList.contains('flow'); one = one.nextElementSibling)
+          found.push({ hue: getComputedStyle(one).stroke, at: Math.abs(parseFloat(one.getAttribute('stroke-dashoffset'))) });
+        return { load: getComputedStyle(nic).stroke, hues: new Set(found.map((one) => one.hue)).size, at: found[0].at };
+      });
+    }, at);
+  const [first, second] = [await flows(1e6), await flows(2e6)];
+  assert.deepEqual(first.map((one) => [one.load, one.hues]), [
+    ['rgb(255, 234, 70)', 2],
+    ['rgb(255, 234, 70)', 1],
+  ]);
+  const [shared, alone] = [0, 1].map((i) => second[i].at - first[i].at);
+  assert.ok(Math.abs(alone / shared - 2) < 0.01, `${alone} ${shared}`);
+});
+await test('the machine of a lesson: two flows on one path, and the other path half empty', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('.lessons button >> nth=9');
+  await page.waitForFunction(() => window.rehearse.lesson === 'ecmp');
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  const cables = await page.evaluate(() => {
+    window.rehearse.state.moveCursor(2e6);
+    return [...document.querySelectorAll('.machine svg')].map((svg) =>
+      [...svg.querySelectorAll('.cable')]
+        .filter((one) => /spine/.test(one.textContent))
+        .map((one) => getComputedStyle(one).stroke),
+    );
+  });
+  const full = 'rgb(255, 234, 70)';
+  assert.deepEqual(cables.map((one) => one.map((stroke) => stroke === full)), [
+    [true, false, true, false],
+    [true, true, true, true],
+  ]);
+});
+await test('the first collective of a lesson is watched step by step, and left again', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('#watch');
+  await page.waitForFunction(() => window.rehearse.film);
+  const film = () => page.evaluate(() => ({ end: window.rehearse.film.data.end / 1e6, done: window.rehearse.film.done }));
+  assert.deepEqual(await film(), { end: 6.012, done: 0 });
+  await page.keyboard.press('ArrowRight');
+  assert.deepEqual(await film(), { end: 6.012, done: 4 });
+  await page.evaluate(() => window.rehearse.film.show(1.5e6));
+  assert.equal(await page.locator('.film-over .packet').count(), 4);
+  await page.keyboard.press('Escape');
+  assert.equal(await page.locator('.film-over').count(), 0);
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  await page.click('#watch');
+  await page.waitForFunction(() => window.rehearse.film?.data.end === 7.028e6);
+  await page.click('#close-film');
+  // Of dragged numbers there is none.
+  await page.locator('.sentence .dragged').first().focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => window.rehearse.state.page.runs[1]?.rankCount === 9);
+  assert.equal(await page.locator('#watch').count(), 0);
+});
+for (const width of [1280, 1920])
+  await test(`names in the machines of all lessons can be read, ${width}`, lessons, async (page) => {
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: width === 1280 ? 800 : 1080 });
+    const count = await page.locator('.lessons button').count();
+    for (let i = 0; i < count; ++i) {
+      await page.click(`.lessons button >> nth=${i}`);
+      await page.waitForFunction((at) => window.rehearse.lesson === window.rehearse.lessons[at], i);
+      await page.click('#change');
+      await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+      const found = await page.evaluate(() => ({
+        least: Math.min(
+          ...[...document.querySelectorAll('.machine text')].map(
+            (one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a,
+          ),
+        ),
+        outside: document.documentElement.scrollWidth > innerWidth,
+      }));
+      assert.ok(found.least >= 8.5 && !found.outside, `${i}: ${JSON.stringify(found)}`);
+    }
+  });
+await test('the machine of a lesson: the straggler computes while others wait', lessons, async (page) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await page.click('.lessons button >> nth=5');
+  await page.waitForFunction(() => window.rehearse.lesson === 'straggler');
+  await page.click('#change');
+  await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+  const fills = await page.evaluate(() => {
+    window.rehearse.state.moveCursor(12e6);
+    return [...document.querySelectorAll('.machine svg')].at(-1)
+      .querySelectorAll('.box.device')
+      .values()
+      .map((one) => getComputedStyle(one).fill)
+      .toArray();
+  });
+  assert.deepEqual(fills.map((one) => one === 'rgb(29, 66, 137)'), [false, true, false, false]);
+});
+for (const width of [1280, 1920])
+  await test(`a lecture has one picture a screen, ${width}`, lessons, async (page) => {
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: width === 1280 ? 800 : 1080 });
+    await page.click('#lecture');
+    const seen = async () => {
+      const found = [];
+      for (const one of ['.machine', '.timeline', '.curve']) if (await page.isVisible(one)) found.push(one);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+      return found;
+    };
+    assert.deepEqual(await seen(), ['.machine']);
+    await page.keyboard.press('ArrowRight');
+    await page.waitForFunction(() => window.rehearse.state.page.runs.length === 2);
+    assert.deepEqual(await seen(), ['.timeline']);
+    await page.keyboard.press('ArrowRight');
+    assert.deepEqual(await seen(), ['.curve']);
+  });
 await test('who guesses first is told how far off it was', lessons, async (page) => {
   await page.focus('#guess');
   for (let i = 0; i < 20; ++i) await page.keyboard.press('ArrowRight');
@@ -1052,6 +1327,104 @@ for (const colorScheme of ['light', 'dark'])
     assert.match(await page.textContent('.legends'), /exposed/);
   });
 
+function oneSum(name, cluster, ranks) {
+  const communicators = [{ name: 'all', ranks: 'all' }];
+  const ops = [{ name: 'sum', collective: 'all-reduce', communicator: 'all', bytes: '100MB' }];
+  const own = { schema: 'rehearse.schedule.v1', name, ranks, communicators, ops };
+  const file = join(folder, `${name}.json`);
+  writeFileSync(file, JSON.stringify({ name, cluster, jobs: [{ placement: 'block', schedule: own }] }));
+  return report(`${name}.html`, file);
+}
+for (const [name, cluster, ranks, leaves] of [
+  ['nvl', { preset: 'gb200-nvl72' }, 72, ['rail0', 'rail1', 'rail2', 'rail3']],
+  ['boxes32', { preset: 'dgx-h100', nodes: 32 }, 256, []],
+])
+  await test(`a box of many GPUs has a dot for each, as full as its links: ${name}`, oneSum(name, cluster, ranks), async (page) => {
+    await page.click('#tab-cluster');
+    await page.evaluate(() => {
+      const { state } = window.rehearse;
+      state.moveCursor(state.end * 0.97);
+    });
+    const found = await page.evaluate(() => {
+      const dots = [...document.querySelectorAll('#panel-cluster circle.dot')];
+      return {
+        dots: dots.length,
+        fills: [...new Set(dots.map((one) => getComputedStyle(one).fill))],
+        names: [...document.querySelectorAll('#panel-cluster .box-name')].map((one) => one.textContent),
+        outside: dots.filter((one) => {
+          const dot = one.getBBox();
+          const box = one.parentElement.querySelector('rect').getBBox();
+          return dot.x < box.x || dot.x + dot.width > box.x + box.width || dot.y < box.y || dot.y + dot.height > box.y + box.height;
+        }).length,
+      };
+    });
+    assert.equal(found.dots, ranks);
+    assert.equal(found.outside, 0);
+    assert.equal(found.fills.length, 1);
+    assert.notEqual(found.fills[0], 'rgb(157, 183, 228)'); // something is on the links
+    for (const leaf of leaves) assert.ok(found.names.includes(leaf), `${found.names}`);
+    assert.ok(!found.names.includes(''), `${found.names}`);
+  });
+
+// All of it is on the screen, not below its edge.
+const isWhole = (page) =>
+  page.evaluate(() => {
+    const rows = document.querySelector('.rows');
+    return rows.scrollHeight <= rows.clientHeight + 16;
+  });
+await test(
+  'six steps are small multiples on one screen, each with its step and difference',
+  report('six.html', ...['baseline', 'a', 'ab', 'abc', 'abcd', 'abcde'].map((one) => join(scenarios, `axonn-fig3-${one}.json`))),
+  async (page) => {
+    assert.ok(await isWhole(page));
+    const found = await page.evaluate(() => {
+      const { timeline, state } = window.rehearse;
+      return { labels: timeline.rows.filter((row) => row.kind === 'run').map((row) => row.label), least: timeline.wantedHeight / state.page.runs.length };
+    });
+    assert.equal(found.labels.length, 6);
+    for (const [i, label] of found.labels.entries())
+      assert.match(label, i === 0 ? /one step takes [\d.]+ s$/ : /one step takes [\d.]+ s, -\d+\.\d %$/);
+    assert.ok((await colorsOf(page, '.timeline canvas')) > 20);
+  },
+);
+await test(
+  'two pipelines of four stages begin with a row for each rank, and fit',
+  report('four.html', join(scenarios, 'lessons/bubble.json'), '--versus', 'pipeline.schedule=zb-h1'),
+  async (page) => {
+    assert.equal(await page.evaluate(() => window.rehearse.state.asPipelines), true);
+    assert.ok(await isWhole(page));
+    const [weights] = await pixelsOf(page, '.timeline canvas', [[0x2f, 0x9e, 0x63]]);
+    assert.ok(weights > 1000, `${weights}`); // W of zb-h1
+  },
+);
+await test('six orders of a pipeline fit on one screen', pipelines, async (page) => {
+  for (const [width, height] of [[1280, 800], [1920, 1080]]) {
+    await page.setViewportSize({ width, height });
+    await page.reload();
+    await page.waitForFunction(() => document.documentElement.dataset.ready === 'yes');
+    assert.ok(await isWhole(page), `${width}`);
+  }
+});
+await test('names of machines are under no cable', one, async (page) => {
+  await page.click('#tab-cluster');
+  const hidden = await page.evaluate(() => {
+    const names = [...document.querySelectorAll('#panel-cluster .node-name')];
+    const cables = [...document.querySelectorAll('#panel-cluster .cable:not(.unused)')];
+    return names.filter((name) => {
+      const box = name.getBBox();
+      return cables.some((cable) => {
+        const length = cable.getTotalLength();
+        for (let at = 0; at <= length; at += 2) {
+          const { x, y } = cable.getPointAtLength(at);
+          if (x > box.x && x < box.x + box.width && y > box.y + 2 && y < box.y + box.height - 2) return true;
+        }
+        return false;
+      });
+    }).length;
+  });
+  assert.equal(hidden, 0);
+});
+
 // Blocks move along the links at the simulation's times.
 function watched(name, ...options) {
   const file = join(folder, name);
@@ -1116,6 +1489,11 @@ for (const [kind, algorithm, cluster = 'switch:devices=8'] of [
   ['all-gather', 'ring'],
   ['reduce-scatter', 'ring'],
   ['all-to-all', 'pairwise'],
+  ['all-to-all', 'direct', 'dgx-h100'],
+  ['all-gather', 'nvls', 'dgx-h100'],
+  ['all-gather', 'hierarchical', 'dgx-a100:nodes=2'],
+  ['all-reduce', 'bucket', 'tpu-v4:x=2,y=2,z=2'],
+  ['all-gather', 'bucket', 'tpu-v4:x=2,y=2,z=2'],
   ['broadcast', 'chain'],
 ])
   await test(
@@ -1134,6 +1512,39 @@ for (const [kind, algorithm, cluster = 'switch:devices=8'] of [
       assert.equal(missing, 0);
     },
   );
+
+function watchedOp(name, scenario, op, ...options) {
+  return report(name, join(scenarios, scenario), '--watch', op, ...options);
+}
+await test(
+  'any collective of a step is watched at its times, beside what else there is',
+  watchedOp('gather.html', 'lessons/prefetch.json', 'gather 3'),
+  async (page) => {
+    const film = () => page.evaluate(() => {
+      const { film } = window.rehearse;
+      return { title: film.data.title, end: film.data.end / 1e6, moves: film.data.moves.length, begin: film.data.moves[0].begin };
+    });
+    assert.deepEqual(await film(), { title: 'gather 3 of prefetch', end: 2.002, moves: 2, begin: 0 });
+    await page.evaluate(() => window.rehearse.film.show(1e6));
+    assert.deepEqual([...new Set(await strokes(page, '.cable:not(.unused)'))], ['rgb(255, 234, 70)']);
+    // Two rings of a step, on one NIC: both under way, each with half.
+    await page.goto(`file://${watchedOp('rings.html', 'lessons/two-rings.json', 'sum')}`);
+    await page.waitForFunction(() => window.rehearse?.film);
+    await page.evaluate(() => window.rehearse.film.show(3e6));
+    assert.equal(await page.locator('.packet').count(), 4);
+    assert.deepEqual(await page.evaluate(() => [window.rehearse.film.data.end / 1e6, window.rehearse.film.data.groups]), [8.012, 2]);
+    await page.keyboard.press('End');
+    const missing = await page.evaluate(() => {
+      const { state, data } = window.rehearse.film;
+      const count = (parts) => parts.toString(2).split('1').length - 1;
+      return data.wants.filter(([place, part, chunk]) => {
+        const block = state.blocks.get((place * 65536 + part) * 1048576 + chunk);
+        return !block || count(block.parts) < data.full;
+      }).length;
+    });
+    assert.equal(missing, 0);
+  },
+);
 
 const shipped = [
   ['axonn-gpt20b-perlmutter.json'],

@@ -85,5 +85,16 @@ await page(
     .concat(['-a', 'ring', '-p', 'none', '--watch']),
   (own) => own.evaluate(() => window.rehearse.film.show(window.rehearse.film.data.end * 0.42)),
 );
+await page('lesson.png', 980, ['lessons'], async (own) => {
+  await own.emulateMedia({ reducedMotion: 'reduce' });
+  await own.click('.lessons button >> nth=3');
+  await own.waitForFunction(() => window.rehearse.lesson === 'prefetch');
+  await own.click('#change');
+  await own.waitForFunction(() => document.querySelectorAll('.curve .simulated').length === 4);
+  await own.locator('.sentence .dragged').first().focus();
+  await own.keyboard.press('ArrowRight');
+  await own.waitForFunction(() => document.querySelectorAll('.curve .simulated').length === 12);
+  await own.evaluate(() => window.rehearse.state.moveCursor(3e6));
+});
 await browser.close();
 rmSync(folder, { recursive: true });
