@@ -13,6 +13,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/moved_paths.h"
 #include "sim/base/output_file.h"
+#include "tools/dry_run.h"
 #include "tools/foreign/jobs/alibaba/openb_pods.h"
 #include "tools/foreign/jobs/alibaba/pai_tasks.h"
 #include "tools/foreign/jobs/helios/cluster_log.h"
@@ -212,6 +213,13 @@ RunSettings SettingsOf(const ImportRequest& request) {
   return settings;
 }
 
+Imported OfScenario(const ImportedScenario& scenario) {
+  return {scenario.text,
+          fmt::format("a scenario of {}, {} parameters", RanksText(scenario.ranks),
+                      ParameterText(scenario.parameters)),
+          scenario.remarks};
+}
+
 // What `read` makes of a file's text.
 Imported ImportRun(const ImportRequest& request,
                    ImportedScenario (*read)(std::string_view text, const std::string& file,
@@ -219,13 +227,15 @@ Imported ImportRun(const ImportRequest& request,
                                             const RunSettings& settings)) {
   const ImportedScenario scenario =
       read(ReadInputFile(request.file()), request.file(), request.cluster, SettingsOf(request));
-  return {scenario.text,
-          fmt::format("a scenario of {}, {} parameters", RanksText(scenario.ranks),
-                      ParameterText(scenario.parameters)),
-          scenario.remarks};
+  return OfScenario(scenario);
 }
 Imported ImportMegatronRun(const ImportRequest& request) {
-  return ImportRun(request, ImportMegatron);
+  if (!request.dry_run) return ImportRun(request, ImportMegatron);
+  const RunSettings settings = SettingsOf(request);
+  const ImportedScenario scenario =
+      ImportMegatron(DryRunScript(request.file(), settings), request.file() + " (dry run)",
+                     request.cluster, settings);
+  return OfScenario(scenario);
 }
 Imported ImportMaxTextRun(const ImportRequest& request) {
   return ImportRun(request, ImportMaxText);
@@ -297,7 +307,8 @@ constexpr ImportKind kKinds[] = {
      "Megatron-LM's command: a script, a list of arguments, its log, a test's model_config.yaml, "
      "or a "
      "recipe of NeMo or gpt-neox (YAML)",
-     "a scenario", ImportKind::kCluster | ImportKind::kSettings, ImportMegatronRun},
+     "a scenario", ImportKind::kCluster | ImportKind::kSettings | ImportKind::kDryRun,
+     ImportMegatronRun},
     {"torchtitan", "a torchtitan job's TOML, or its registry of jobs in Python", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
     {"maxtext", "MaxText's base.yml, or the file of one of its models", "a scenario",
