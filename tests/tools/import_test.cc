@@ -643,5 +643,26 @@ TEST_F(ImportTest, WhatATimelineSpendsItsTimeOnIsSummedUp) {
   EXPECT_THAT(Execute("explain timeline.json").err, HasSubstr("rehearse summary"));
 }
 
+TEST_F(ImportTest, AProfileOfOneRankIsPlayedOnADeviceOfAMachineAndComparedOpByOp) {
+  Write("rank0.json", R"({"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 100, "tid": 7,
+     "args": {"stream": 7, "correlation": 1}}]})");
+  ASSERT_EQ(Execute("import kineto rank0.json -o timeline.json").code, 0);
+  ASSERT_EQ(Execute("import kineto rank0.json --as schedule -o step.json").code, 0);
+  for (const std::string where : {" --ranks 0", " --ranks 3"}) {
+    const Outcome run = Execute("run step.json --cluster dgx-h100 --out sim" + where);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("One step takes 100 us"));
+    const Outcome comparison = Execute("compare sim timeline.json");
+    EXPECT_EQ(comparison.code, 0) << comparison.err;
+    EXPECT_THAT(comparison.out, AllOf(HasSubstr("By kind"), HasSubstr("order: the same")));
+  }
+  EXPECT_THAT(Execute("run step.json --cluster dgx-h100").err,
+              HasSubstr("rehearse run --ranks 0-0"));
+  EXPECT_THAT(Execute("run step.json --cluster dgx-h100 --ranks 3,4").err,
+              HasSubstr("a schedule of 1 ranks is placed on 2 devices"));
+  EXPECT_THAT(Execute("run step.json --cluster dgx-h100 --ranks 8").err, HasSubstr("--ranks"));
+}
+
 }  // namespace import_test
 }  // namespace rehearse

@@ -15,9 +15,9 @@ namespace {
 // The last size of a batch that grows: of "0:384 200B:768", 768. Nothing if it does not grow.
 std::optional<int64_t> GrownBatch(ArgumentList& arguments) {
   const ArgumentList::Names names = {"step-batch-size-schedule"};
-  const std::optional<std::string> sizes = arguments.Text(names);
-  if (!sizes) return std::nullopt;
-  const std::string last = sizes->substr(sizes->rfind(':') + 1);
+  const std::vector<std::string> sizes = arguments.Values(names);
+  if (sizes.empty()) return std::nullopt;
+  const std::string last = sizes.back().substr(sizes.back().rfind(':') + 1);
   int64_t batch = 0;
   const auto [end, fault] = std::from_chars(last.data(), last.data() + last.size(), batch);
   if (fault != std::errc() || end != last.data() + last.size() || batch < 1 ||
