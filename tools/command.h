@@ -84,6 +84,8 @@ CommandSyntax PlanSyntax();
 int PlanCommand(const std::vector<std::string>& arguments);
 CommandSyntax ExecuteSyntax();
 int ExecuteCommand(const std::vector<std::string>& arguments);
+CommandSyntax SummarySyntax();
+int SummaryCommand(const std::vector<std::string>& arguments);
 CommandSyntax ExplainSyntax();
 int ExplainCommand(const std::vector<std::string>& arguments);
 CommandSyntax CollectiveSyntax();

@@ -13,6 +13,8 @@ const std::vector<Command>& Commands() {
       {"explain",
        "why the step takes as long as it does: critical path, contention, what would help",
        ExplainSyntax, ExplainCommand},
+      {"summary", "what the time of a step went into, measured or simulated: kernels, overlap",
+       SummarySyntax, SummaryCommand},
       {"report", "a page for a browser: timeline, links, memory, two runs one above the other",
        ReportSyntax, ReportCommand},
       {"collective", "time one collective on its own, in the format of nccl-tests",

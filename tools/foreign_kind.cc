@@ -9,6 +9,7 @@
 #include "sim/base/input_file.h"
 #include "sim/base/text_stream.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/foreign/traces/astra_sim/workload_text.h"
 
 namespace rehearse {
 namespace {
@@ -61,6 +62,8 @@ std::optional<std::string> KindOfJson(std::string_view name, std::string_view he
 std::optional<std::string> KindOfYaml(std::string_view head) {
   if (HasAny(head, {"base_emb_dim", "base_num_decoder_layers", "ici_fsdp_parallelism"}))
     return "maxtext";
+  if (HasAll(head, {"model_config:", "\nparallelism:", "\ntokens:"})) return "nanotron";
+  if (HasAll(head, {"npus_count:", "topology:"})) return "astra-sim";
   if (Has(head, "instances:") && Has(head, "devices:")) return "infragraph";
   if (HasAny(head, {"topology: ", "- topology:"}) && HasAny(head, {"switches:", "block"}))
     return "slurm";
@@ -82,6 +85,7 @@ std::optional<std::string> KindOfJobs(std::string_view head) {
 
 std::optional<std::string> KindOfText(std::string_view name, std::string_view head) {
   if (LooksLikeNcclLog(head)) return "nccl-tests";
+  if (IsAstraWorkload(head)) return "astra-workload";
   if (HasAny(head, {"SwitchName=", "BlockName="})) return "slurm";
   if (HasAny(head, {"switchguid", "\nSwitch\t", "\nSwitch ", "\nCa\t"})) return "ibnetdiscover";
   if (EndsWithAny(name, {".toml"})) return "torchtitan";
@@ -115,9 +119,9 @@ std::optional<std::string> KindOfFolder(const std::string& path) {
   return std::nullopt;
 }
 
-constexpr std::array<const char*, 6> kMachines = {"nccl",  "smi",           "lstopo",
-                                                  "slurm", "ibnetdiscover", "infragraph"};
-constexpr std::array<const char*, 3> kRuns = {"megatron", "torchtitan", "maxtext"};
+constexpr std::array<const char*, 7> kMachines = {
+    "nccl", "smi", "lstopo", "slurm", "ibnetdiscover", "infragraph", "astra-sim"};
+constexpr std::array<const char*, 4> kRuns = {"megatron", "torchtitan", "maxtext", "nanotron"};
 constexpr std::array<const char*, 2> kProfiles = {"kineto", "nsys"};
 
 }  // namespace

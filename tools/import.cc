@@ -119,6 +119,7 @@ CommandSyntax ImportSyntax() {
       "  rehearse import nccl-graph graph.xml --cluster cluster.json -o with-rings.json\n"
       "  rehearse import megatron train.sh --cluster dgx-h100:nodes=128 -o step.json\n"
       "  rehearse import megatron train.sh --set NNODES=16 --set vocab-size=128256 -o step.json\n"
+      "  rehearse import megatron train.sh --dry-run --set NNODES=16 -o step.json\n"
       "  rehearse import torchtitan llama3_70b.toml --cluster dgx-h100:nodes=32 -o step.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
@@ -157,6 +158,10 @@ CommandSyntax ImportSyntax() {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
       "an argument or a variable that the file of a run leaves open, as often as needed: "
       "vocab-size=50257, NNODES=16, 1=llama3-8b");
+  add("dry-run", po::bool_switch(),
+      "run a script with your own shell, with stubs of torchrun, srun, deepspeed, python and "
+      "others "
+      "that start nothing and write down what they are given; all else that it does, it does");
   add("as", po::value<std::string>()->default_value("timeline")->value_name("timeline|schedule"),
       "what a profile becomes");
   add("communication", po::value<std::string>()->value_name("REGEX"),
@@ -199,6 +204,9 @@ int ImportCommand(const std::vector<std::string>& arguments) {
       throw Error(fmt::format("--set goes with a run ({})", KindsWith(ImportKind::kSettings)));
     request.settings = values["set"].as<std::vector<std::string>>();
   }
+  request.dry_run = values["dry-run"].as<bool>();
+  if (request.dry_run && !kind.Has(ImportKind::kDryRun))
+    throw Error(fmt::format("--dry-run goes with a script ({})", KindsWith(ImportKind::kDryRun)));
   const std::string as = values["as"].as<std::string>();
   if (as != "timeline" && as != "schedule")
     throw Error(fmt::format("--as: found \"{}\"{}", as, KnownNames(as, {"timeline", "schedule"})));

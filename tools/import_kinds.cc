@@ -13,15 +13,19 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/moved_paths.h"
 #include "sim/base/output_file.h"
+#include "tools/dry_run.h"
 #include "tools/foreign/jobs/alibaba/openb_pods.h"
 #include "tools/foreign/jobs/alibaba/pai_tasks.h"
 #include "tools/foreign/jobs/helios/cluster_log.h"
 #include "tools/foreign/jobs/philly/philly_log.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/foreign/machines/astra_sim/import_network.h"
 #include "tools/foreign/machines/nccl/nccl_graph.h"
 #include "tools/foreign/runs/maxtext/maxtext_import.h"
 #include "tools/foreign/runs/megatron/megatron_import.h"
+#include "tools/foreign/runs/nanotron/nanotron_import.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
+#include "tools/foreign/traces/astra_sim/workload_text.h"
 #include "tools/foreign/traces/chakra/chakra_read.h"
 #include "tools/foreign/traces/kineto/kineto_read.h"
 #include "tools/import_machine.h"
@@ -78,6 +82,48 @@ Imported ImportHf(const ImportRequest& request) {
   if (ahead > 0)
     what += fmt::format(" and {} in a layer that predicts further ahead", ParameterText(ahead));
   return {model.keys.dump(2) + "\n", what, model.remarks};
+}
+
+std::string RanksText(uint32_t ranks);
+RunSettings SettingsOf(const ImportRequest& request);
+
+// What ASTRA-sim's system.json says of collectives; the rest of it decides nothing here.
+void RemarkOnSystem(const std::string& path, std::vector<std::string>* remarks) {
+  const JsonDocument document = JsonDocument::FromFile(path);
+  const JsonReader root = document.Root();
+  if (!root.IsObject()) root.Expected("the system of ASTRA-sim, such as {\"endpoint-delay\": 1}");
+  std::string others;
+  for (const auto& [name, value] : root.Members()) {
+    if (name.ends_with("-implementation")) {
+      remarks->push_back(
+          fmt::format("{}: {}; here --algorithm and --protocol none say how a "
+                      "collective runs",
+                      Printable(name), Quoted(value.value().dump())));
+    } else {
+      others += (others.empty() ? "" : ", ") + Printable(name);
+    }
+  }
+  if (!others.empty()) remarks->push_back("not supported: " + others);
+}
+
+Imported ImportAstraWorkloadFile(const ImportRequest& request) {
+  uint32_t ranks = 0;
+  if (!request.cluster.empty()) ranks = ReadClusterArgument(request.cluster, {})->device_count();
+  WorkloadSettings settings;
+  for (const RunSetting& setting : SettingsOf(request))
+    settings.emplace_back(setting.name, setting.value);
+  ImportedWorkload workload = ImportAstraWorkload(ReadInputFile(request.file()),
+                                                  InputName(request.file()), ranks, settings);
+  return {std::move(workload.text), "a schedule of " + RanksText(workload.ranks),
+          std::move(workload.remarks)};
+}
+
+Imported ImportAstra(const ImportRequest& request) {
+  if (IsAstraWorkload(ReadInputFile(request.file()))) return ImportAstraWorkloadFile(request);
+  Imported imported = ImportMachineFile("astra-sim", request);
+  for (size_t i = 1; i < request.files.size(); ++i)
+    RemarkOnSystem(request.files[i], &imported.remarks);
+  return imported;
 }
 
 std::string RanksText(uint32_t ranks) {
@@ -167,6 +213,13 @@ RunSettings SettingsOf(const ImportRequest& request) {
   return settings;
 }
 
+Imported OfScenario(const ImportedScenario& scenario) {
+  return {scenario.text,
+          fmt::format("a scenario of {}, {} parameters", RanksText(scenario.ranks),
+                      ParameterText(scenario.parameters)),
+          scenario.remarks};
+}
+
 // What `read` makes of a file's text.
 Imported ImportRun(const ImportRequest& request,
                    ImportedScenario (*read)(std::string_view text, const std::string& file,
@@ -174,16 +227,21 @@ Imported ImportRun(const ImportRequest& request,
                                             const RunSettings& settings)) {
   const ImportedScenario scenario =
       read(ReadInputFile(request.file()), request.file(), request.cluster, SettingsOf(request));
-  return {scenario.text,
-          fmt::format("a scenario of {}, {} parameters", RanksText(scenario.ranks),
-                      ParameterText(scenario.parameters)),
-          scenario.remarks};
+  return OfScenario(scenario);
 }
 Imported ImportMegatronRun(const ImportRequest& request) {
-  return ImportRun(request, ImportMegatron);
+  if (!request.dry_run) return ImportRun(request, ImportMegatron);
+  const RunSettings settings = SettingsOf(request);
+  const ImportedScenario scenario =
+      ImportMegatron(DryRunScript(request.file(), settings), request.file() + " (dry run)",
+                     request.cluster, settings);
+  return OfScenario(scenario);
 }
 Imported ImportMaxTextRun(const ImportRequest& request) {
   return ImportRun(request, ImportMaxText);
+}
+Imported ImportNanotronRun(const ImportRequest& request) {
+  return ImportRun(request, ImportNanotron);
 }
 Imported ImportTorchtitanRun(const ImportRequest& request) {
   return ImportRun(request, ImportTorchtitan);
@@ -235,17 +293,28 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kNode | ImportKind::kHosts, ImportSubnet},
     {"infragraph", "an infrastructure of Keysight's InfraGraph (YAML or JSON)", "a cluster file",
      ImportKind::kDevice, ImportInfrastructure},
+    {"astra-sim",
+     "a network of ASTRA-sim (network.yml, with or without system.json) or SimAI, link by link; "
+     "or a workload, as astra-workload",
+     "a cluster file",
+     ImportKind::kFiles | ImportKind::kDevice | ImportKind::kCluster | ImportKind::kSettings,
+     ImportAstra},
+    {"astra-workload", "a workload of ASTRA-sim 1.0, SimAI or aicb (text)", "a schedule",
+     ImportKind::kCluster | ImportKind::kSettings, ImportAstraWorkloadFile},
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
      ImportHf},
     {"megatron",
      "Megatron-LM's command: a script, a list of arguments, its log, a test's model_config.yaml, "
      "or a "
      "recipe of NeMo or gpt-neox (YAML)",
-     "a scenario", ImportKind::kCluster | ImportKind::kSettings, ImportMegatronRun},
+     "a scenario", ImportKind::kCluster | ImportKind::kSettings | ImportKind::kDryRun,
+     ImportMegatronRun},
     {"torchtitan", "a torchtitan job's TOML, or its registry of jobs in Python", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
     {"maxtext", "MaxText's base.yml, or the file of one of its models", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings, ImportMaxTextRun},
+    {"nanotron", "a configuration of nanotron (YAML)", "a scenario",
+     ImportKind::kCluster | ImportKind::kSettings, ImportNanotronRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
      "a schedule", ImportKind::kFiles, ImportTraces},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one per rank, or a folder of them",

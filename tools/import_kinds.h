@@ -18,6 +18,7 @@ struct ImportRequest {
   std::string node;
   std::string cluster;
   bool as_schedule = false;
+  bool dry_run = false;  // a script is run, with stubs of what it starts
   std::string communication;
   std::string step_name;
   std::string hosts;
@@ -40,7 +41,7 @@ struct ImportKind {
   const char* what;
   const char* result;
   // Which options it has, and whether it takes several files.
-  enum Options : uint8_t {
+  enum Options : uint16_t {
     kNone = 0,
     kDevice = 1,
     kNode = 2,
@@ -50,8 +51,9 @@ struct ImportKind {
     kHosts = 32,
     kSettings = 64,
     kJobs = 128,
+    kDryRun = 256,
   };
-  uint8_t options;
+  uint16_t options;
   Imported (*read)(const ImportRequest& request);
 
   bool Has(Options option) const { return (options & option) != 0; }

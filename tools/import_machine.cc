@@ -11,6 +11,7 @@
 #include "sim/base/say.h"
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
+#include "tools/foreign/machines/astra_sim/import_network.h"
 #include "tools/foreign/machines/hwloc/import_lstopo.h"
 #include "tools/foreign/machines/ibnetdiscover/import_ibnet.h"
 #include "tools/foreign/machines/infragraph/import_infragraph.h"
@@ -26,10 +27,12 @@ namespace rehearse {
 
 ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device) {
-  CHECK(kind == "nccl" || kind == "smi" || kind == "lstopo" || kind == "infragraph");
+  CHECK(kind == "nccl" || kind == "smi" || kind == "lstopo" || kind == "infragraph" ||
+        kind == "astra-sim");
   const std::string name = InputName(file);
   const std::string text = ReadInputFile(file);
   if (kind == "infragraph") return ImportInfraGraph(text, name, device);
+  if (kind == "astra-sim") return ImportAstraNetwork(text, name, device);
   if (kind == "lstopo") return ImportLstopo(text, name, device);
   return kind == "nccl" ? ImportNcclTopology(text, name, device)
                         : ImportSmiTopology(text, name, device);

@@ -12,8 +12,9 @@
 
 namespace rehearse {
 
-// `kind` is "nccl", "smi", "lstopo" or "infragraph" (CHECKed). `device` is what the devices are; ""
-// leaves it to the file. Throws Error for a file that cannot be read or is something else.
+// `kind` is "nccl", "smi", "lstopo", "infragraph" or "astra-sim" (CHECKed). `device` is what the
+// devices are; "" leaves it to the file. Throws Error for a file that cannot be read or is
+// something else.
 ImportedCluster ImportMachine(const std::string& kind, const std::string& file,
                               const std::string& device);
 

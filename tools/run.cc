@@ -1,6 +1,8 @@
 // rehearse run SCENARIO: simulate one scenario.
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <variant>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -60,7 +62,8 @@ CommandSyntax RunSyntax() {
       "blocks are compute or exposed communication");
   add("ranks", po::value<std::string>()->default_value("0")->value_name("A,B-C"),
       "ranks (with jobs: devices) that --gantt and timeline.svg show, and that timeline and trace "
-      "then also hold, with all their micro-batches; by default the first of each stage or job");
+      "then also hold, with all their micro-batches; by default the first of each stage or job; of "
+      "a schedule with fewer ranks than devices: the devices that it is on");
   add("window", po::value<std::string>()->value_name("FROM-TO"),
       "part of the step that --gantt and timeline.svg show, e.g. 100ms-250ms");
   add("cost-model", po::value<std::string>()->value_name("auto|axonn|axonn-agnostic|autoddl|atp"),
@@ -72,11 +75,23 @@ CommandSyntax RunSyntax() {
 
 namespace {
 
+// Whether --ranks say on which devices a schedule is that is smaller than its machine.
+bool RanksPlace(const po::variables_map& values, const Scenario& scenario) {
+  return !values["ranks"].defaulted() && !scenario.lists_jobs &&
+         std::holds_alternative<Schedule>(scenario.jobs.front().work) &&
+         scenario.jobs.front().placement.size() < scenario.cluster->device_count();
+}
+
 // The default is the first rank or, where ranks are devices, the first of each job.
 std::vector<uint32_t> PicturedRanks(const po::variables_map& values, const Scenario& scenario) {
   std::vector<uint32_t> ranks;
   if (values["ranks"].defaulted() && scenario.lists_jobs) {
     for (const JobRequest& job : scenario.jobs) ranks.push_back(job.placement.front());
+    return ranks;
+  }
+  if (RanksPlace(values, scenario)) {
+    ranks.resize(scenario.jobs.front().placement.size());
+    std::iota(ranks.begin(), ranks.end(), 0u);
     return ranks;
   }
   const size_t count = scenario.lists_jobs ? scenario.cluster->device_count()
@@ -272,7 +287,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
   PictureOptions picture;
   picture.ranks = PicturedRanks(values, scenario);
   const bool draws = values.count("gantt") > 0;
-  if (folder.empty() && !draws && (values.count("window") > 0 || !values["ranks"].defaulted())) {
+  if (folder.empty() && !draws &&
+      (values.count("window") > 0 ||
+       (!values["ranks"].defaulted() && !RanksPlace(values, scenario)))) {
     throw Error("--ranks and --window are for --gantt, and for the files that --out DIR writes");
   }
   if (draws && format != OutputFormat::kText)

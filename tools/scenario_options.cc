@@ -10,6 +10,7 @@
 #include "sim/base/input_record.h"
 #include "sim/base/json_document.h"
 #include "sim/schedule/schedule_json.h"
+#include "tools/ranks.h"
 #include "topology/files/calibration.h"
 #include "topology/files/cluster_file.h"
 #include "topology/files/device_points_file.h"
@@ -65,6 +66,16 @@ JsonDocument ReadLargeDocument(const std::string& path) {
 
 bool Has(const po::variables_map& values, const char* option) { return values.count(option) > 0; }
 
+// Where a schedule is smaller than its machine, --ranks of run say where it is.
+std::vector<uint32_t> DevicesOf(const JsonDocument& document, const Cluster& machine,
+                                const po::variables_map& values) {
+  const JsonReader root = document.Root();
+  if (!Has(values, "ranks") || values["ranks"].defaulted() || !root.Has("ranks")) return {};
+  const int64_t ranks = root.At("ranks").Integer(1, int64_t{1} << 24);
+  if (ranks >= machine.device_count()) return {};
+  return ParseRanks("--ranks", values["ranks"].as<std::string>(), machine.device_count());
+}
+
 Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map& values) {
   if (!Has(values, "cluster")) {
     throw Error(fmt::format("{} is a schedule, which names no cluster: --cluster is needed",
@@ -80,7 +91,8 @@ Scenario ReadSchedulePart(const JsonDocument& document, const po::variables_map&
     const auto path = values["device-points"].as<std::string>();
     machine = ApplyDevicePoints(*machine, ReadDevicePoints(ReadCsvFile(path)));
   }
-  Scenario scenario = ScenarioOf(document, std::move(machine), calibration);
+  const std::vector<uint32_t> devices = DevicesOf(document, *machine, values);
+  Scenario scenario = ScenarioOf(document, std::move(machine), calibration, devices);
   scenario.given = std::make_shared<const nlohmann::json>(
       nlohmann::json{{"schedule", scenario.name}, {"cluster", cluster}});
   scenario.changes = document.changes();

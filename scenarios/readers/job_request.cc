@@ -274,17 +274,28 @@ JobRequest ReadWorkOn(JsonDocument document, const Cluster& cluster) {
   return ReadScenarioOfJob(document.Root(), cluster);
 }
 
-JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal) {
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal,
+                     const std::vector<uint32_t>& devices) {
   JobRequest request = ReadScheduleOfJob(schedule);
   const uint32_t ranks = RanksOf(request);
-  if (ranks != cluster.device_count()) {
+  if (devices.empty() && ranks != cluster.device_count()) {
     schedule.At("ranks").Fail(fmt::format(
         "a schedule of {} ranks does not fit cluster \"{}\" with {} devices{}", ranks,
         cluster.name(), cluster.device_count(),
-        ranks < cluster.device_count() ? "; a scenario with \"jobs\" can place it on some of them"
-                                       : ""));
+        ranks < cluster.device_count()
+            ? fmt::format("; rehearse run --ranks 0-{} places it on some of them, as a scenario "
+                          "with \"jobs\" does",
+                          ranks - 1)
+            : ""));
   }
-  request.placement = AllDevices(cluster);
+  if (!devices.empty() && devices.size() != ranks) {
+    schedule.At("ranks").Fail(
+        fmt::format("a schedule of {} ranks is placed on {} devices", ranks, devices.size()));
+  }
+  const std::set<uint32_t> different(devices.begin(), devices.end());
+  if (different.size() != devices.size())
+    schedule.At("ranks").Fail("a device has more than one of a schedule's ranks");
+  request.placement = devices.empty() ? AllDevices(cluster) : devices;
   request.nominal_peak = MeanPeak(nominal, request);
   return request;
 }

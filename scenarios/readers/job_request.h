@@ -78,8 +78,9 @@ std::vector<JobRequest> ReadJobRequests(const JsonReader& root, const Cluster& c
 // The step of a scenario's document, on no devices yet, whatever its cluster and its own "jobs".
 JobRequest ReadWorkOn(JsonDocument document, const Cluster& cluster);
 
-// A schedule, of whose document this is the root, on all devices. Throws Error unless there are as
-// many devices as ranks.
-JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal);
+// A schedule, of whose document this is the root, on these devices, rank by rank; on all if none
+// are named. Throws Error unless there are as many as ranks.
+JobRequest RequestOf(const JsonReader& schedule, const Cluster& cluster, const Cluster& nominal,
+                     const std::vector<uint32_t>& devices);
 
 }  // namespace rehearse

@@ -154,13 +154,14 @@ Scenario ReadQueueScenario(const JsonDocument& written) {
 }
 
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
-                    const std::optional<Calibration>& calibration) {
+                    const std::optional<Calibration>& calibration,
+                    const std::vector<uint32_t>& devices) {
   Scenario scenario;
   scenario.cluster = std::move(cluster);
   const std::shared_ptr<const Cluster> nominal = scenario.cluster;
   if (calibration) scenario.cluster = ApplyCalibration(*scenario.cluster, *calibration);
   scenario.lowering.slowdown = UsualSlowdown(*scenario.cluster);
-  scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, *nominal));
+  scenario.jobs.push_back(RequestOf(schedule.Root(), *scenario.cluster, *nominal, devices));
   scenario.name = scenario.jobs.front().name;
   return scenario;
 }

@@ -64,8 +64,10 @@ bool HasArrivals(const JsonDocument& document);
 // Reads such a scenario, which has no jobs yet; ReadScenario() refuses it. Throws as that does.
 Scenario ReadQueueScenario(const JsonDocument& written);
 
-// A schedule's document (sim/schedule/schedule_json.h) on all devices of a cluster.
+// A schedule's document (sim/schedule/schedule_json.h) on these devices of a cluster, rank by rank;
+// on all if none are named.
 Scenario ScenarioOf(const JsonDocument& schedule, std::unique_ptr<Cluster> cluster,
-                    const std::optional<Calibration>& calibration);
+                    const std::optional<Calibration>& calibration,
+                    const std::vector<uint32_t>& devices = {});
 
 }  // namespace rehearse

@@ -28,7 +28,7 @@ constexpr KnownKind kJobTrace = {"job-trace", "a trace of jobs",
                                  "rehearse import writes it from others' traces"};
 constexpr KnownKind kOthers[] = {
     {"schedule", "a schedule", "rehearse run plays it on a --cluster"},
-    {"timeline", "a timeline", "rehearse compare and rehearse report take it"},
+    {"timeline", "a timeline", "rehearse summary, compare and report take it"},
     {"result", "a result", "rehearse compare takes it"},
     {"execution", "a result", "rehearse compare takes it"},
     {"jobs", "a result of jobs", "rehearse run plays scenarios"},

@@ -595,5 +595,74 @@ TEST_F(ImportTest, ATraceOfJobsMayComeThroughAPipe) {
   EXPECT_EQ(jobs("packed.json"), jobs("piped.json"));
 }
 
+TEST_F(ImportTest, AScriptThatOnlyAShellFollowsIsRunWithStubs) {
+  Write("train.sh", R"sh(#!/bin/bash
+sizes() { echo "--num-layers $1 --hidden-size 4096 --num-attention-heads 32"; }
+read -r tensor data <<< "2 $((NNODES * 4))"
+export NCCL_ALGO=Ring
+port=$(python3 -c 'print(29500)')
+echo "on port $port"
+for part in launcher; do
+  torchrun --nnodes $NNODES --nproc_per_node 8 pretrain_gpt.py $(sizes 32) --seq-length 4096 \
+    --micro-batch-size 1 --global-batch-size $((data * 2)) --vocab-size 50257 \
+    --tensor-model-parallel-size $tensor --data-path 'a b' --bf16 "$@"
+done
+touch ran
+)sh");
+  const Outcome outcome =
+      Execute("import megatron train.sh --dry-run --set NNODES=2 --set 1=--sequence-parallel");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json scenario = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(scenario["model"]["layers"], 32);
+  EXPECT_EQ(scenario["strategy"]["tensor"], 2);
+  EXPECT_EQ(scenario["strategy"]["sequence_parallel"], true);
+  EXPECT_EQ(scenario["training"]["batch"], 16);
+  EXPECT_EQ(scenario["cluster"], "dgx-h100:nodes=2");
+  EXPECT_THAT(outcome.err, HasSubstr("NCCL_ALGO=Ring"));
+  EXPECT_THAT(outcome.err, HasSubstr("on port 29500"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "ran"));
+}
+
+TEST_F(ImportTest, ADryRunThatStartsNothingIsAMistake) {
+  Write("train.sh", "true\n");
+  const Outcome outcome = Execute("import megatron train.sh --dry-run");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("train.sh: when it was run, it started none of torchrun"));
+  EXPECT_THAT(Execute("import hf train.sh --dry-run").err, HasSubstr("goes with a script"));
+}
+
+TEST_F(ImportTest, WhatATimelineSpendsItsTimeOnIsSummedUp) {
+  Write("rank0.json", R"({"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 100, "tid": 7,
+     "args": {"stream": 7, "correlation": 1}}]})");
+  ASSERT_EQ(Execute("import kineto rank0.json -o timeline.json").code, 0);
+  const Outcome outcome = Execute("summary timeline.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("One step takes 100 us"));
+  EXPECT_THAT(Execute("summary timeline.json --format csv").out, HasSubstr("gemm,gemm,1,0.0001"));
+  EXPECT_THAT(Execute("explain timeline.json").err, HasSubstr("rehearse summary"));
+}
+
+TEST_F(ImportTest, AProfileOfOneRankIsPlayedOnADeviceOfAMachineAndComparedOpByOp) {
+  Write("rank0.json", R"({"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 100, "tid": 7,
+     "args": {"stream": 7, "correlation": 1}}]})");
+  ASSERT_EQ(Execute("import kineto rank0.json -o timeline.json").code, 0);
+  ASSERT_EQ(Execute("import kineto rank0.json --as schedule -o step.json").code, 0);
+  for (const std::string where : {" --ranks 0", " --ranks 3"}) {
+    const Outcome run = Execute("run step.json --cluster dgx-h100 --out sim" + where);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("One step takes 100 us"));
+    const Outcome comparison = Execute("compare sim timeline.json");
+    EXPECT_EQ(comparison.code, 0) << comparison.err;
+    EXPECT_THAT(comparison.out, AllOf(HasSubstr("By kind"), HasSubstr("order: the same")));
+  }
+  EXPECT_THAT(Execute("run step.json --cluster dgx-h100").err,
+              HasSubstr("rehearse run --ranks 0-0"));
+  EXPECT_THAT(Execute("run step.json --cluster dgx-h100 --ranks 3,4").err,
+              HasSubstr("a schedule of 1 ranks is placed on 2 devices"));
+  EXPECT_THAT(Execute("run step.json --cluster dgx-h100 --ranks 8").err, HasSubstr("--ranks"));
+}
+
 }  // namespace import_test
 }  // namespace rehearse

@@ -582,5 +582,31 @@ TEST(MegatronImportTest, RecipesOfProgramsBuiltOnItAreItsArguments) {
   EXPECT_EQ(neox["pipeline"]["stages"], 2);
 }
 
+TEST(MegatronImportTest, LayersThatAreNoUsualAttentionAreRefusedByName) {
+  for (const std::string more :
+       {"--experimental-attention-variant gated_delta_net", "--linear-attention-freq 3",
+        "--heterogeneous-layers-config-path layers.json", "--hybrid-layer-pattern M*M-"}) {
+    try {
+      Small(more);
+      ADD_FAILURE() << more;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr(more.substr(0, more.find(' '))), HasSubstr("not supported")));
+    }
+  }
+}
+
+TEST(MegatronImportTest, ABatchThatGrowsIsTheLastOne) {
+  const ImportedScenario imported = Small("--step-batch-size-schedule '0:64 200B:128'");
+  EXPECT_EQ(nlohmann::json::parse(imported.text)["training"]["batch"], 128);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("the step has the full batch")));
+  try {
+    Small("--step-batch-size-schedule all");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("expected sizes of batches"));
+  }
+}
+
 }  // namespace megatron_import_test
 }  // namespace rehearse

@@ -348,12 +348,26 @@ void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& 
 
 }  // namespace
 
+// What says that layers are others than those of a decoder with attention.
+struct OtherLayers {
+  const char* name;
+  const char* why;
+};
+constexpr OtherLayers kOtherLayers[] = {
+    {"hybrid-override-pattern", "state-space layers are not supported"},
+    {"hybrid-layer-pattern", "state-space layers are not supported"},
+    {"is-hybrid-model", "state-space layers are not supported"},
+    {"experimental-attention-variant", "its linear or sparse attention is not supported"},
+    {"linear-attention-freq", "layers of linear attention are not supported"},
+    {"heterogeneous-layers-config-path",
+     "its layers are of different sizes, which is not supported"},
+    {"heterogeneous-layers-config-encoded-json",
+     "its layers are of different sizes, which is not supported"}};
+
 void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   const ArgumentList::Names heads_names = {"num-attention-heads"};
-  for (const char* pattern :
-       {"hybrid-override-pattern", "hybrid-layer-pattern", "is-hybrid-model"}) {
-    if (arguments.Has({pattern})) arguments.Fail({pattern}, "state-space layers are not supported");
-  }
+  for (const auto& [name, why] : kOtherLayers)
+    if (arguments.Has({name})) arguments.Fail({name}, why);
   run->layers = arguments.NeededWhole({"num-layers", "encoder-num-layers"}, 1, kMostLayers);
   const int64_t hidden = arguments.NeededWhole({"hidden-size"}, 1, 1 << 20);
   run->heads = arguments.NeededWhole(heads_names, 1, 1 << 16);

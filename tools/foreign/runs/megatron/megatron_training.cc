@@ -1,4 +1,6 @@
 // How long the step is and how it is computed: batch, recomputation, precision, kernels.
+#include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,14 +12,30 @@
 namespace rehearse {
 namespace {
 
+// The last size of a batch that grows: of "0:384 200B:768", 768. Nothing if it does not grow.
+std::optional<int64_t> GrownBatch(ArgumentList& arguments) {
+  const ArgumentList::Names names = {"step-batch-size-schedule"};
+  const std::vector<std::string> sizes = arguments.Values(names);
+  if (sizes.empty()) return std::nullopt;
+  const std::string last = sizes.back().substr(sizes.back().rfind(':') + 1);
+  int64_t batch = 0;
+  const auto [end, fault] = std::from_chars(last.data(), last.data() + last.size(), batch);
+  if (fault != std::errc() || end != last.data() + last.size() || batch < 1 ||
+      batch > kMostSequences)
+    arguments.Fail(names, "expected sizes of batches, such as \"0:384 200B:768\"");
+  return batch;
+}
+
 void SetBatch(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   const ArgumentList::Names micro_names = {"micro-batch-size", "batch-size"};
   const ArgumentList::Names batch_names = {"global-batch-size"};
   const int64_t micro = arguments.NeededWhole(micro_names, 1, 1 << 20);
   const int64_t accumulated =
       arguments.WholeOr({"gas", "gradient-accumulation-steps"}, 1, 1 << 20, 1);
-  const int64_t batch = arguments.WholeOr(batch_names, 1, kMostSequences,
-                                          micro * accumulated * static_cast<int64_t>(run->data));
+  const std::optional<int64_t> grown = GrownBatch(arguments);
+  const int64_t batch =
+      arguments.WholeOr(batch_names, 1, kMostSequences,
+                        grown.value_or(micro * accumulated * static_cast<int64_t>(run->data)));
   run->micro_batches =
       MicroBatchesOf(draft, {static_cast<uint64_t>(batch), arguments.OriginOf(batch_names)},
                      {static_cast<uint64_t>(micro), arguments.OriginOf(micro_names)}, run->data);
@@ -27,8 +45,8 @@ void SetBatch(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
             arguments.OriginOf({"seq-length"}));
   draft.Set("/training/micro_batches", run->micro_batches,
             arguments.OriginOf(arguments.Has(batch_names) ? batch_names : micro_names));
-  if (arguments.Has({"rampup-batch-size"}))
-    draft.Remark("--rampup-batch-size: the step has the full batch");
+  for (const char* name : {"rampup-batch-size", "step-batch-size-schedule"})
+    if (arguments.Has({name})) draft.Remark(fmt::format("--{}: the step has the full batch", name));
 }
 
 // ---- what is computed again ---------------------------------------------------------------------
