@@ -385,6 +385,14 @@ void RefuseOtherRuns(const std::vector<WrittenArgument>& arguments, const std::s
         throw Error({name, argument.line, ""}, fmt::format("--{}: {}", argument.name, other.why));
     }
   }
+  // pretrain_gpt.py takes GPT-2's tokenizer unless it is told another, and that has merges.
+  if (is_given("merge-file") || is_given("tokenizer-type") || is_given("tokenizer-model")) return;
+  for (const WrittenArgument& argument : arguments) {
+    if (argument.name == "vocab-file")
+      throw Error({name, argument.line, ""},
+                  "--vocab-file: without --merge-file it is BERT's, and there is an encoder, which "
+                  "is not supported");
+  }
 }
 
 // ---- what is given beside -----------------------------------------------------------------------
