@@ -23,7 +23,8 @@ constexpr double kFabricHeight = 120;
 constexpr double kLeastSwitchPitch = 44;
 constexpr double kWidestSwitch = 110;
 constexpr double kRailGap = 34;  // between nodes and the lowest of several rails
-constexpr double kRailPitch = 30;
+constexpr double kRailPitch = 14;
+constexpr double kRailHeight = 6;
 constexpr double kUplinkPitch = 26;
 constexpr double kBesideEachOther = 6;  // links between the same two
 constexpr double kFar = 1e9;
@@ -310,14 +311,21 @@ class TierLayout {
     }
   }
 
+  // Rails are thin; their names stand at the right ends of those that are alone in their row.
   void PlaceRails(const std::vector<size_t>& row, double right) {
+    std::vector<int> bars(rails_);
+    for (const size_t item : row) ++bars[rail_of_[item]];
     for (const size_t item : row) {
       const auto [from, to] = ReachOf(item);
       PlacedBox& box = tiers_.items[item].box;
       box.width = to - from;
+      box.height = kRailHeight;
       box.center = {(from + to) / 2, nodes_top_ - kRailGap - kRailPitch * rail_of_[item]};
       is_placed_[item] = true;
-      ShortenLabel(&box);
+      if (bars[rail_of_[item]] == 1 && tiers_.more_switches[1] == 0)
+        layout_.captions.push_back(
+            {{to + kGap + svg::TextWidth(box.label, 12) / 2, box.center.y + 4}, box.label});
+      box.label.clear();
     }
     if (tiers_.more_switches[1] > 0)
       layout_.captions.push_back(
