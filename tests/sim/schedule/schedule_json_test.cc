@@ -465,6 +465,19 @@ TEST(ScheduleJsonMistakeTest, OfKeys) {
               ThrowsMessage<Error>(HasSubstr("unknown key \"rank\"; did you mean \"ranks\"?")));
 }
 
+TEST(ScheduleJsonMistakeTest, OfHowACollectiveRuns) {
+  const auto op = [](const std::string& how) {
+    return WithOps(R"({"name": "sum", "collective": "all-reduce", "communicator": "pair",
+                       "bytes": "8B", )" +
+                   how + "}");
+  };
+  EXPECT_THAT([&] { Read(op(R"("algorithm": "rign")")); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "/ops/0/algorithm: unknown algorithm \"rign\"; did you mean \"ring\"?")));
+  EXPECT_THAT([&] { Read(op(R"("protocol": "ll12")")); },
+              ThrowsMessage<Error>(HasSubstr("/ops/0/protocol: unknown protocol \"ll12\"")));
+}
+
 TEST(ScheduleJsonMistakeTest, OfUnits) {
   ExpectMistake(
       WithOps(R"({"name": "a", "duration": 3})"),
