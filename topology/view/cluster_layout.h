@@ -4,8 +4,8 @@
 // dimensions as planes behind each other). Everything else lies in tiers: in each node NVSwitches
 // at the bottom, then devices, PCIe switches, sockets and NICs, each above what it is joined to;
 // above the nodes the fabric's switches, by their distance from the nodes; where several leaves
-// share the same nodes (rails), each is a thin bar over its nodes, above each other. A cluster of more
-// than kMostInDetail devices shows nodes as blocks with a dot for each device, each group of a
+// share the same nodes (rails), each is a thin bar over its nodes, above each other. A cluster of
+// more than kMostInDetail devices shows nodes as blocks with a dot for each device, each group of a
 // dragonfly of many switches as one box, with arcs from group to group, and of many equal things
 // only the first few, with a caption that says how many there are. Deterministic; a pure function.
 #pragma once
