@@ -106,7 +106,8 @@ void RunScript(const std::string& path, const RunSettings& settings, const fs::p
   variables["REHEARSE_DRY_RUN_PATH"] = variables["PATH"];
   variables["PATH"] = stubs.string() + ":" + variables["PATH"];
   std::vector<std::string> environment;
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables)
+    environment.push_back(fmt::format("{}={}", name, value));
   std::vector<std::string> words = {"bash", path};
   const int last = given.empty() ? 0 : given.rbegin()->first;
   for (int i = 1; i <= last; ++i) words.push_back(given[i]);

@@ -266,7 +266,7 @@ WorkloadGroups GroupsOf(const WorkloadReader& reader, uint64_t ranks) {
   const Axes of_replicas = {{data / expert, step_of_data * expert}};
   const Axes of_stages = {{stages, of_stage}};
   WorkloadGroups groups;
-  const auto add = [&](SharingGroup group, const Axes& members, std::vector<Axes> others) {
+  const auto add = [&](SharingGroup group, const Axes& members, const std::vector<Axes>& others) {
     groups.sizes[group] = members.front().first;
     if (members.front().first == 1) return;
     Axes all;
