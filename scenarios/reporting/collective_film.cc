@@ -24,6 +24,7 @@
 #include "sim/base/version.h"
 #include "sim/base/visible_text.h"
 #include "sim/engine/simulate.h"
+#include "sim/schedule/done_ops.h"
 
 namespace rehearse {
 namespace {
@@ -147,14 +148,21 @@ class Filming {
       name = op.substr(0, mark);
       times = static_cast<uint32_t>(std::stoul(op.substr(mark + 1)));
     }
-    const auto position_on = [&](uint32_t rank) -> std::optional<uint32_t> {
-      const Role& role = schedule.roles[schedule.role_of_rank[rank]];
+    std::vector<std::optional<uint32_t>> position_in(schedule.roles.size());
+    for (size_t number = 0; number < schedule.roles.size(); ++number) {
+      const Role& role = schedule.roles[number];
       uint32_t left = times;
-      for (uint32_t position = 0; position < role.OpCount(); ++position)
-        if (role.At(position).name == name &&
-            std::holds_alternative<Collective>(role.At(position).work) && --left == 0)
-          return position;
-      return std::nullopt;
+      const DoneOps ops(role);
+      for (const DoneOp& done : ops) {
+        const Op& one = role.ops[done.place];
+        if (one.name != name || !std::holds_alternative<Collective>(one.work) || --left > 0)
+          continue;
+        position_in[number] = done.position;
+        break;
+      }
+    }
+    const auto position_on = [&](uint32_t rank) {
+      return position_in[schedule.role_of_rank[rank]];
     };
     for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
       const std::optional<uint32_t> position = position_on(rank);

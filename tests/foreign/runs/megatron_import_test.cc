@@ -481,6 +481,7 @@ TEST(MegatronImportTest, WhatIsNoTrainingOfADecoderIsRefused) {
   EXPECT_THAT(refused(arguments + "--skip-train"), HasSubstr("does not train"));
   EXPECT_THAT(refused(arguments + "--vocab-file vocab.txt"), HasSubstr("BERT's"));
   EXPECT_EQ(refused(arguments + "--vocab-file vocab.json --merge-file merges.txt"), "no error");
+  EXPECT_EQ(refused(arguments + "--vocab-file tokenizer.model"), "no error");
   EXPECT_THAT(refused("MODE: inference\nMODEL_ARGS:\n  --num-layers: 2\n"),
               HasSubstr("does not pretrain"));
   EXPECT_THAT(refused("MODEL_ARGS:\n  --hidden-size: 2\n  --hybrid-layer-pattern: M-M*\n"),
