@@ -388,7 +388,7 @@ void RefuseOtherRuns(const std::vector<WrittenArgument>& arguments, const std::s
   // pretrain_gpt.py takes GPT-2's tokenizer unless it is told another, and that has merges.
   if (is_given("merge-file") || is_given("tokenizer-type") || is_given("tokenizer-model")) return;
   for (const WrittenArgument& argument : arguments) {
-    // Word pieces are lines of a text; forks of Megatron-LM take a SentencePiece model by this name.
+    // Word pieces are lines of a text; forks of Megatron-LM take SentencePiece models by this name.
     const bool is_text = !argument.values.empty() && argument.values.front().ends_with(".txt");
     if (argument.name == "vocab-file" && is_text)
       throw Error({name, argument.line, ""},
