@@ -10,6 +10,7 @@
 #include "sim/base/text_stream.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/foreign/traces/astra_sim/workload_text.h"
+#include "tools/foreign/traces/goal/goal.h"
 
 namespace rehearse {
 namespace {
@@ -86,6 +87,7 @@ std::optional<std::string> KindOfJobs(std::string_view head) {
 std::optional<std::string> KindOfText(std::string_view name, std::string_view head) {
   if (LooksLikeNcclLog(head)) return "nccl-tests";
   if (IsAstraWorkload(head)) return "astra-workload";
+  if (IsGoal(head)) return "goal";
   if (HasAny(head, {"SwitchName=", "BlockName="})) return "slurm";
   if (HasAny(head, {"switchguid", "\nSwitch\t", "\nSwitch ", "\nCa\t"})) return "ibnetdiscover";
   if (EndsWithAny(name, {".toml"})) return "torchtitan";

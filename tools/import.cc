@@ -123,8 +123,10 @@ CommandSyntax ImportSyntax() {
       "  rehearse import torchtitan llama3_70b.toml --cluster dgx-h100:nodes=32 -o step.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
+      "  rehearse import goal step.goal -o step.schedule.json\n"
       "  rehearse import kineto traces -o timeline.json\n"
       "  rehearse import kineto traces --as schedule -o step.schedule.json\n"
+      "  rehearse import kineto rank-0.json.gz --as schedule --extrapolate 64 -o job.json\n"
       "  rehearse import nccl-tests slurm-4711.out -o nccl-tests.log\n"
       "  rehearse import cluster_job_log --first 1000 -o jobs.json\n"
       "A measured timeline is for report and compare. In a schedule, kernels take as long as\n"
@@ -169,8 +171,12 @@ CommandSyntax ImportSyntax() {
   add("step-name", po::value<std::string>()->value_name("REGEX"),
       "which annotations of a profile are its steps; ProfilerStep#N if not given");
   constexpr uint32_t kMostSteps = 1u << 31;
+  constexpr uint32_t kMostExtrapolated = 1u << 20;
   add("step", Whole<uint32_t>("N", nullptr, 0, kMostSteps),
       "the number of the step of a profile to take; those that do what most do if not given");
+  add("extrapolate", Whole<uint32_t>("N", nullptr, 1, kMostExtrapolated),
+      "with --as schedule: all N ranks of the job, where profiles are of some of them, by the "
+      "groups in which these met the others");
   add("first", Whole<uint32_t>("N", nullptr, 1, kMostSteps),
       "only so many jobs of a trace of jobs, the first ones");
   add("from", Days("X", nullptr),
@@ -220,6 +226,16 @@ int ImportCommand(const std::vector<std::string>& arguments) {
     if (!kind.Has(ImportKind::kProfile))
       throw Error(fmt::format("--step goes with a profile ({})", KindsWith(ImportKind::kProfile)));
     request.step = int64_t{values["step"].as<uint32_t>()};
+  }
+  if (values.count("extrapolate") > 0) {
+    if (!kind.Has(ImportKind::kProfile)) {
+      throw Error(
+          fmt::format("--extrapolate goes with a profile ({})", KindsWith(ImportKind::kProfile)));
+    }
+    if (!request.as_schedule) {
+      throw Error("--extrapolate goes with --as schedule: only what was measured is in a timeline");
+    }
+    request.extrapolate = values["extrapolate"].as<uint32_t>();
   }
   request.jobs = ReadJobWindow(kind, values);
   const std::string output = values["output"].as<std::string>();

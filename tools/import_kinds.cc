@@ -1,6 +1,7 @@
 #include "tools/import_kinds.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/moved_paths.h"
 #include "sim/base/output_file.h"
+#include "sim/base/visible_text.h"
+#include "sim/schedule/schedule_json.h"
 #include "tools/dry_run.h"
 #include "tools/foreign/jobs/alibaba/openb_pods.h"
 #include "tools/foreign/jobs/alibaba/pai_tasks.h"
@@ -27,6 +30,7 @@
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
 #include "tools/foreign/traces/astra_sim/workload_text.h"
 #include "tools/foreign/traces/chakra/chakra_read.h"
+#include "tools/foreign/traces/goal/goal.h"
 #include "tools/foreign/traces/kineto/kineto_read.h"
 #include "tools/import_machine.h"
 #include "topology/files/cluster_file.h"
@@ -135,12 +139,25 @@ Imported ImportTraces(const ImportRequest& request) {
   return {std::move(traces.text), "a schedule of " + RanksText(traces.ranks), traces.remarks};
 }
 
+Imported ImportGoal(const ImportRequest& request) {
+  const std::string file = InputName(request.file());
+  Imported imported;
+  ReadOptions options;
+  options.size = InputSize::kLarge;
+  Schedule schedule =
+      ReadGoal(ReadInputFile(request.file(), "file", options), file, &imported.remarks);
+  imported.what = "a schedule of " + RanksText(schedule.ranks());
+  const std::string title = VisibleText(std::filesystem::path(request.file()).stem().string());
+  imported.text = WriteSchedule(std::move(schedule), {title, ""});
+  return imported;
+}
+
 Imported ProfileOf(const ImportRequest& request,
                    ImportedKineto (*import)(const std::vector<std::string>&, KinetoResult,
                                             const KinetoOptions&)) {
   ImportedKineto traces =
       import(request.files, request.as_schedule ? KinetoResult::kSchedule : KinetoResult::kTimeline,
-             {request.communication, request.step_name, request.step});
+             {request.communication, request.step_name, request.step, request.extrapolate});
   const std::string what =
       request.as_schedule
           ? "a schedule"
@@ -317,6 +334,8 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kCluster | ImportKind::kSettings, ImportNanotronRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
      "a schedule", ImportKind::kFiles, ImportTraces},
+    {"goal", "what LogGOPSim and htsim play (GOAL, as text)", "a schedule", ImportKind::kNone,
+     ImportGoal},
     {"kineto", "PyTorch's profiles (.json, .json.gz), one per rank, or a folder of them",
      "a timeline, or a schedule", ImportKind::kFiles | ImportKind::kProfile, ImportProfile},
     {"nsys", "Nsight Systems' reports (nsys export --type sqlite), or a folder of them",

@@ -23,9 +23,10 @@ struct ImportRequest {
   std::string step_name;
   std::string hosts;
   std::optional<int64_t> step;
-  std::vector<std::string> settings;  // NAME=VALUE, of --set
-  JobWindow jobs;                     // of --first, --from and --to
-  std::string output;                 // where the result is written
+  std::optional<uint32_t> extrapolate;  // to how many ranks
+  std::vector<std::string> settings;    // NAME=VALUE, of --set
+  JobWindow jobs;                       // of --first, --from and --to
+  std::string output;                   // where the result is written
 
   const std::string& file() const { return files.front(); }
 };

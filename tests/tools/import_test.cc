@@ -259,6 +259,24 @@ TEST_F(ImportTest, AKinetoTraceHasTheOverlapAndBreakdownThatAreReported) {
   ExpectMistake("import hf step.json --as schedule", {"--as goes with a profile"});
 }
 
+// One rank's profile of 16 is enough where all do the same.
+TEST_F(ImportTest, AJobIsPlayedFromOneRanksProfile) {
+  const std::string shipped = Shipped("strategy-fsdp");
+  const Outcome run = Execute("run '" + shipped + "' --format json --trace kineto --out played");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Outcome import = Execute(
+      "import kineto played/kineto/rank_0.json.gz --as schedule --extrapolate 16 -o job.json");
+  ASSERT_EQ(import.code, 0) << import.err;
+  EXPECT_THAT(import.out, HasSubstr("a schedule of 16 ranks"));
+  const Outcome again = Execute("run job.json --cluster perlmutter:nodes=4 --format json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  const double step = nlohmann::json::parse(run.out)["step_seconds"];
+  EXPECT_NEAR(nlohmann::json::parse(again.out)["step_seconds"].get<double>() / step, 1, 1e-3);
+  ExpectMistake("import kineto played/kineto --extrapolate 64", {"--as schedule"});
+  ExpectMistake("import kineto played/kineto --as schedule --extrapolate 0", {"--extrapolate"});
+  ExpectMistake("import hf job.json --extrapolate 64", {"--extrapolate goes with a profile"});
+}
+
 TEST_F(ImportTest, AMachineOfHwlocIsThatOfNccl) {
   Write("lstopo.xml", DgxBox::Hwloc());
   Write("topo.xml", DgxBox::Nccl());

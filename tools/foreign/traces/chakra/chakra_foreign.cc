@@ -47,7 +47,7 @@ bool IsHostsPart(const KeptNode& node) {
 // Nothing can be played.
 bool IsDescription(const KeptNode& node) {
   if (IsHostsPart(node)) return true;
-  return IsOutside(node) ? node.microseconds == 0 : node.type == chakra::kMetadata;
+  return IsOutside(node) ? node.nanoseconds == 0 : node.type == chakra::kMetadata;
 }
 
 // What must agree between ranks.
@@ -321,10 +321,11 @@ class ForeignReader {
     constexpr double kMemory = 1e6;
     constexpr double kNetwork = 1e5;
     constexpr double kLatency = 1;
+    constexpr double kMicroseconds = 1e-3;  // in a nanosecond
     if (node.type == chakra::kCollective || node.type == chakra::kSend ||
         node.type == chakra::kReceive)
       return kLatency + node.comm_size.value_or(0) / kNetwork;
-    if (node.microseconds > 0) return static_cast<double>(node.microseconds);
+    if (node.nanoseconds > 0) return static_cast<double>(node.nanoseconds) * kMicroseconds;
     return node.num_ops.value_or(0) / kFlops + node.tensor_size.value_or(0) / kMemory;
   }
 
@@ -361,7 +362,8 @@ class ForeignReader {
     }
   }
 
-  static const char* StreamNameOf(const KeptNode& node) {
+  static std::string StreamNameOf(const KeptNode& node) {
+    if (node.engine != nullptr) return *node.engine;
     switch (node.type) {
       case chakra::kCompute:
         return node.is_cpu_op ? "cpu" : "compute";
@@ -379,10 +381,10 @@ class ForeignReader {
     compute.bytes = Bytes(node.tensor_size.value_or(0));
     // An engine other than the device's processors does it: a wait.
     if (node.type != chakra::kCompute || node.is_cpu_op) compute.kernels = 0;
-    if (node.microseconds > 0) {
-      constexpr double kPerSecond = 1e6;
+    if (node.nanoseconds > 0) {
+      constexpr double kPerSecond = 1e9;
       compute.kind = ComputeKind::kFixed;
-      compute.duration = Seconds(static_cast<double>(node.microseconds) / kPerSecond);
+      compute.duration = Seconds(static_cast<double>(node.nanoseconds) / kPerSecond);
       ++counts_.measured;
     } else if (compute.flops.value() >= 2) {
       compute.kind = ComputeKind::kGemm;
@@ -754,7 +756,8 @@ void ChakraTrace::Keep(const ChakraNode& node) {
   kept.offset = node.offset;
   kept.name = &*texts.insert(node.name).first;
   kept.group = &*texts.insert(node.group).first;
-  kept.microseconds = node.microseconds;
+  constexpr uint64_t kNanoseconds = 1000;
+  kept.nanoseconds = node.microseconds * kNanoseconds;
   kept.type = node.type;
   kept.is_cpu_op = node.is_cpu_op;
   kept.has_storage = node.has_storage;

@@ -45,8 +45,9 @@ struct KeptNode {
   uint64_t id = 0;
   uint64_t offset = 0;
   const std::string* name = nullptr;
-  const std::string* group = nullptr;
-  uint64_t microseconds = 0;
+  const std::string* group = nullptr;   // of communication
+  const std::string* engine = nullptr;  // of compute; null: the usual one
+  uint64_t nanoseconds = 0;             // 0: not measured
   uint32_t type = 0;
   bool is_cpu_op = false;
   bool has_storage = false;

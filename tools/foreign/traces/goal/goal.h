@@ -1,6 +1,7 @@
 // A schedule as GOAL (Group Operation Assembly Language: Hoefler, Siebert, Lumsdaine, ICPP 2009),
-// the text that LogGOPSim and htsim read (by txt2bin): what every rank computes, sends and
-// receives, and what waits for what. Collectives are written as the messages of their algorithm.
+// the text that LogGOPSim and htsim read (by txt2bin), and that schedgen and ATLAHS write: what
+// every rank computes, sends and receives, and what waits for what. Collectives are written as the
+// messages of their algorithm.
 //
 //   num_ranks N
 //   rank R {
@@ -8,6 +9,7 @@
 //   lI: send BYTESb to R tag T cpu STREAM
 //   lI: recv BYTESb from R tag T cpu STREAM
 //   lI requires lJ                           begins when that has ended
+//   lI irequires lJ                          begins when that has begun
 //   }
 //
 // An op of the schedule begins when everything that it is after, and the op before it on its
@@ -20,6 +22,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "collectives/lowering/transfers.h"
 #include "sim/schedule/schedule.h"
@@ -42,5 +46,15 @@ inline constexpr size_t kLargestGoal = size_t{1} << 30;  // bytes
 // for which GOAL has no word, and for a text of more than kLargestGoal.
 GoalText WriteGoal(const Schedule& schedule, Router& router, uint32_t channels,
                    const NcclSettings& nccl, const ComputeTimes& time);
+
+// What others wrote becomes a schedule in which computing takes as long as it says, one thing at a
+// time on each `cpu` of a rank, and messages take the time that the simulation gives them, buffered
+// as in LogGOPSim: a send does not wait for its receive. What a message costs a cpu, and which NIC
+// it takes, is the simulation's as well. `name` is the file's in messages. Throws Error with line
+// or rank; appends to `remarks`.
+Schedule ReadGoal(std::string_view text, const std::string& name,
+                  std::vector<std::string>* remarks);
+// Whether the text begins as GOAL does.
+bool IsGoal(std::string_view text);
 
 }  // namespace rehearse

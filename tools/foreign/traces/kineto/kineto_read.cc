@@ -16,6 +16,7 @@
 #include "sim/base/visible_text.h"
 #include "sim/report/comparison.h"
 #include "sim/schedule/schedule_json.h"
+#include "tools/foreign/traces/kineto/kineto_extrapolate.h"
 #include "tools/foreign/traces/kineto/kineto_schedule.h"
 #include "tools/foreign/traces/kineto/kineto_steps.h"
 #include "tools/foreign/traces/nsys/nsys_file.h"
@@ -194,7 +195,9 @@ void RemarkUnused(const KinetoRanksOfStep& ranks, std::vector<std::string>* rema
 
 // Says which ranks there are, and of how much it is not known who waited for whom. Returns what
 // compare is to know of that.
-std::string RemarkPartners(const KinetoRanksOfStep& ranks, std::vector<std::string>* remarks) {
+std::string RemarkPartners(const KinetoRanksOfStep& ranks, bool extrapolates,
+                           std::vector<std::string>* remarks) {
+  if (extrapolates) return "";
   if (!ranks.is_whole()) {
     remarks->push_back(fmt::format(
         "found {}: these are all that is made, and what they did with others lasts as long as "
@@ -223,7 +226,8 @@ std::string RemarkPartners(const KinetoRanksOfStep& ranks, std::vector<std::stri
 ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
                       const KinetoOptions& options, ImportedKineto imported = {}) {
   KinetoRanksOfStep ranks = GatherRanks(std::move(traces));
-  const std::string waiting = RemarkPartners(ranks, &imported.remarks);
+  const std::string waiting =
+      RemarkPartners(ranks, options.extrapolate.has_value(), &imported.remarks);
   const std::vector<KinetoStep> steps = StepsOf(&ranks, options, &imported.remarks);
   CheckOwn(ranks, steps);
   std::vector<std::vector<KinetoMeeting>> meetings;
@@ -265,8 +269,13 @@ ImportedKineto Import(std::vector<KinetoTrace> traces, KinetoResult result,
     const Timeline* const median = &record.Median();
     size_t place = 0;
     while (&record.steps[place].timeline != median) ++place;
+    const KinetoJob job =
+        options.extrapolate
+            ? ExtrapolatedJob(ranks, steps[place].events, *options.extrapolate, &imported.remarks)
+            : TracedJob(ranks);
     const Schedule schedule =
-        ScheduleOfKineto(ranks, steps[place], clocks.later, &imported.remarks);
+        ScheduleOfKineto(ranks, job, steps[place], clocks.later, &imported.remarks);
+    imported.ranks = schedule.ranks();
     imported.text = WriteSchedule(schedule, {record.title, ""});
   }
   RemarkUnused(ranks, &imported.remarks);

@@ -38,8 +38,14 @@ Compute FixedFor(int64_t picoseconds, uint32_t kernels) {
 
 class RoleMaker {
  public:
-  RoleMaker(const KinetoRanksOfStep& ranks, uint32_t rank, Role* role, KinetoCounts* counts)
-      : ranks_(ranks), trace_(ranks.traces[rank]), rank_(rank), role_(*role), counts_(*counts) {}
+  RoleMaker(const KinetoRanksOfStep& ranks, const std::vector<KinetoWork>& works, uint32_t rank,
+            Role* role, KinetoCounts* counts)
+      : ranks_(ranks),
+        trace_(ranks.traces[rank]),
+        works_(works),
+        rank_(rank),
+        role_(*role),
+        counts_(*counts) {}
 
   // `start`: of the step, in the time of this rank's trace. With a period, the next step begins
   // that much later.
@@ -160,7 +166,7 @@ class RoleMaker {
       ++counts_.kernels;
       return FixedFor(time, 1);
     }
-    const KinetoWork& work = ranks_.works[rank_][event.transfer];
+    const KinetoWork& work = works_[event.transfer];
     if (!work.is_understood()) {
       const KinetoTransfer& transfer = trace_.transfers[event.transfer];
       const std::string& name = transfer.collective;
@@ -192,6 +198,7 @@ class RoleMaker {
 
   const KinetoRanksOfStep& ranks_;
   const KinetoTrace& trace_;
+  const std::vector<KinetoWork>& works_;
   uint32_t rank_;
   Role& role_;
   KinetoCounts& counts_;
@@ -201,11 +208,12 @@ class RoleMaker {
 
 }  // namespace
 
-Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step,
-                          const std::vector<int64_t>& later, std::vector<std::string>* remarks) {
+Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoJob& job,
+                          const KinetoStep& step, const std::vector<int64_t>& later,
+                          std::vector<std::string>* remarks) {
   Schedule schedule;
-  for (const KinetoGroup& group : ranks.groups)
-    schedule.communicators.push_back(Communicator::Explicit(group.axis, {group.members}));
+  schedule.communicators = job.communicators;
+  schedule.role_of_rank = job.role_of_rank;
   int64_t start = std::numeric_limits<int64_t>::max();
   for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
     for (const uint32_t place : step.events[rank])
@@ -216,8 +224,7 @@ Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step
   for (uint32_t rank = 0; rank < ranks.traces.size(); ++rank) {
     Role& role = schedule.roles.emplace_back();
     role.name = fmt::format("rank {}", *ranks.traces[rank].rank);
-    schedule.role_of_rank.push_back(rank);
-    RoleMaker maker(ranks, rank, &role, &counts);
+    RoleMaker maker(ranks, job.works[rank], rank, &role, &counts);
     maker.Add(step.events[rank], start - later[rank], step.period);
     events.push_back(maker.events());
   }

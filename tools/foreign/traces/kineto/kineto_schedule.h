@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "sim/schedule/schedule.h"
+#include "tools/foreign/traces/kineto/kineto_extrapolate.h"
 #include "tools/foreign/traces/kineto/kineto_steps.h"
 
 namespace rehearse {
 
-// Checked. `later` as AlignClocks() has it.
-Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoStep& step,
-                          const std::vector<int64_t>& later, std::vector<std::string>* remarks);
+// Checked. `job` says which ranks there are and how they meet, `later` is as AlignClocks() has it.
+Schedule ScheduleOfKineto(const KinetoRanksOfStep& ranks, const KinetoJob& job,
+                          const KinetoStep& step, const std::vector<int64_t>& later,
+                          std::vector<std::string>* remarks);
 
 }  // namespace rehearse

@@ -39,6 +39,13 @@ std::optional<ElementType> ElementOf(const std::string& name) {
                           VisibleText(group), what));
 }
 
+// Whether all that a simulation needs is known but for who takes part.
+bool HasSize(const KinetoTransfer& transfer, const KinetoWork& work) {
+  if (transfer.group.empty() || !(work.collective || work.is_send || work.is_receive)) return false;
+  return work.collective == CollectiveKind::kBarrier ||
+         (transfer.in_elements >= 0 && transfer.out_elements >= 0 && ElementOf(transfer.dtype));
+}
+
 // The groups of all ranks, put together from what each of them says.
 class GroupFinder {
  public:
@@ -128,43 +135,11 @@ class GroupFinder {
 
 KinetoWork WorkOf(const KinetoTrace& trace, const KinetoTransfer& transfer,
                   const std::vector<KinetoGroup>& groups, GroupFinder* finder) {
-  KinetoWork work;
-  const std::optional<CollectiveKind> kind = CollectiveOfWord(transfer.collective);
-  // What it is may be known where neither its size nor its partners are.
-  work.collective = kind;
-  // "send", and "nccl:send 0->1" of a range around the kernel.
-  const auto begins = [&](const char* word) {
-    return transfer.collective == word || transfer.collective.starts_with(fmt::format("{} ", word));
-  };
-  work.is_send = begins("send") || begins("isend");
-  work.is_receive = begins("recv") || begins("irecv");
-  const bool is_message = work.is_send || work.is_receive;
-  const std::optional<ElementType> element = ElementOf(transfer.dtype);
-  const bool has_size = transfer.in_elements >= 0 && transfer.out_elements >= 0 && element;
-  if (transfer.group.empty() || (kind != CollectiveKind::kBarrier && !has_size) ||
-      (!kind && !is_message))
-    return work;
+  const KinetoWork alone = WorkInGroup(transfer, kNotGiven, 0);
+  if (!HasSize(transfer, alone)) return alone;
   const uint32_t group = finder->Find(trace, transfer);
-  if (group == kNotGiven) return work;
-  if (element) work.dtype = element->dtype;
-  const double size = element ? element->bytes : 0;
-  const auto in = Bytes(static_cast<double>(transfer.in_elements) * size);
-  const auto out = Bytes(static_cast<double>(transfer.out_elements) * size);
-  if (is_message) {
-    const int64_t peer = work.is_send ? transfer.target : transfer.source;
-    if (peer < 0 || static_cast<size_t>(peer) >= groups[group].members.size()) return work;
-    work.group = group;
-    work.peer = static_cast<uint32_t>(peer);
-    work.bytes = work.is_send ? in : out;
-    return work;
-  }
-  work.group = group;
-  if (kind == CollectiveKind::kAllGather) {
-    work.bytes = out;
-  } else if (kind != CollectiveKind::kBarrier) {
-    work.bytes = in;
-  }
-  return work;
+  if (group == kNotGiven) return alone;
+  return WorkInGroup(transfer, group, static_cast<uint32_t>(groups[group].members.size()));
 }
 
 // What ranks must agree on for one event.
@@ -269,6 +244,36 @@ int64_t MedianOf(std::vector<int64_t>* values) {
 }
 
 }  // namespace
+
+KinetoWork WorkInGroup(const KinetoTransfer& transfer, uint32_t group, uint32_t members) {
+  KinetoWork work;
+  // What it is may be known where neither its size nor its partners are.
+  work.collective = CollectiveOfWord(transfer.collective);
+  // "send", and "nccl:send 0->1" of a range around the kernel.
+  const auto begins = [&](const char* word) {
+    return transfer.collective == word || transfer.collective.starts_with(fmt::format("{} ", word));
+  };
+  work.is_send = begins("send") || begins("isend");
+  work.is_receive = begins("recv") || begins("irecv");
+  if (group == kNotGiven || !HasSize(transfer, work)) return work;
+  const std::optional<ElementType> element = ElementOf(transfer.dtype);
+  if (element) work.dtype = element->dtype;
+  const double size = element ? element->bytes : 0;
+  const auto in = Bytes(static_cast<double>(transfer.in_elements) * size);
+  const auto out = Bytes(static_cast<double>(transfer.out_elements) * size);
+  if (work.is_send || work.is_receive) {
+    const int64_t peer = work.is_send ? transfer.target : transfer.source;
+    if (peer < 0 || static_cast<uint64_t>(peer) >= members) return work;
+    work.peer = static_cast<uint32_t>(peer);
+    work.bytes = work.is_send ? in : out;
+  } else if (work.collective == CollectiveKind::kAllGather) {
+    work.bytes = out;
+  } else if (work.collective != CollectiveKind::kBarrier) {
+    work.bytes = in;
+  }
+  work.group = group;
+  return work;
+}
 
 KinetoRanksOfStep GatherRanks(std::vector<KinetoTrace> traces) {
   KinetoRanksOfStep ranks;

@@ -49,6 +49,9 @@ struct KinetoRanksOfStep {
   bool is_whole() const { return traces.size() == world; }
 };
 
+// What the transfer is between so many members of a group; kNotGiven: of a group that is not known.
+KinetoWork WorkInGroup(const KinetoTransfer& transfer, uint32_t group, uint32_t members);
+
 // Sorts the traces by rank and finds their groups. Throws Error for ranks that appear twice and,
 // where no trace is missing, groups whose members are not known.
 KinetoRanksOfStep GatherRanks(std::vector<KinetoTrace> traces);
