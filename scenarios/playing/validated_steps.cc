@@ -17,6 +17,7 @@ namespace {
 constexpr StepClass kPlain = StepClass::kPlain;
 constexpr StepClass kStages = StepClass::kStages;
 constexpr StepClass kExperts = StepClass::kExperts;
+constexpr StepClass kAdapters = StepClass::kAdapters;
 
 constexpr std::array kTable = {
     ValidatedSteps{kPlain, "a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
@@ -43,6 +44,10 @@ constexpr std::array kTable = {
     ValidatedSteps{kExperts, "gb200", "nemo", "", 22, 128, 512, 0.096, -0.090},
     ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.153, -0.026},
     ValidatedSteps{kExperts, "h100", "nemo", "", 43, 8, 2048, 0.051, -0.049},
+    ValidatedSteps{kAdapters, "b200", "nemo", "megatron", 1, 8, 8, 0.079, -0.079},
+    ValidatedSteps{kAdapters, "h100", "nemo", "data-parallel", 1, 1, 1, 0.140, -0.140},
+    ValidatedSteps{kAdapters, "h100", "nemo", "megatron", 8, 8, 32, 0.031, -0.031},
+    ValidatedSteps{kAdapters, "h100", "nemo-launcher", "megatron", 6, 8, 8, 0.131, -0.131},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {
@@ -53,6 +58,8 @@ std::string TextAt(const nlohmann::json& given, const char* key) {
 StepClass ClassOf(const Scenario& scenario) {
   const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
   if (workload == nullptr) return StepClass::kPlain;
+  for (const NetworkMatrix& matrix : workload->network->matrices)
+    if (matrix.is_frozen) return StepClass::kAdapters;
   for (const NetworkNode& node : workload->network->nodes)
     if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
   const bool shares = workload->strategy.context.has_value();
@@ -67,6 +74,8 @@ const char* PartsOf(StepClass kind) {
       return "stages or shared sequences";
     case StepClass::kExperts:
       return "experts";
+    case StepClass::kAdapters:
+      return "low-rank adapters";
   }
   CHECK(false);
 }

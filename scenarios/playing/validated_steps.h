@@ -15,9 +15,10 @@ namespace rehearse {
 
 // What a step has beyond data, tensor and sequence parallelism, and which table has such steps.
 enum class StepClass : uint8_t {
-  kPlain,    // published.csv
-  kStages,   // published-stages.csv: stages, or shared sequences
-  kExperts,  // published-experts.csv: experts, with or without stages
+  kPlain,     // published.csv
+  kStages,    // published-stages.csv: stages, or shared sequences
+  kExperts,   // published-experts.csv: experts, with or without stages
+  kAdapters,  // published-adapters.csv: all but low-rank adapters is frozen
 };
 
 // Rows of one device that ran one software with one kind of strategy.

@@ -66,6 +66,11 @@ void Check(const Training& training, const JsonReader& reader) {
   if (reader.Has("recomputed_ops") && training.recomputation != Recomputation::kSelective)
     reader.At("recomputed_ops")
         .Fail("says what is computed again, but \"recomputation\" is not \"selective\"");
+  if (training.document > 0 && training.sequence % training.document != 0) {
+    reader.At("document")
+        .Fail(fmt::format("{} tokens do not divide a sequence of {}", training.document,
+                          training.sequence));
+  }
   const bool has_fp32 = training.precision == DType::kFp32;
   if (training.gradients == DType::kBf16 && has_fp32)
     reader.At("gradients").Expected("\"fp32\", as \"precision\" is");
@@ -104,6 +109,10 @@ const Fields<Training>& TrainingFields() {
         "sequences (images, samples) per step", "16"},
        {"sequence", &Training::sequence, AWhole(1, int64_t{1} << 24), Required(),
         "tokens per sequence", "2048", kOfDecoders},
+       {"document", &Training::document, AWhole(0, int64_t{1} << 24), Usual(),
+        "tokens of each document where several are packed into a sequence, each attending only to "
+        "itself; it divides the sequence; 0: a sequence is one document",
+        "256", kOfDecoders},
        {"micro_batches", &Training::micro_batches, AWhole(1, 1 << 16), Usual(),
         "parts of the batch, computed one after the other", "4"},
        {"micro_batch_size", &Training::micro_batch_size, AWhole(1, 1 << 16),

@@ -46,6 +46,9 @@ class Decoder {
     numbers.loss = loss.value();
     const std::vector<double> gradient = Tape::Current().Gradient(loss.index());
     for (const auto& [name, array] : parameters_) {
+      const bool is_adapter =
+          name.find(" A of ") != std::string::npos || name.find(" B of ") != std::string::npos;
+      if (model_.lora && !is_adapter) continue;  // frozen
       GlobalArray& of = numbers.arrays["gradient of " + name];
       of.kind = BufferKind::kGradient;
       of.rows = array.rows;
@@ -81,6 +84,13 @@ class Decoder {
       }
     }
     return y;
+  }
+
+  // With low-rank adapters, if the weight has some: X·W^T + (X·A^T)·B^T.
+  Array Adapted(const Array& x, const std::string& name, uint64_t n, bool LoraTargets::*target) {
+    const Array y = Product(x, name, n);
+    if (!model_.lora || !(model_.lora->on.*target)) return y;
+    return Sum(y, Product(Product(x, name + " A", model_.lora->rank), name + " B", n));
   }
 
   Array WithBias(Array x, const std::string& name) {
@@ -129,7 +139,7 @@ class Decoder {
     const uint64_t of_group = model_.heads / model_.Groups();
     Array out(x.rows, model_.hidden);
     for (uint64_t row = 0; row < x.rows; ++row) {
-      const uint64_t first = row / training_.sequence * training_.sequence;
+      const uint64_t first = row / training_.Attended() * training_.Attended();
       for (uint64_t head = 0; head < model_.heads; ++head) {
         const uint64_t base = head / of_group * (of_group + 2) * size;
         const uint64_t query = base + head % of_group * size;
@@ -168,7 +178,7 @@ class Decoder {
     const Array shared = Product(x, "key position", latent.rope_head);
     Array out(x.rows, model_.heads * latent.value_head);
     for (uint64_t row = 0; row < x.rows; ++row) {
-      const uint64_t first = row / training_.sequence * training_.sequence;
+      const uint64_t first = row / training_.Attended() * training_.Attended();
       for (uint64_t head = 0; head < model_.heads; ++head) {
         std::vector<Number> weights;
         Number sum = 0;
@@ -222,15 +232,16 @@ class Decoder {
     if (model_.latent) {
       y = LatentAttentionOf(y);
     } else {
-      y = Product(y, "qkv", qkv);
+      y = Adapted(y, "qkv", qkv, &LoraTargets::qkv);
       if (!model_.llama) y = WithBias(y, "qkv bias");
       y = Attention(y);
     }
-    y = Product(y, "projection", h);
+    y = Adapted(y, "projection", h, &LoraTargets::projection);
     if (!model_.llama) y = Dropped(WithBias(y, "projection bias"), node + 5);
     const Array middle = Sum(x, y);
     const uint64_t up = model_.FeedForward() * (model_.llama ? 2 : 1);
-    y = Product(Activated(Product(Norm(middle, "norm 2"), "up", up)), "down", h);
+    y = Adapted(Norm(middle, "norm 2"), "up", up, &LoraTargets::up);
+    y = Adapted(Activated(y), "down", h, &LoraTargets::down);
     if (!model_.llama) y = Dropped(WithBias(y, "down bias"), node + 10);
     return Sum(middle, y);
   }

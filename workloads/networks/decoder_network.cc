@@ -14,6 +14,7 @@ class Decoder {
       : model_(model), training_(training), network_(*network), builder_(network) {}
 
   void Build() {
+    builder_.set_frozen(model_.lora.has_value());
     const uint64_t rows = training_.batch * training_.sequence / training_.micro_batches;
     uint32_t x = builder_.Embedding("embedding", rows, model_.vocabulary, model_.hidden);
     if (DropsOut()) {
@@ -57,6 +58,26 @@ class Decoder {
     Last().attributes = {1, model_.ahead_weight};
   }
 
+  // y, which is x times the weight, and what the weight's adapters add to it. `up` is the role of a
+  // product whose result lies as y does.
+  uint32_t Adapted(uint32_t x, uint32_t y, bool LoraTargets::*target, const std::string& weight,
+                   MatrixRole up) {
+    if (!model_.lora || !(model_.lora->on.*target)) return y;
+    const NetworkNode base = builder_.Node(y);
+    builder_.set_frozen(false);
+    const bool is_second = up == MatrixRole::kWhole;
+    uint32_t z = builder_.Product(x, weight + " A", model_.lora->rank, weight + " A",
+                                  is_second ? MatrixRole::kSecond : MatrixRole::kWhole);
+    z = builder_.Product(z, weight + " B", base.columns, weight + " B", up);
+    Last().units = base.units;
+    Last().unit_name = base.unit_name;
+    builder_.set_frozen(true);
+    z = builder_.Map(NodeKind::kAdd, {z, y}, base.name, "add " + weight + " B");
+    Last().units = base.units;
+    Last().unit_name = base.unit_name;
+    return z;
+  }
+
   uint32_t Layer(uint32_t x, uint32_t layer) {
     const uint32_t y = Attention(x, layer);
     return model_.experts && model_.experts->IsIn(layer) ? Experts(y, layer) : FeedForward(y);
@@ -95,12 +116,14 @@ class Decoder {
     const uint64_t columns = groups * (of_group + 2) * size;
     uint32_t y = Norm(x, "norm 1");
     if (model_.latent) {
-      const LatentCore core{model_.heads, training_.sequence, model_.WindowOf(layer)};
+      const LatentCore core{model_.heads, training_.Attended(), model_.WindowOf(layer)};
       y = AddLatentCore(*model_.latent, core, y, &network_, &builder_);
       return AttentionOutput(y, x);
     }
-    y = builder_.Product(y, "qkv", columns, "q, k, v", MatrixRole::kQkv);
+    const uint32_t h = y;
+    y = builder_.Product(h, "qkv", columns, "q, k, v", MatrixRole::kQkv);
     SetHeads(groups);
+    y = Adapted(h, y, &LoraTargets::qkv, "qkv", MatrixRole::kUp);
     if (!model_.llama) {
       y = builder_.Map(NodeKind::kBias, {y}, "q, k, v", "bias, split q, k, v",
                        "join d q, k, v, bias backward");
@@ -109,10 +132,10 @@ class Decoder {
     }
     y = builder_.Map(NodeKind::kAttention, {y}, "attention");
     Last().columns = model_.heads * size;
-    Last().attributes = {static_cast<double>(training_.sequence), static_cast<double>(groups),
+    Last().attributes = {static_cast<double>(training_.Attended()), static_cast<double>(groups),
                          static_cast<double>(of_group), static_cast<double>(size), 1};
     const uint64_t window = model_.WindowOf(layer);
-    if (window > 0 && window < training_.sequence)
+    if (window > 0 && window < training_.Attended())
       Last().attributes.push_back(static_cast<double>(window));
     Last().whole_samples = true;
     if (model_.llama) Last().rotary = (model_.heads + groups) * size;
@@ -125,7 +148,9 @@ class Decoder {
   uint32_t AttentionOutput(uint32_t y, uint32_t x) {
     const uint32_t begin =
         builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
-    const uint32_t end = Residual(begin, x, "projection", "residual 1");
+    const uint32_t adapted =
+        Adapted(y, begin, &LoraTargets::projection, "projection", MatrixRole::kWhole);
+    const uint32_t end = Residual(adapted, x, "projection", "residual 1");
     for (uint32_t node = begin; node <= end; ++node)
       network_.nodes[node].part = LayerPart::kAttentionOutput;
     return end;
@@ -139,8 +164,10 @@ class Decoder {
   uint32_t FeedForward(uint32_t x) {
     const uint64_t columns = model_.FeedForward();
     uint32_t y = Norm(x, "norm 2");
-    y = builder_.Product(y, "up", model_.llama ? 2 * columns : columns, "mlp up",
+    const uint32_t h = y;
+    y = builder_.Product(h, "up", model_.llama ? 2 * columns : columns, "mlp up",
                          MatrixRole::kFirst);
+    y = Adapted(h, y, &LoraTargets::up, "up", MatrixRole::kFirst);
     if (model_.llama) {
       y = builder_.Map(NodeKind::kSwiGlu, {y}, "swiglu");
       Last().columns = columns;
@@ -148,7 +175,9 @@ class Decoder {
       y = builder_.Map(NodeKind::kBiasGelu, {y}, "gelu", "bias, gelu", "gelu, bias backward");
       Last().vectors = {builder_.AddVector("up bias", columns)};
     }
-    y = builder_.Product(y, "down", model_.hidden, "mlp down", MatrixRole::kSecond);
+    const uint32_t z = y;
+    y = builder_.Product(z, "down", model_.hidden, "mlp down", MatrixRole::kSecond);
+    y = Adapted(z, y, &LoraTargets::down, "down", MatrixRole::kWhole);
     return Residual(y, x, "down", "residual 2");
   }
 
@@ -240,10 +269,11 @@ Network MakeDecoder(const GptModel& model, const Training& training) {
   network.layers = static_cast<int32_t>(model.layers);
   network.samples = training.batch;
   network.sample_name = "sequences";
-  network.sequence = training.sequence;
+  // Ranks share no sequence of several documents.
+  network.sequence = training.Attended() == training.sequence ? training.sequence : 0;
   network.micro_batches = training.micro_batches;
   network.tokens = training.Tokens();
-  network.model_flops = ModelFlops(model, training.Tokens(), training.sequence);
+  network.model_flops = ModelFlops(model, training.Tokens(), training.Attended());
   network.draws_experts = model.experts && !model.experts->seed;
   Decoder(model, training, &network).Build();
   return network;

@@ -40,6 +40,23 @@ double FeedForwards(const GptModel& model, bool of_token) {
   return sum + with_experts * (column * columns + h * experts.count);
 }
 
+// The weights of a layer's adapters; those of MLPs only where it has one.
+double AdapterWeights(const GptModel& model, bool has_mlp) {
+  if (!model.lora) return 0;
+  const LoraTargets& on = model.lora->on;
+  const auto h = static_cast<double>(model.hidden);
+  const uint64_t value = model.latent ? model.latent->value_head : model.HeadSize();
+  const auto core = static_cast<double>(model.heads * value);
+  const auto qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
+  const auto ff = static_cast<double>(model.FeedForward());
+  double columns = (on.qkv ? h + qkv : 0) + (on.projection ? core + h : 0);
+  if (has_mlp) {
+    columns += on.up ? h + (model.llama ? 2 : 1) * ff : 0;
+    columns += on.down ? ff + h : 0;
+  }
+  return static_cast<double>(model.lora->rank) * columns;
+}
+
 double ParametersOf(const GptModel& model, bool of_token) {
   const double h = static_cast<double>(model.hidden);
   const double ff = static_cast<double>(model.FeedForward());
@@ -52,7 +69,7 @@ double ParametersOf(const GptModel& model, bool of_token) {
   const double ahead = model.predict_ahead * (2 * h * h + (model.llama ? 3 : 6) * h);
   return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
          FeedForwards(model, of_token) + ahead + (model.tied ? 1 : 2) * table +
-         (model.llama ? 1 : 2) * h;
+         (model.llama ? 1 : 2) * h + model.AdapterParameters();
 }
 
 // Counts products and the attention core without its mask. For GPT it is 24·tokens·l·h²·(1 + s/6h +
@@ -93,6 +110,12 @@ std::vector<double> ExpertModel::RoutingAttributes() const {
 double GptModel::Parameters() const { return ParametersOf(*this, /*of_token=*/false); }
 double GptModel::ActiveParameters() const { return ParametersOf(*this, /*of_token=*/true); }
 
+double GptModel::AdapterParameters() const {
+  const uint32_t with_experts = ExpertLayers();
+  return with_experts * AdapterWeights(*this, /*has_mlp=*/false) +
+         (layers + predict_ahead - with_experts) * AdapterWeights(*this, /*has_mlp=*/true);
+}
+
 uint32_t GptModel::ExpertLayers() const {
   uint32_t sum = 0;
   for (uint32_t layer = 0; experts && layer < layers + predict_ahead; ++layer)
@@ -101,7 +124,11 @@ uint32_t GptModel::ExpertLayers() const {
 }
 
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
-  return 3 * ForwardFlops(model, tokens, sequence);
+  const Flops forward = ForwardFlops(model, tokens, sequence);
+  if (!model.lora) return 3 * forward;
+  // A core has two gradients for each product, whatever is frozen.
+  const Flops weights = ForwardFlops(model, tokens, 0);
+  return 2 * weights + 3 * (forward - weights) + Flops(6 * tokens * model.AdapterParameters());
 }
 
 namespace {
@@ -250,7 +277,9 @@ const Fields<GptModel>& DecoderFields() {
         "weight of the loss of these predictions", "0.1"},
        {"latent", ObjectOf(ShapeIn<LatentFields>), Optional("the preset's, or none"),
         "multi-head latent attention, instead of q, k and v for every head (llama style)",
-        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"}});
+        R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"},
+       {"lora", ObjectOf(ShapeIn<LoraFields>), Optional("all parameters are trained"),
+        "low-rank adapters, which alone are trained", R"({"rank": 16})"}});
   return fields;
 }
 
@@ -269,6 +298,10 @@ void CheckModel(const JsonReader& reader, const GptModel& model) {
     reader.Fail(
         fmt::format("{} groups of heads, but in latent attention each head has a key of its own",
                     model.groups));
+  if (model.latent && model.lora && model.lora->on.qkv)
+    reader.At("lora").Fail(
+        "latent attention has no product of queries, keys and values; expected \"on\" without "
+        "\"qkv\"");
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
@@ -296,6 +329,7 @@ GptModel ReadModel(const JsonReader& object) {
     MustHave(reader, {"layers", "hidden", "heads", "vocabulary"});
   if (reader.Has("latent")) model.latent = ReadLatent(reader.At("latent"), model.latent);
   if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
+  if (reader.Has("lora")) model.lora = ReadLora(reader.At("lora"));
   CheckModel(reader, model);
   if (model.name.empty()) {
     model.name = fmt::format("gpt-{}x{}", model.layers, model.hidden);

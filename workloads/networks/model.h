@@ -9,6 +9,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/quantity.h"
 #include "workloads/networks/latent_attention.h"
+#include "workloads/networks/lora.h"
 
 namespace rehearse {
 
@@ -64,6 +65,7 @@ struct GptModel {
   uint32_t predict_ahead = 0;
   double ahead_weight = 0.3;
   std::optional<LatentAttention> latent = std::nullopt;  // in place of the usual attention
+  std::optional<LoraAdapters> lora = std::nullopt;       // all else is then frozen
 
   uint64_t HeadSize() const { return head_size == 0 ? hidden / heads : head_size; }
   uint64_t Groups() const { return groups == 0 ? heads : groups; }
@@ -75,7 +77,8 @@ struct GptModel {
   // embedding (V·h) and the final norm (2·h). Position embeddings are not counted (s·h; a rotary or
   // learned one is below 0.1 %).
   double Parameters() const;
-  double ActiveParameters() const;  // those that one token passes through
+  double ActiveParameters() const;   // those that one token passes through
+  double AdapterParameters() const;  // those of low-rank adapters, which Parameters() counts too
   uint32_t ExpertLayers() const;
 };
 

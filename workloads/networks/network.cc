@@ -24,14 +24,23 @@ Network WithoutParts(const Network& network) {
           .draws_experts = network.draws_experts};
 }
 
-double Network::Parameters() const {
+namespace {
+
+double ParametersOf(const Network& network, bool only_trained) {
   double sum = 0;
-  for (const NetworkMatrix& matrix : matrices) {
-    if (!matrix.tied) sum += static_cast<double>(matrix.k) * static_cast<double>(matrix.n);
+  for (const NetworkMatrix& matrix : network.matrices) {
+    if (matrix.tied || (only_trained && matrix.is_frozen)) continue;
+    sum += static_cast<double>(matrix.k) * static_cast<double>(matrix.n);
   }
-  for (const NetworkVector& vector : vectors) sum += static_cast<double>(vector.size);
+  for (const NetworkVector& vector : network.vectors)
+    sum += only_trained && vector.is_frozen ? 0 : static_cast<double>(vector.size);
   return sum;
 }
+
+}  // namespace
+
+double Network::Parameters() const { return ParametersOf(*this, /*only_trained=*/false); }
+double Network::TrainedParameters() const { return ParametersOf(*this, /*only_trained=*/true); }
 
 namespace {
 
@@ -214,12 +223,12 @@ uint32_t NetworkBuilder::Add(NetworkNode node) {
 }
 
 uint32_t NetworkBuilder::AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role) {
-  network_.matrices.push_back({std::move(name), layer_, k, n, role, std::nullopt});
+  network_.matrices.push_back({std::move(name), layer_, k, n, role, std::nullopt, is_frozen_});
   return static_cast<uint32_t>(network_.matrices.size() - 1);
 }
 
 uint32_t NetworkBuilder::AddVector(std::string name, uint64_t size) {
-  network_.vectors.push_back({std::move(name), layer_, size});
+  network_.vectors.push_back({std::move(name), layer_, size, is_frozen_});
   return static_cast<uint32_t>(network_.vectors.size() - 1);
 }
 

@@ -87,6 +87,7 @@ struct NetworkMatrix {
   // The matrix that this one is (or is the transpose of, if one of them is a table), having no
   // parameters of its own: an output layer tied to the embedding.
   std::optional<uint32_t> tied;
+  bool is_frozen = false;  // no step changes it, so it has no gradient
 
   bool IsTable() const { return role == MatrixRole::kTable; }
   friend bool operator==(const NetworkMatrix&, const NetworkMatrix&) = default;
@@ -96,6 +97,7 @@ struct NetworkVector {
   std::string name;
   int32_t layer = -1;
   uint64_t size = 0;
+  bool is_frozen = false;
 
   friend bool operator==(const NetworkVector&, const NetworkVector&) = default;
 };
@@ -179,7 +181,8 @@ struct Network {
   std::string token_name = "tokens";  // what they are
   bool draws_experts = false;         // which are busy is left open: any seed will do
 
-  double Parameters() const;  // tied matrices counted once
+  double Parameters() const;         // tied matrices counted once
+  double TrainedParameters() const;  // those of them that are not frozen
 };
 
 // The network with everything but its matrices, vectors and nodes.
@@ -211,6 +214,8 @@ class NetworkBuilder {
   explicit NetworkBuilder(Network* network) : network_(*network) {}
 
   void set_layer(int32_t layer) { layer_ = layer; }
+  // Whether parameters that are added from now on are frozen.
+  void set_frozen(bool is_frozen) { is_frozen_ = is_frozen; }
   const NetworkNode& Node(uint32_t index) const { return network_.nodes[index]; }
   uint32_t Add(NetworkNode node);
   uint32_t AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role);
@@ -228,6 +233,7 @@ class NetworkBuilder {
  private:
   Network& network_;
   int32_t layer_ = -1;
+  bool is_frozen_ = false;
 };
 
 }  // namespace rehearse

@@ -67,6 +67,9 @@ enum class ProductRecipe : uint8_t {
 struct Training {
   uint64_t batch = 0;     // sequences or images per step, over all ranks
   uint64_t sequence = 0;  // tokens
+  // Tokens of each document, several of which are packed into a sequence: a token attends to its
+  // own one only. 0: a sequence is one.
+  uint64_t document = 0;
   uint32_t micro_batches = 1;
   // Samples of a micro-batch in each group of ranks that has its own, if the scenario says that
   // instead (scenarios/readers/micro_batch_size.h).
@@ -167,6 +170,8 @@ struct Training {
     return layer_of_stage < recomputed_layers[is_one ? 0 : stage];
   }
   bool FusesAttention() const { return attention != AttentionKernel::kUnfused; }
+  // What attention goes over.
+  uint64_t Attended() const { return document == 0 ? sequence : document; }
   double Tokens() const { return static_cast<double>(batch) * static_cast<double>(sequence); }
 };
 

@@ -98,7 +98,7 @@ void GradientSums::ReduceScatterWhenComplete(uint32_t index, const ActionContext
   ended_.push_back(index);
   size_t members = 0;
   for (uint32_t i = places_[index].group_begin; i < places_[index].group_end; ++i)
-    members += places_.IsOwner(i) ? 1 : 0;
+    members += places_.IsTrained(i) ? 1 : 0;
   if (ended_.size() >= members) ReduceEnded(action);
 }
 
@@ -284,7 +284,7 @@ void GradientSums::Sum(const std::vector<uint32_t>& matrices, Issue issue) {
 
 void GradientSums::Synchronize() {
   if (!strategy_.asynchronous_data_gradient) {
-    for (const uint32_t index : places_.Owners()) {
+    for (const uint32_t index : places_.TrainedOwners()) {
       if (places_[index].bucket) continue;
       plan_.set_layer(places_.ShapeOf(index).layer);
       Sum({index}, Issue::kBlocking);
@@ -306,6 +306,7 @@ void GradientSums::SumOverStages() {
   const Stage& stage = *places_.stages().front();
   for (uint32_t index = 0; index < places_.count(); ++index) {
     const SharedMatrix* const shared = places_[index].shared;
+    if (places_.ShapeOf(index).is_frozen) continue;
     if (shared == nullptr && (!stage.mirror || !places_.IsOwner(index))) continue;
     const NetworkMatrix& array = places_.ArrayOf(index);
     plan_.set_layer(array.layer);
@@ -315,9 +316,11 @@ void GradientSums::SumOverStages() {
   }
   if (!stage.mirror) return;
   plan_.set_layer(-1);
-  for (const VectorGroup& group : arrays_.groups())
+  for (const VectorGroup& group : arrays_.groups()) {
+    if (group.is_frozen) continue;
     SumWithRank("s of biases and norms", stage.rank, *stage.mirror,
                 static_cast<double>(group.elements), DType::kFp32, group.gradient);
+  }
 }
 
 void GradientSums::SumWithRank(const std::string& what, uint32_t rank, uint32_t other,
@@ -332,6 +335,7 @@ void GradientSums::SumWithRank(const std::string& what, uint32_t rank, uint32_t 
 
 void GradientSums::SumVectors() {
   for (const VectorGroup& group : arrays_.groups()) {
+    if (group.is_frozen) continue;
     const double bytes = static_cast<double>(group.elements) * SizeOf(DType::kFp32).value();
     for (const std::vector<uint32_t>& axes : AxesInTurn(group.sum_axes))
       plan_.AddCollective("all-reduce gradients of biases and norms", CollectiveKind::kAllReduce,

@@ -112,7 +112,16 @@ KernelCost ElementwiseCosts::Norm(double elements, bool is_rms, bool follows_sum
 }
 
 // X and dY to dX; both once more for the sums of the gain's and bias's gradients.
-KernelCost ElementwiseCosts::NormBackward(double elements, bool is_rms, bool adds) const {
+KernelCost ElementwiseCosts::NormBackward(double elements, bool is_rms, bool adds,
+                                          bool is_frozen) const {
+  if (is_frozen) {
+    // One product and one sum of the gain less, or no second reading of X and dY.
+    KernelCost cost = NormBackward(elements, is_rms, adds, /*is_frozen=*/false);
+    const bool is_eager = style == KernelStyle::kEager && is_rms;
+    cost.bytes -= (is_eager ? 4 : 2) * elements * element;
+    cost.kernels -= is_eager ? 2 : 1;
+    return cost;
+  }
   if (style == KernelStyle::kEager && is_rms) {
     // Of the gain: both products (5 accesses) and the sum (1). Of the scale: dX (8), the product
     // with X (12) and its sum (4). Of mean and square: 12. Both ways added (12), two casts. Both

@@ -62,8 +62,9 @@ struct ElementwiseCosts {
   KernelCost ResidualBackward(double elements) const;
   // `follows_sum`: its input is what a sum in the same layer writes.
   KernelCost Norm(double elements, bool is_rms, bool follows_sum) const;
-  // `adds`: adds to the gradient that went round the norm.
-  KernelCost NormBackward(double elements, bool is_rms, bool adds) const;
+  // `adds`: adds to the gradient that went round the norm. `is_frozen`: without those of gain and
+  // bias.
+  KernelCost NormBackward(double elements, bool is_rms, bool adds, bool is_frozen = false) const;
   // Rotary position embedding of so many elements of Q and K. `scaled`: sines and cosines are, too
   // (YaRN), which Transformer Engine's kernel does not, so that Megatron-LM runs PyTorch's instead.
   KernelCost Rotary(double elements, bool scaled) const;

@@ -63,6 +63,7 @@ void Plan::PassBack(uint32_t node, Tensor gradient, size_t i) {
 }
 
 void Plan::PassToWeight(uint32_t node, WeightOperands operands) {
+  if (network.matrices[*network.nodes[node].matrix].is_frozen) return;
   if (action.puts_off_weights) {
     chunk->put_off.emplace_back(node, std::move(operands));
   } else {

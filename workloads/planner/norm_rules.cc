@@ -85,7 +85,8 @@ void BackwardNorm(Plan& plan, uint32_t node, const Tensor& dy) {
                 2 * bytes, operands, &reads);
   plan.builder.AddMemoryOp(
       shape.name + " backward", bypass ? kernels.backward_add : kernels.backward,
-      plan.costs().NormBackward(plan.builder.LocalElements(x), IsRms(shape), bypass.has_value()),
+      plan.costs().NormBackward(plan.builder.LocalElements(x), IsRms(shape), bypass.has_value(),
+                                plan.network.vectors[shape.vectors.front()].is_frozen),
       reads, writes);
   bypass = dx;
 }

@@ -56,7 +56,7 @@ void OptimizerUpdate::CheckValidation() const {
                 "validation after the update: Adam's moments have 16 bits, of which an update "
                 "cannot be taken back; expected \"moments\": \"fp32\", or \"validation\": "
                 "\"before-update\"");
-  for (const uint32_t index : places_.Owners()) {
+  for (const uint32_t index : places_.TrainedOwners()) {
     if (!places_[index].UpdatesShare()) continue;
     throw Error(plan_.place(),
                 fmt::format("validation after the update: the share of {} that a rank updates is "
@@ -96,6 +96,7 @@ OptimizerUpdate::Operands OptimizerUpdate::OperandsOfAdam() const {
   Operands operands;
   const double copies = places_.stages().front()->mirror ? 2 : 1;
   for (const VectorGroup& group : arrays_.groups()) {
+    if (group.is_frozen) continue;
     operands.gradients.push_back(group.gradient);
     operands.parameters.push_back(group.value);
     for (const uint32_t vector : group.vectors) {
@@ -103,7 +104,7 @@ OptimizerUpdate::Operands OptimizerUpdate::OperandsOfAdam() const {
       operands.shares.push_back(ShareOfRanks(arrays_.Vector(vector).layout, {}) / copies);
     }
   }
-  for (const uint32_t index : places_.Owners()) {
+  for (const uint32_t index : places_.TrainedOwners()) {
     const MatrixPlace& place = places_[index];
     operands.gradients.push_back(arrays_[index].update_gradient);
     operands.summands.push_back(arrays_[index].update_gradient);
@@ -150,14 +151,16 @@ OptimizerCosts OptimizerUpdate::Costs() const {
 uint32_t OptimizerUpdate::UpdatedArrays() const {
   uint32_t groups = 0;
   uint32_t arrays = 0;
-  for (const uint32_t index : places_.Owners()) {
+  for (const uint32_t index : places_.TrainedOwners()) {
     const uint32_t layers = places_.LayersLike(places_.ShapeOf(index).layer);
     arrays += layers;
-    groups += places_[index].group_begin == index ? layers : 0;
+    uint32_t first = places_[index].group_begin;
+    while (!places_.IsTrained(first)) ++first;
+    groups += first == index ? layers : 0;
   }
   if (places_.strategy().shard && places_.strategy().shard->by_layer) return groups;
   for (const VectorGroup& group : arrays_.groups())
-    for (const uint32_t vector : group.vectors)
+    for (const uint32_t vector : group.is_frozen ? std::vector<uint32_t>() : group.vectors)
       arrays += places_.LayersLike(places_.network().vectors[vector].layer);
   return arrays;
 }

@@ -87,6 +87,7 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   if (place.Shares(3) && !places_.strategy().shard->backward_axes.empty())
     arrays.near_share = plan_.AddBuffer(NearShare(index));
   if (places_.IsNarrow(index) && !place.Shares(3)) arrays.narrow = AddNarrowCopies(index);
+  if (!places_.IsTrained(index)) return;
   // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
   Buffer gradient =
       MatrixBuffer(index, (place.SumsShare() ? "local gradient of " : "gradient of ") + name,
@@ -178,12 +179,15 @@ void ParameterArrays::GroupVectors(const Stage& stage, const std::vector<Layout>
         layout[axis] = B();
       }
       vectors_[vector].layout = layout;
-      auto group = std::find_if(groups_.begin(), groups_.end(),
-                                [&](const auto& known) { return known.sum_axes == sum_axes; });
+      const bool is_frozen = network.vectors[vector].is_frozen;
+      auto group = std::find_if(groups_.begin(), groups_.end(), [&](const auto& known) {
+        return known.sum_axes == sum_axes && known.is_frozen == is_frozen;
+      });
       if (group == groups_.end()) {
         groups_.push_back({});
         group = groups_.end() - 1;
         group->sum_axes = sum_axes;
+        group->is_frozen = is_frozen;
       }
       group->vectors.push_back(vector);
       const uint64_t elements = network.vectors[vector].size / Pieces(layout, plan_.sizes(), 1);
@@ -204,8 +208,10 @@ void ParameterArrays::AddVectors(VectorGroup* group) {
   };
   group->value = add("biases and norms", BufferKind::kParameter, precision);
   group->gradient = add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32);
-  update_elements_ += static_cast<double>(group->elements);
-  vector_elements_ += static_cast<double>(group->elements);
+  if (!group->is_frozen) {
+    update_elements_ += static_cast<double>(group->elements);
+    vector_elements_ += static_cast<double>(group->elements);
+  }
   uint64_t column = 0;
   for (const uint32_t index : group->vectors) {
     const NetworkVector& vector = places_.network().vectors[index];

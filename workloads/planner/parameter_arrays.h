@@ -35,9 +35,11 @@ struct VectorArrays {
   BufferId gradient;
 };
 
-// Vectors whose gradients are summed over the same axes.
+// Vectors whose gradients are summed over the same axes. Kernels also make gradients of frozen
+// ones, for backends; nothing is done with them.
 struct VectorGroup {
   std::vector<uint32_t> sum_axes;
+  bool is_frozen = false;
   std::vector<uint32_t> vectors;
   uint64_t elements = 0;
   BufferId value;

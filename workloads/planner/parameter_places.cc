@@ -98,6 +98,8 @@ void ParameterPlaces::PlaceMatrix(uint32_t index, const PlanBuilder& plan) {
     const bool shares = strategy_.shard && strategy_.shard->IsAlong(axis);
     (shares ? matrix.share_axes : matrix.sum_axes).push_back(axis);
   }
+  // What is not updated has neither gradient nor state to share.
+  if (shape.is_frozen && strategy_.shard && strategy_.shard->stage < 3) matrix.share_axes.clear();
   if (shape.tied) CheckTie(index, plan.place());
   if (!matrix.share_axes.empty()) matrix.zero_stage = strategy_.shard->stage;
   const uint64_t ranks = plan.SizeOfAxes(matrix.share_axes);
@@ -175,7 +177,7 @@ void ParameterPlaces::MakeBuckets(uint32_t stage) {
   std::map<std::tuple<std::vector<uint32_t>, std::vector<uint32_t>, DType>, Open> open;
   for (uint32_t index = stages_[stage]->matrix_end(); index-- > stages_[stage]->first_matrix();) {
     MatrixPlace& matrix = matrices_[index];
-    if (!IsOwner(index) || matrix.Shares(2)) continue;
+    if (!IsTrained(index) || matrix.Shares(2)) continue;
     if (matrix.sum_axes.empty() && !matrix.Shares(1)) continue;
     Open& last = open[{matrix.sum_axes, matrix.share_axes, KeptType(index)}];
     if (!last.bucket || (!is_whole && last.elements >= least)) {
@@ -201,6 +203,13 @@ std::vector<uint32_t> ParameterPlaces::Owners() const {
   return owners;
 }
 
+std::vector<uint32_t> ParameterPlaces::TrainedOwners() const {
+  std::vector<uint32_t> owners;
+  for (uint32_t index = 0; index < count(); ++index)
+    if (IsTrained(index)) owners.push_back(index);
+  return owners;
+}
+
 const NetworkMatrix& ParameterPlaces::ArrayOf(uint32_t matrix) const {
   return ShapeOf(ShapeOf(matrix).tied.value_or(matrix));
 }
@@ -222,7 +231,7 @@ bool ParameterPlaces::KeepsMasters() const {
 
 // ZeRO-3 keeps shares in the training's precision, unless they are what is updated.
 DType ParameterPlaces::KeptType(uint32_t matrix) const {
-  if (KeepsMasters()) return DType::kFp32;
+  if (KeepsMasters() && !ShapeOf(matrix).is_frozen) return DType::kFp32;
   return matrices_[matrix].Shares(3) ? training_.precision : GatheredType(matrix);
 }
 

@@ -80,6 +80,9 @@ class ParameterPlaces {
   }
   bool HasMatrix(uint32_t matrix) const;
   std::vector<uint32_t> Owners() const;
+  // Those of them that the step changes.
+  bool IsTrained(uint32_t matrix) const { return IsOwner(matrix) && !ShapeOf(matrix).is_frozen; }
+  std::vector<uint32_t> TrainedOwners() const;
   // The matrix that gives this one's buffers their name: the one that it is tied to, on whatever
   // stage.
   const NetworkMatrix& ArrayOf(uint32_t matrix) const;

@@ -98,6 +98,7 @@ void ForwardProduct(Plan& plan, uint32_t node) {
 }
 
 void TakeOperandAgain(Plan& plan, uint32_t node) {
+  if (plan.network.matrices[*plan.Node(node).matrix].is_frozen) return;
   if (plan.Node(node).kind == NodeKind::kGroupedProduct) {
     plan.State(node).operand = CastInput(plan, node);
     return;
@@ -119,7 +120,8 @@ void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
   const Tensor dy =
       ToOperand(plan, node, gradient, Resolved(plan.parameters.places[matrix].products.y));
   Tensor x = plan.State(node).operand;
-  if (!plan.action.puts_off_weights) x = OperandOfWeightGradient(plan, node, x);
+  const bool is_frozen = plan.network.matrices[matrix].is_frozen;
+  if (!plan.action.puts_off_weights && !is_frozen) x = OperandOfWeightGradient(plan, node, x);
   if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {
     plan.PassToWeight(node, {x, dy});
     plan.parameters.gathering.Release(matrix, plan.action);
@@ -158,6 +160,7 @@ void ForwardEmbedding(Plan& plan, uint32_t node) {
 }
 
 void InputGradientOfEmbedding(Plan& plan, uint32_t node, const Tensor& gradient) {
+  if (plan.network.matrices[*plan.Node(node).matrix].is_frozen) return;
   const Layout& y = plan.parameters.places[*plan.Node(node).matrix].products.y;
   plan.PassToWeight(node, {{}, plan.builder.Redistribute(gradient, Resolved(y))});
 }

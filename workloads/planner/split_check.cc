@@ -80,9 +80,12 @@ class Checker {
     }
     const uint32_t ranks = sizes_[context.axis];
     if (network_.sequence == 0) {
-      throw Error(place_, fmt::format("context parallelism over {} ranks: {} has no sequences of "
-                                      "tokens to share, expected a decoder",
-                                      ranks, network_.name));
+      throw Error(
+          place_,
+          fmt::format(
+              "context parallelism over {} ranks: {} has no sequences of "
+              "tokens to share, expected a decoder whose sequences are one \"document\" each",
+              ranks, network_.name));
     }
     const uint64_t runs = uint64_t{ranks} * (context.balanced ? 2 : 1);
     if (network_.sequence % runs != 0) {

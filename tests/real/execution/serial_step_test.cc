@@ -54,8 +54,24 @@ Step TinyLatent() {
   return step;
 }
 
+// Low-rank adapters beside frozen matrices.
+Step TinyAdapted() {
+  Step step = TinyLlama();
+  step.model.lora = LoraAdapters{3, {true, true, true, true}};
+  return step;
+}
+
+// Two documents in a sequence, adapters beside some products.
+Step TinyPacked() {
+  Step step = TinyLlama();
+  step.training.sequence = 6;
+  step.training.document = 3;
+  step.model.lora = LoraAdapters{2, {true, false, false, true}};
+  return step;
+}
+
 TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
-  for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent()}) {
+  for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked()}) {
     const StepNumbers numbers = ReferenceDecoderStep(step.model, step.training, kSeed);
     for (const auto& [name, gradient] : numbers.arrays) {
       const std::string parameter = name.substr(std::string("gradient of ").size());
@@ -72,7 +88,7 @@ TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
 }
 
 TEST(SerialStepTest, IsTheTextbooks) {
-  for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent()}) {
+  for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked()}) {
     const StepNumbers expected = ReferenceDecoderStep(step.model, step.training, kSeed);
     const Network network = MakeDecoder(step.model, step.training);
     const StepNumbers actual = ComputeSerially(
