@@ -19,7 +19,7 @@
 namespace rehearse {
 namespace {
 
-constexpr uint32_t kMostRanks = 1u << 20;
+constexpr uint32_t kMostGoalRanks = 1u << 20;
 constexpr std::string_view kSpaces = " \t\r";
 
 // A line's words; a colon is one of its own, and comments are none.
@@ -116,7 +116,7 @@ class GoalReader {
     const std::vector<std::string_view>& words = lines_.words();
     const std::optional<uint64_t> ranks =
         words.size() == 2 && words[0] == "num_ranks" ? WholeOf(words[1]) : std::nullopt;
-    if (!ranks || *ranks == 0 || *ranks > kMostRanks)
+    if (!ranks || *ranks == 0 || *ranks > kMostGoalRanks)
       lines_.FailHere("\"num_ranks N\" of at least 1 and at most 1048576 ranks");
     ranks_ = static_cast<uint32_t>(*ranks);
     traces_.trace_of_rank.assign(ranks_, kNoTrace);
