@@ -121,6 +121,10 @@ CommandSyntax ImportSyntax() {
       "  rehearse import megatron train.sh --set NNODES=16 --set vocab-size=128256 -o step.json\n"
       "  rehearse import megatron train.sh --dry-run --set NNODES=16 -o step.json\n"
       "  rehearse import torchtitan llama3_70b.toml --cluster dgx-h100:nodes=32 -o step.json\n"
+      "  rehearse import axolotl fft-8b.yaml --cluster dgx-h100 -o step.json\n"
+      "  rehearse import deepspeed ds_config.json --model-config llama-3.1-8b --set sequence=4096 "
+      "\\\n"
+      "    --set train_micro_batch_size_per_gpu=2 --cluster dgx-h100 -o step.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
       "  rehearse import kineto traces -o timeline.json\n"
@@ -142,6 +146,7 @@ CommandSyntax ImportSyntax() {
     syntax.takes["node"].names.push_back(preset.name);
   // Patterns are free text.
   for (const char* pattern : {"hosts", "communication", "step-name"}) syntax.takes[pattern] = {};
+  syntax.takes["model-config"] = TakenFile({".json"});
   syntax.takes["output"] = TakenOutput({".json", ".log"});
   auto add = syntax.options.add_options();
   add("device", po::value<std::string>()->value_name("NAME"),
@@ -158,6 +163,9 @@ CommandSyntax ImportSyntax() {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
       "an argument or a variable that the file of a run leaves open, as often as needed: "
       "vocab-size=50257, NNODES=16, 1=llama3-8b");
+  add("model-config", po::value<std::string>()->value_name("FILE|NAME"),
+      "the model of a run whose file does not say it: a config.json of Hugging Face, or a name "
+      "such as llama-3.1-8b");
   add("dry-run", po::bool_switch(),
       "run a script with your own shell, with stubs of torchrun, srun, deepspeed, python and "
       "others "
@@ -204,6 +212,8 @@ int ImportCommand(const std::vector<std::string>& arguments) {
       throw Error(fmt::format("--set goes with a run ({})", KindsWith(ImportKind::kSettings)));
     request.settings = values["set"].as<std::vector<std::string>>();
   }
+  request.model_config =
+      ValueFor(kind, ImportKind::kModel, "model-config", "a run without its model", values);
   request.dry_run = values["dry-run"].as<bool>();
   if (request.dry_run && !kind.Has(ImportKind::kDryRun))
     throw Error(fmt::format("--dry-run goes with a script ({})", KindsWith(ImportKind::kDryRun)));
