@@ -30,7 +30,8 @@ void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, Megatron
 void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 
-// What variables of the environment change: attention is chosen by some; remarks on the others.
+// What variables of the environment change: some choose attention, others how NCCL's collectives
+// run; remarks on the rest.
 void HonourEnvironment(const std::vector<WrittenVariable>& environment, ArgumentList& arguments,
                        ScenarioDraft& draft);
 
