@@ -98,6 +98,9 @@ std::optional<std::string> KindOfText(std::string_view name, std::string_view he
   if (EndsWithAny(name, {".py"}) &&
       HasAny(head, {"torchtitan", "JobConfig", "TransformerModelArgs", "ModelArgs"}))
     return "torchtitan";
+  if (EndsWithAny(name, {".py"}) &&
+      HasAny(head, {"megatron.bridge", "nemo.collections.llm", "nemo_run"}))
+    return "nemo";
   if (EndsWithAny(name, {".yaml", ".yml"})) return KindOfYaml(head);
   if (IsMegatron(head)) return "megatron";
   if (Has(head, "GPU0") && HasAny(head, {"GPU1", "CPU Affinity"})) return "smi";
@@ -127,8 +130,9 @@ std::optional<std::string> KindOfFolder(const std::string& path) {
 
 constexpr std::array<const char*, 7> kMachines = {
     "nccl", "smi", "lstopo", "slurm", "ibnetdiscover", "infragraph", "astra-sim"};
-constexpr std::array<const char*, 8> kRuns = {"megatron", "torchtitan", "maxtext",    "nanotron",
-                                              "axolotl",  "torchtune",  "accelerate", "deepspeed"};
+constexpr std::array<const char*, 9> kRuns = {"nemo",      "megatron",   "torchtitan",
+                                              "maxtext",   "nanotron",   "axolotl",
+                                              "torchtune", "accelerate", "deepspeed"};
 constexpr std::array<const char*, 2> kProfiles = {"kineto", "nsys"};
 
 }  // namespace

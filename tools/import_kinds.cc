@@ -28,6 +28,7 @@
 #include "tools/foreign/runs/maxtext/maxtext_import.h"
 #include "tools/foreign/runs/megatron/megatron_import.h"
 #include "tools/foreign/runs/nanotron/nanotron_import.h"
+#include "tools/foreign/runs/nemo/nemo_import.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
 #include "tools/foreign/runs/torchtune/torchtune_import.h"
 #include "tools/foreign/traces/astra_sim/workload_text.h"
@@ -249,18 +250,19 @@ std::optional<NamedModel> GivenModel(const std::string& given) {
 }
 
 // A file that a run's file names: beside it, or in a folder above, where such runs are started.
-// Nothing that is no JSON by its name.
+// Nothing that is no JSON or Python by its name.
 std::optional<std::string> TextBeside(const std::string& file, const std::string& name) {
   namespace fs = std::filesystem;
   const fs::path path = name;
-  if (file == kStandardInput || path.is_absolute() || path.extension() != ".json")
+  if (file == kStandardInput || path.is_absolute() ||
+      !(path.extension() == ".json" || path.extension() == ".py"))
     return std::nullopt;
   std::error_code error;
   fs::path folder = fs::absolute(file, error).parent_path();
   constexpr int kMostFolders = 16;
   for (int i = 0; !error && i < kMostFolders; ++i) {
     const fs::path found = folder / path;
-    if (fs::is_regular_file(found, error)) return ReadInputFile(found.string(), "JSON file");
+    if (fs::is_regular_file(found, error)) return ReadInputFile(found.string());
     if (folder == folder.parent_path()) break;
     folder = folder.parent_path();
     error.clear();
@@ -289,6 +291,9 @@ Imported ImportTorchtuneRun(const ImportRequest& request) {
 }
 Imported ImportAccelerateRun(const ImportRequest& request) {
   return ImportWithModel(request, ImportAccelerate);
+}
+Imported ImportNemoRun(const ImportRequest& request) {
+  return ImportWithModel(request, ImportNemo);
 }
 Imported ImportDeepSpeedRun(const ImportRequest& request) {
   return ImportWithModel(request, ImportDeepSpeed);
@@ -380,6 +385,8 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kCluster | ImportKind::kSettings, ImportMaxTextRun},
     {"nanotron", "a configuration of nanotron (YAML)", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings, ImportNanotronRun},
+    {"nemo", "a recipe of Megatron-Bridge or NeMo 2.0 (Python)", "a scenario",
+     ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel, ImportNemoRun},
     {"axolotl", "a run of axolotl (YAML)", "a scenario",
      ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel, ImportAxolotlRun},
     {"torchtune", "a recipe of torchtune (YAML)", "a scenario",

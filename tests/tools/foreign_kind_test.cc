@@ -44,6 +44,7 @@ constexpr Sample kSamples[] = {
     {"run.yml", "base_model: a/b\nsequence_len: 8\nmicro_batch_size: 1\n", "axolotl"},
     {"full.yaml", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n", "torchtune"},
     {"default.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n", "accelerate"},
+    {"llama3.py", "from megatron.bridge import AutoBridge\n", "nemo"},
     {"ds.json", "{\"zero_optimization\": {\"stage\": 3}}", "deepspeed"},
     {"rank0.json", "{\"schemaVersion\": 1, \"deviceProperties\": [], \"traceEvents\": [", "kineto"},
     {"report.sqlite", "SQLite format 3\1\2", "nsys"},

@@ -42,6 +42,12 @@ constexpr const char* kMoonlight =
         "n_shared_experts": 2, "first_k_dense_replace": 1, "kv_lora_rank": 512,
         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "q_lora_rank": 0,
         "scoring_func": "sigmoid"})";
+constexpr const char* kGlm =
+    R"({"n_routed_experts": 160, "num_experts_per_tok": 8, "moe_intermediate_size": 1536,
+        "n_shared_experts": 1, "first_k_dense_replace": 3, "use_qk_norm": true})";
+constexpr const char* kGlmAir =
+    R"({"n_routed_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 1408,
+        "n_shared_experts": 1, "first_k_dense_replace": 1, "use_qk_norm": false})";
 constexpr const char* kOlmoe = R"({"num_experts": 64, "num_experts_per_tok": 8})";
 constexpr const char* kGemma2 = R"({"sliding_window": 4096})";
 constexpr const char* kGemma3 = R"({"sliding_window": 1024, "sliding_window_pattern": 6})";
@@ -104,10 +110,15 @@ constexpr ModelSizes kSizes[] = {
     {"starcoder23b", "starcoder2", 30, 3072, 24, 2, 0, 12288, 49152, true},
     {"starcoder27b", "starcoder2", 32, 4608, 36, 4, 0, 18432, 49152, true},
     {"starcoder215b", "starcoder2", 40, 6144, 48, 4, 0, 24576, 49152, true},
+    {"nemotron34b", "nemotron", 32, 3072, 24, 8, 128, 9216, 256000, false},
+    {"nemotron38b", "nemotron", 32, 4096, 32, 32, 0, 16384, 256000, false},
+    {"nemotron322b", "nemotron", 40, 6144, 48, 48, 0, 24576, 256000, false},
     {"olmoe7b", "olmoe", 16, 2048, 16, 16, 0, 1024, 50304, false, kOlmoe},
     {"olmoe1b7b", "olmoe", 16, 2048, 16, 16, 0, 1024, 50304, false, kOlmoe},
     {"moonlight16b", "deepseek_v3", 27, 2048, 16, 16, 0, 11264, 163840, false, kMoonlight},
     {"moonlight16ba3b", "deepseek_v3", 27, 2048, 16, 16, 0, 11264, 163840, false, kMoonlight},
+    {"glm45", "glm4_moe", 92, 5120, 96, 8, 128, 12288, 151552, false, kGlm},
+    {"glm45air", "glm4_moe", 46, 4096, 96, 8, 128, 10944, 151552, false, kGlmAir},
     {"kimik2", "kimi_k2", 61, 7168, 64, 64, 0, 18432, 163840, false, kKimi}};
 
 // Other names of what is known, squeezed.
@@ -132,6 +143,8 @@ constexpr OtherName kOtherNames[] = {{"llama318b", "llama38b"},
                                      {"tinyllamav11", "tinyllama11b"},
                                      {"magistralsmall2506", "mistralsmall24b"},
                                      {"magistralsmall2507", "mistralsmall24b"},
+                                     {"llama31nemotron70b", "llama370b"},
+                                     {"llama31nemotronnano8b", "llama38b"},
                                      {"llama417bscout", "llama4scout"},
                                      {"llama417bmaverick", "llama4maverick"},
                                      {"llama4scout17b16e", "llama4scout"},
@@ -141,6 +154,7 @@ constexpr OtherName kOtherNames[] = {{"llama318b", "llama38b"},
                                      {"llama4e16", "llama4scout"},
                                      {"llama4e128", "llama4maverick"},
                                      {"gpt3175b", "gpt175b"},
+                                     {"olmoe", "olmoe7b"},
                                      {"mistralnemo2407", "mistralnemo12b"},
                                      {"mistralsmall24b2501", "mistralsmall24b"},
                                      {"qwen3600m", "qwen306b"},
@@ -160,9 +174,10 @@ std::string SqueezedName(std::string_view name) {
   for (const char c : name)
     words += c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<int>(c)));
   constexpr std::string_view kQuiet[] = {
-      "-instruct", "-chat",       "-base",  "-hf",    "-it",          "-pt",       "-2507",
-      "-deduped",  "-pretrained", "-bf16",  "-fp8",   "-dequantized", "-16k",      "-64k",
-      "-128k",     "meta-",       "-dense", "config", "-thinking",    "-community"};
+      "-instruct",     "-chat",    "-base",       "-hf",       "-it",    "-pt",
+      "-2507",         "-deduped", "-pretrained", "-bf16",     "-fp8",   "-dequantized",
+      "-16k",          "-64k",     "-128k",       "meta-",     "-dense", "config",
+      "modelprovider", "provider", "-thinking",   "-community"};
   for (const std::string_view word : kQuiet) {
     for (size_t at = words.find(word); at != std::string::npos; at = words.find(word)) {
       const size_t end = at + word.size();
