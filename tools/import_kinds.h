@@ -54,6 +54,7 @@ struct ImportKind {
     kJobs = 128,
     kDryRun = 256,
     kModel = 512,
+    kRun = 1024,  // becomes a scenario, which a log can be compared with
   };
   uint16_t options;
   Imported (*read)(const ImportRequest& request);

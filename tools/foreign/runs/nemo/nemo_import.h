@@ -1,6 +1,6 @@
 // A recipe of Megatron-Bridge or NeMo 2.0, in Python, as a scenario.
 //
-// Names of keys: NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/recipes and training; NVIDIA/NeMo,
+// Keys: NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/recipes and training; NVIDIA/NeMo,
 // nemo/collections/llm/recipes (2025). They are Megatron-LM's arguments under other names
 // (tools/foreign/runs/megatron/megatron_import.h); the table is in the .cc. The model is the one
 // that the recipe names, as on Hugging Face or as NeMo's class (tools/foreign/runs/model_names.h).

@@ -2,9 +2,9 @@
 // ("cfg.model.tensor_model_parallel_size = 8") or pass keywords on ("context_parallel_size=2").
 //
 // They are read, not run: a function's statements in their order, with its arguments' defaults,
-// conditions that compare what is known, constants, and the functions that it calls, in this file or
-// in modules beside it. What a key is called at its end counts, wherever it is assigned. What cannot
-// be followed (loops, other conditions) is left out, and what it assigns is noted.
+// conditions that compare what is known, constants, and the functions that it calls, in this file
+// or in modules beside it. What a key is called at its end counts, wherever it is assigned. What
+// cannot be followed (loops, other conditions) is left out, and what it assigns is noted.
 #pragma once
 
 #include <functional>
