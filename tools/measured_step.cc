@@ -14,7 +14,7 @@
 #include "sim/base/units.h"
 #include "sim/base/visible_text.h"
 #include "sim/report/text_page.h"
-#include "tools/foreign/logs/training/step_log.h"
+#include "tools/foreign/logs/training/training_log.h"
 
 namespace rehearse {
 namespace {
@@ -43,7 +43,7 @@ std::string Rate(double value) { return Grouped(static_cast<uint64_t>(value + 0.
 }  // namespace
 
 std::string MeasuredAndPredicted(const std::string& scenario_text, const std::string& log_path) {
-  const StepLog log = ReadStepLog(ReadInputFile(log_path), InputName(log_path));
+  const TrainingLog log = ReadTrainingLog(ReadInputFile(log_path), InputName(log_path));
   const JsonDocument document = JsonDocument::FromText(scenario_text, "the imported scenario");
   Scenario scenario = ReadScenario(document);
   scenario.allow_out_of_memory = true;

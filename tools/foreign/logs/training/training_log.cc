@@ -1,4 +1,4 @@
-#include "tools/foreign/logs/training/step_log.h"
+#include "tools/foreign/logs/training/training_log.h"
 
 #include <algorithm>
 #include <array>
@@ -86,12 +86,12 @@ size_t WarmSteps(size_t steps) {
 
 }  // namespace
 
-double StepLog::Share(double part) const {
+double TrainingLog::Share(double part) const {
   const auto last = static_cast<double>(values.size() - 1);
   return values[static_cast<size_t>(std::llround(part * last))];
 }
 
-StepLog ReadStepLog(std::string_view text, const std::string& name) {
+TrainingLog ReadTrainingLog(std::string_view text, const std::string& name) {
   std::array<std::vector<double>, kKindsOfLines> found;
   std::vector<double> bar;
   for (size_t begin = 0; begin < text.size();) {
@@ -119,7 +119,7 @@ StepLog ReadStepLog(std::string_view text, const std::string& name) {
     if (is_known) continue;
     if (const std::optional<double> seconds = SecondsOfBar(line)) bar.push_back(*seconds);
   }
-  StepLog log;
+  TrainingLog log;
   std::vector<double> steps;
   for (size_t i = 0; i < kKindsOfLines && steps.empty(); ++i) {
     if (found[i].empty()) continue;

@@ -19,7 +19,7 @@ enum class StepUnit : uint8_t {
   kSamplesPerSecond,          // of all ranks
 };
 
-struct StepLog {
+struct TrainingLog {
   std::string program;
   StepUnit unit = StepUnit::kSeconds;
   std::vector<double> values;  // of the steps that count, sorted
@@ -30,6 +30,6 @@ struct StepLog {
 };
 
 // Throws Error if no line says how long a step took.
-StepLog ReadStepLog(std::string_view text, const std::string& name);
+TrainingLog ReadTrainingLog(std::string_view text, const std::string& name);
 
 }  // namespace rehearse

@@ -1,5 +1,5 @@
 // Lines like those that trainings log, with made-up figures.
-#include "tools/foreign/logs/training/step_log.h"
+#include "tools/foreign/logs/training/training_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "sim/base/error.h"
 
 namespace rehearse {
-namespace step_log_test {
+namespace training_log_test {
 
 using ::testing::HasSubstr;
 
@@ -23,10 +23,10 @@ std::string Lines(const std::string& before, const std::vector<std::string>& fig
   return text;
 }
 
-StepLog Log(const std::string& text) { return ReadStepLog(text, "run.log"); }
+TrainingLog Log(const std::string& text) { return ReadTrainingLog(text, "run.log"); }
 
-TEST(StepLogTest, EveryProgramHasItsLine) {
-  const StepLog megatron =
+TEST(TrainingLogTest, EveryProgramHasItsLine) {
+  const TrainingLog megatron =
       Log(Lines(" [2026-01-01 00:00:00] iteration  1/ 9 | consumed samples: 8 | elapsed time per "
                 "iteration (ms): ",
                 {"9000.0", "2000.0", "2100.0", "1900.0", "2050.0"}, " | lm loss: 1.0E+00 |"));
@@ -38,14 +38,14 @@ TEST(StepLogTest, EveryProgramHasItsLine) {
   EXPECT_DOUBLE_EQ(megatron.Share(0), 1.9);
   EXPECT_DOUBLE_EQ(megatron.Share(1), 2.1);
 
-  const StepLog titan = Log(Lines(
+  const TrainingLog titan = Log(Lines(
       "[titan] \033[31mstep:  1  \033[32mloss:  8.1  \033[34mtps: ", {"100", "6,123", "6,123"},
       "  \033[36mtflops: 35.1  \033[35mmfu: 3.50%\033[39m"));
   EXPECT_EQ(titan.program, "torchtitan");
   EXPECT_EQ(titan.unit, StepUnit::kTokensPerSecondOfADevice);
   EXPECT_DOUBLE_EQ(titan.Median(), 6123);
 
-  const StepLog nanotron =
+  const TrainingLog nanotron =
       Log("iteration: 3 / 9 | consumed_tokens: 1.2M | time_per_iteration_ms: 3.2K | lm_loss: 9\n");
   EXPECT_EQ(nanotron.program, "nanotron");
   EXPECT_DOUBLE_EQ(nanotron.Median(), 3.2);
@@ -62,19 +62,19 @@ TEST(StepLogTest, EveryProgramHasItsLine) {
             StepUnit::kSamplesPerSecond);
 }
 
-TEST(StepLogTest, OfHuggingFacesTrainerTheSummaryCountsMoreThanTheBar) {
+TEST(TrainingLogTest, OfHuggingFacesTrainerTheSummaryCountsMoreThanTheBar) {
   const std::string bar =
       " 10%|#   | 1/10 [00:08<01:15, 30.00s/it]\r 20%|##  | 2/10 [00:16<01:06,  8.34s/it]\n"
       "{'loss': 1.2, 'learning_rate': 1e-05, 'epoch': 0.1}\n";
   EXPECT_DOUBLE_EQ(Log(bar).Median(), 8.34);
-  const StepLog all =
+  const TrainingLog all =
       Log(bar + "{'train_runtime': 80.0, 'train_samples_per_second': 3.2, 'train_loss': 1.1}\n");
   EXPECT_EQ(all.unit, StepUnit::kSamplesPerSecond);
   EXPECT_DOUBLE_EQ(all.Median(), 3.2);
   EXPECT_DOUBLE_EQ(Log("  5%|# | 5/99 [00:01<00:10,  2.00it/s]\n").Median(), 0.5);
 }
 
-TEST(StepLogTest, ALogWithoutStepsIsRefused) {
+TEST(TrainingLogTest, ALogWithoutStepsIsRefused) {
   for (const char* text : {"", "seconds: 3\n", "tps: 12\n", "completed step: 1, seconds: soon\n"}) {
     try {
       Log(text);
@@ -85,5 +85,5 @@ TEST(StepLogTest, ALogWithoutStepsIsRefused) {
   }
 }
 
-}  // namespace step_log_test
+}  // namespace training_log_test
 }  // namespace rehearse

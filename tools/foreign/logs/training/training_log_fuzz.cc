@@ -1,18 +1,18 @@
 // Logs of trainings.
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tools/foreign/logs/training/step_log.h"
+#include "tools/foreign/logs/training/training_log.h"
 
 namespace rehearse {
 namespace {
 
-void ReadStepLogText(std::string_view input) {
-  const StepLog log = ReadStepLog(input, "run.log");
+void ReadTrainingLogText(std::string_view input) {
+  const TrainingLog log = ReadTrainingLog(input, "run.log");
   log.Median();
   log.Share(0.1);
 }
 
-std::vector<std::string> StepLogSeeds() {
+std::vector<std::string> TrainingLogSeeds() {
   return {
       " iteration        2/     9 | elapsed time per iteration (ms): 1234.5 | loss: 1.0E+01 |\n"
       " iteration        3/     9 | elapsed time per iteration (ms): 1230.5 | loss: 1.0E+01 |\n",
@@ -24,7 +24,7 @@ std::vector<std::string> StepLogSeeds() {
       "{'train_runtime': 12.5, 'train_samples_per_second': 3.2}\n"};
 }
 
-std::vector<std::string> StepLogWords() {
+std::vector<std::string> TrainingLogWords() {
   return {"CurrSamplesPerSec=",
           "global_step=",
           "train_step_timing in s: ",
@@ -39,7 +39,8 @@ std::vector<std::string> StepLogWords() {
           "\n"};
 }
 
-const FuzzTargetRow kStepLogRow({"step-log", ReadStepLogText, StepLogSeeds, StepLogWords});
+const FuzzTargetRow kTrainingLogRow({"training_log", ReadTrainingLogText, TrainingLogSeeds,
+                                     TrainingLogWords});
 
 }  // namespace
 }  // namespace rehearse
