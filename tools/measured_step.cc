@@ -38,7 +38,7 @@ double SecondsOf(double value, StepUnit unit, const StepSize& size) {
   CHECK(false);
 }
 
-std::string Rate(double value) { return Grouped(static_cast<uint64_t>(value + 0.5)); }
+std::string Rate(double value) { return Grouped(static_cast<uint64_t>(std::llround(value))); }
 
 }  // namespace
 

@@ -230,6 +230,9 @@ TEST(NemoImportTest, WhatCannotBeReadIsRefused) {
       HasSubstr("adapters beside frozen weights"));
   EXPECT_THAT(MistakeOf("def a_config():\n    cfg.model = from_hf_pretrained('b/Unheard-9B')\n"),
               HasSubstr("recipe.py:2: model: found \"b/Unheard-9B\""));
+  EXPECT_THAT(MistakeOf("def a_config():\n    cfg.model = from_hf_pretrained('b/Llama-2-7b')\n"
+                        "    cfg.model.freeze_vision_model = False\n"),
+              HasSubstr("recipe.py:3: freeze_vision_model: models of images"));
   EXPECT_THAT(MistakeOf("print(1)\n"), HasSubstr("no function here makes a recipe"));
 }
 

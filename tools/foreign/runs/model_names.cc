@@ -19,16 +19,16 @@ namespace {
 
 // Sizes as in the config.json of each on Hugging Face, under its keys.
 struct ModelSizes {
-  const char* name;  // squeezed, see SqueezedName()
-  const char* type;
-  int64_t layers;
-  int64_t hidden;
-  int64_t heads;
-  int64_t groups;
-  int64_t head;  // 0: hidden / heads
-  int64_t feed_forward;
-  int64_t vocabulary;
-  bool is_tied;
+  const char* name = "";  // squeezed, see SqueezedName()
+  const char* type = "";
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t groups = 0;
+  int64_t head = 0;  // 0: hidden / heads
+  int64_t feed_forward = 0;
+  int64_t vocabulary = 0;
+  bool is_tied = false;
   const char* more = "{}";
 };
 

@@ -43,7 +43,7 @@ uint64_t PutTrainerOnMachine(const std::string& cluster, std::optional<uint64_t>
 void SetTrainerStep(const TrainerStep& step, uint64_t data, ScenarioDraft* draft);
 
 // "adamw_torch_fused", "torch.optim.AdamW", "bitsandbytes.optim.PagedAdamW8bit".
-void SetTrainerOptimizer(const std::string& name, const Origin& from, ScenarioDraft* draft);
+void SetTrainerOptimizer(const std::string& given, const Origin& from, ScenarioDraft* draft);
 
 // "flash_attention_2", "sdpa", "eager", ... as transformers calls them.
 void SetTrainerAttention(const std::string& name, const Origin& from, ScenarioDraft* draft);

@@ -24,6 +24,6 @@ ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
 
 // The same of arguments that were read of something else.
 ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::string& cluster,
-                                   ScenarioDraft* draft);
+                                   ScenarioDraft* into);
 
 }  // namespace rehearse

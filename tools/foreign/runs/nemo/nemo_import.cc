@@ -25,8 +25,8 @@ enum class KeyForm : uint8_t {
 };
 
 struct NemoName {
-  const char* theirs;
-  const char* ours;  // Megatron-LM's argument
+  const char* theirs = "";
+  const char* ours = "";  // Megatron-LM's argument
   KeyForm form = KeyForm::kValue;
 };
 constexpr NemoName kNemoNames[] = {
@@ -84,8 +84,8 @@ constexpr NemoName kNemoNames[] = {
 
 // "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "bf16-mixed": the arguments of a precision.
 struct NemoPrecision {
-  const char* part;    // of the name
-  const char* recipe;  // of fp8; "" for none
+  const char* part = "";    // of the name
+  const char* recipe = "";  // of fp8; "" for none
   bool keeps_ends = false;
 };
 constexpr NemoPrecision kPrecisions[] = {{"nvfp4", ""},
@@ -125,6 +125,11 @@ class NemoArguments {
                               recipe_.function));
     }
     RefuseAdapters();
+    for (const char* key : {"freeze_vision_model", "freeze_language_model", "hf_processor_path"}) {
+      if (const PythonKey* const found = Find(key); found != nullptr)
+        draft_->Fail({key, std::max(found->line, 0)},
+                     "models of images or sound are not supported; expected text");
+    }
     for (const NemoName& name : kNemoNames) {
       ReadKey(name);
       const auto skipped = recipe_.skipped.find(name.theirs);

@@ -154,7 +154,7 @@ class RecipeInterpreter {
     return Json::accept(text) ? Json::parse(text) : Json(text);
   }
 
-  PythonModule* Load(const std::string& path, std::string text) {
+  PythonModule* Load(const std::string& path, const std::string& text) {
     auto module = std::make_unique<PythonModule>();
     module->code = WithoutPythonComments(text);
     for (size_t i = 0; i < module->code.size(); ++i)
@@ -262,7 +262,7 @@ class RecipeInterpreter {
     if (!files_ || loaded_.size() >= kMostModules) return nullptr;
     std::optional<std::string> text = files_(path);
     if (text && text->size() > kLargestModule) text.reset();
-    if (text) return Load(path, std::move(*text));
+    if (text) return Load(path, *text);
     loaded_[path] = nullptr;
     return nullptr;
   }
