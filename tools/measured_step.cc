@@ -73,6 +73,10 @@ std::string MeasuredAndPredicted(const std::string& scenario_text, const std::st
     text += fmt::format("  measured steps take {} to {} (10 % to 90 % of them)\n",
                         Print(Seconds(std::min(one, other))), Print(Seconds(std::max(one, other))));
   }
+  if (log.unit == StepUnit::kTokensPerSecondOfADevice && log.program != "torchtitan") {
+    text += fmt::format(
+        "  {} counts tokens without padding: with it, steps are shorter than this\n", log.program);
+  }
   const double error = (predicted / median - 1) * 100;
   text += fmt::format("  predicted is {:.1f} % {}\n", std::abs(error), error < 0 ? "less" : "more");
   return text;

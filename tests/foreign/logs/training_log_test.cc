@@ -71,6 +71,8 @@ TEST(TrainingLogTest, OfHuggingFacesTrainerTheSummaryCountsMoreThanTheBar) {
       Log(bar + "{'train_runtime': 80.0, 'train_samples_per_second': 3.2, 'train_loss': 1.1}\n");
   EXPECT_EQ(all.unit, StepUnit::kSamplesPerSecond);
   EXPECT_DOUBLE_EQ(all.Median(), 3.2);
+  EXPECT_DOUBLE_EQ(
+      Log("{\n  \"train_runtime\": 80.0,\n  \"train_samples_per_second\": 3.5\n}\n").Median(), 3.5);
   EXPECT_DOUBLE_EQ(Log("  5%|# | 5/99 [00:01<00:10,  2.00it/s]\n").Median(), 0.5);
 }
 

@@ -35,8 +35,8 @@ constexpr StepLine kStepLines[] = {
     {"axolotl", "'tokens/train_per_sec_per_gpu':", "'loss'", StepUnit::kTokensPerSecondOfADevice,
      1},
     {"DeepSpeed", "CurrSamplesPerSec=", "global_step=", StepUnit::kSamplesPerSecond, 1},
-    {"Hugging Face's Trainer", "'train_samples_per_second':", "'train_runtime'",
-     StepUnit::kSamplesPerSecond, 1, true}};
+    {"Hugging Face's Trainer", "'train_samples_per_second':", "", StepUnit::kSamplesPerSecond, 1,
+     true}};
 constexpr size_t kKindsOfLines = std::size(kStepLines);
 
 // "1,234.5", "3.2K", "'12.5'": the figure at the beginning, with what it is multiplied by.
@@ -105,7 +105,8 @@ TrainingLog ReadTrainingLog(std::string_view text, const std::string& name) {
                         raw.find('=') != std::string_view::npos ||
                         raw.find("it") != std::string_view::npos;
     if (!may_be) continue;
-    const std::string line = WithoutFrame(raw);
+    std::string line = WithoutFrame(raw);
+    std::replace(line.begin(), line.end(), '"', '\'');  // the summary is also a JSON file
     bool is_known = false;
     for (size_t i = 0; i < kKindsOfLines && !is_known; ++i) {
       const StepLine& kind = kStepLines[i];
