@@ -57,6 +57,9 @@ std::optional<std::string> KindOfJson(std::string_view name, std::string_view he
   if (HasAny(head, {"\"model_type\"", "\"architectures\""})) return "hf";
   // Large traces of profilers begin with what the run was called.
   if (EndsWithAny(name, {".pt.trace.json", ".pt.trace.json.gz"})) return "kineto";
+  if (HasAny(head, {"\"zero_optimization\"", "\"train_micro_batch_size_per_gpu\""}) &&
+      !HasAny(head, {"num_layers", "num-layers"}))
+    return "deepspeed";
   return std::nullopt;
 }
 
@@ -64,6 +67,9 @@ std::optional<std::string> KindOfYaml(std::string_view head) {
   if (HasAny(head, {"base_emb_dim", "base_num_decoder_layers", "ici_fsdp_parallelism"}))
     return "maxtext";
   if (HasAll(head, {"model_config:", "\nparallelism:", "\ntokens:"})) return "nanotron";
+  if (HasAll(head, {"base_model:", "micro_batch_size:"})) return "axolotl";
+  if (Has(head, "_component_: torchtune.")) return "torchtune";
+  if (HasAny(head, {"distributed_type:", "compute_environment:"})) return "accelerate";
   if (HasAll(head, {"npus_count:", "topology:"})) return "astra-sim";
   if (Has(head, "instances:") && Has(head, "devices:")) return "infragraph";
   if (HasAny(head, {"topology: ", "- topology:"}) && HasAny(head, {"switches:", "block"}))
@@ -94,6 +100,9 @@ std::optional<std::string> KindOfText(std::string_view name, std::string_view he
   if (EndsWithAny(name, {".py"}) &&
       HasAny(head, {"torchtitan", "JobConfig", "TransformerModelArgs", "ModelArgs"}))
     return "torchtitan";
+  if (EndsWithAny(name, {".py"}) &&
+      HasAny(head, {"megatron.bridge", "nemo.collections.llm", "nemo_run"}))
+    return "nemo";
   if (EndsWithAny(name, {".yaml", ".yml"})) return KindOfYaml(head);
   if (IsMegatron(head)) return "megatron";
   if (Has(head, "GPU0") && HasAny(head, {"GPU1", "CPU Affinity"})) return "smi";
@@ -123,7 +132,9 @@ std::optional<std::string> KindOfFolder(const std::string& path) {
 
 constexpr std::array<const char*, 7> kMachines = {
     "nccl", "smi", "lstopo", "slurm", "ibnetdiscover", "infragraph", "astra-sim"};
-constexpr std::array<const char*, 4> kRuns = {"megatron", "torchtitan", "maxtext", "nanotron"};
+constexpr std::array<const char*, 9> kRuns = {"nemo",      "megatron",   "torchtitan",
+                                              "maxtext",   "nanotron",   "axolotl",
+                                              "torchtune", "accelerate", "deepspeed"};
 constexpr std::array<const char*, 2> kProfiles = {"kineto", "nsys"};
 
 }  // namespace

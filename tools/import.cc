@@ -10,6 +10,7 @@
 #include "tools/foreign_kind.h"
 #include "tools/import_kinds.h"
 #include "tools/import_machine.h"
+#include "tools/measured_step.h"
 #include "tools/number_options.h"
 #include "topology/presets/presets.h"
 
@@ -120,7 +121,14 @@ CommandSyntax ImportSyntax() {
       "  rehearse import megatron train.sh --cluster dgx-h100:nodes=128 -o step.json\n"
       "  rehearse import megatron train.sh --set NNODES=16 --set vocab-size=128256 -o step.json\n"
       "  rehearse import megatron train.sh --dry-run --set NNODES=16 -o step.json\n"
+      "  rehearse import megatron train.log --compare train.log -o step.json\n"
       "  rehearse import torchtitan llama3_70b.toml --cluster dgx-h100:nodes=32 -o step.json\n"
+      "  rehearse import nemo recipes/llama/h100/llama3.py \\\n"
+      "    --set config=llama3_8b_pretrain_2gpu_h100_bf16_config -o step.json\n"
+      "  rehearse import axolotl fft-8b.yaml --cluster dgx-h100 -o step.json\n"
+      "  rehearse import deepspeed ds_config.json --model-config llama-3.1-8b --set sequence=4096 "
+      "\\\n"
+      "    --set train_micro_batch_size_per_gpu=2 --cluster dgx-h100 -o step.json\n"
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
       "  rehearse import goal step.goal -o step.schedule.json\n"
@@ -144,6 +152,8 @@ CommandSyntax ImportSyntax() {
     syntax.takes["node"].names.push_back(preset.name);
   // Patterns are free text.
   for (const char* pattern : {"hosts", "communication", "step-name"}) syntax.takes[pattern] = {};
+  syntax.takes["compare"] = TakenFile({});
+  syntax.takes["model-config"] = TakenFile({".json"});
   syntax.takes["output"] = TakenOutput({".json", ".log"});
   auto add = syntax.options.add_options();
   add("device", po::value<std::string>()->value_name("NAME"),
@@ -160,6 +170,11 @@ CommandSyntax ImportSyntax() {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
       "an argument or a variable that the file of a run leaves open, as often as needed: "
       "vocab-size=50257, NNODES=16, 1=llama3-8b");
+  add("model-config", po::value<std::string>()->value_name("FILE|NAME"),
+      "the model of a run whose file does not say it: a config.json of Hugging Face, or a name "
+      "such as llama-3.1-8b");
+  add("compare", po::value<std::string>()->value_name("LOG"),
+      "what the run itself logged: how long its steps took, beside what is predicted");
   add("dry-run", po::bool_switch(),
       "run a script with your own shell, with stubs of torchrun, srun, deepspeed, python and "
       "others "
@@ -210,6 +225,9 @@ int ImportCommand(const std::vector<std::string>& arguments) {
       throw Error(fmt::format("--set goes with a run ({})", KindsWith(ImportKind::kSettings)));
     request.settings = values["set"].as<std::vector<std::string>>();
   }
+  request.model_config =
+      ValueFor(kind, ImportKind::kModel, "model-config", "a run without its model", values);
+  const std::string log = ValueFor(kind, ImportKind::kRun, "compare", "a run", values);
   request.dry_run = values["dry-run"].as<bool>();
   if (request.dry_run && !kind.Has(ImportKind::kDryRun))
     throw Error(fmt::format("--dry-run goes with a script ({})", KindsWith(ImportKind::kDryRun)));
@@ -242,8 +260,9 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   CheckWritable(output);
   request.output = output;
   const Imported imported = kind.read(request);
+  const std::string beside = log.empty() ? "" : "\n" + MeasuredAndPredicted(imported.text, log);
   WriteFileAtomically(output, imported.text);
-  PrintBeside(output, ResultText(output, request, imported));
+  PrintBeside(output, ResultText(output, request, imported) + beside);
   return 0;
 }
 

@@ -24,10 +24,15 @@
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
 #include "tools/foreign/machines/astra_sim/import_network.h"
 #include "tools/foreign/machines/nccl/nccl_graph.h"
+#include "tools/foreign/runs/accelerate/accelerate_import.h"
+#include "tools/foreign/runs/axolotl/axolotl_import.h"
+#include "tools/foreign/runs/deepspeed/deepspeed_import.h"
 #include "tools/foreign/runs/maxtext/maxtext_import.h"
 #include "tools/foreign/runs/megatron/megatron_import.h"
 #include "tools/foreign/runs/nanotron/nanotron_import.h"
+#include "tools/foreign/runs/nemo/nemo_import.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
+#include "tools/foreign/runs/torchtune/torchtune_import.h"
 #include "tools/foreign/traces/astra_sim/workload_text.h"
 #include "tools/foreign/traces/chakra/chakra_read.h"
 #include "tools/foreign/traces/goal/goal.h"
@@ -246,6 +251,70 @@ Imported ImportRun(const ImportRequest& request,
       read(ReadInputFile(request.file()), request.file(), request.cluster, SettingsOf(request));
   return OfScenario(scenario);
 }
+// The model of --model-config: a config.json, or a name.
+std::optional<NamedModel> GivenModel(const std::string& given) {
+  if (given.empty()) return std::nullopt;
+  if (InputExists(given)) {
+    const JsonDocument document = JsonDocument::FromFile(given);
+    HfModel read = ReadHfConfig(document.Root());
+    return NamedModel{std::move(read.keys), std::move(read.remarks),
+                      std::filesystem::path(given).stem().string()};
+  }
+  if (std::optional<NamedModel> known = FindModelByName(given)) return known;
+  throw Error(
+      fmt::format("--model-config: there is no file {}, nor a model of this name", Quoted(given)));
+}
+
+// A file that a run's file names: beside it, or in a folder above, where such runs are started.
+// Nothing that is no JSON or Python by its name.
+std::optional<std::string> TextBeside(const std::string& file, const std::string& name) {
+  namespace fs = std::filesystem;
+  const fs::path path = name;
+  if (file == kStandardInput || path.is_absolute() ||
+      !(path.extension() == ".json" || path.extension() == ".py"))
+    return std::nullopt;
+  std::error_code error;
+  fs::path folder = fs::absolute(file, error).parent_path();
+  constexpr int kMostFolders = 16;
+  for (int i = 0; !error && i < kMostFolders; ++i) {
+    const fs::path found = folder / path;
+    if (fs::is_regular_file(found, error)) return ReadInputFile(found.string());
+    if (folder == folder.parent_path()) break;
+    folder = folder.parent_path();
+    error.clear();
+  }
+  return std::nullopt;
+}
+
+// What `read` makes of a file whose model, or part, stands elsewhere.
+Imported ImportWithModel(const ImportRequest& request,
+                         ImportedScenario (*read)(const RunSource& source)) {
+  const std::string text = ReadInputFile(request.file());
+  RunSource source;
+  source.text = text;
+  source.file = request.file();
+  source.cluster = request.cluster;
+  source.settings = SettingsOf(request);
+  source.model = GivenModel(request.model_config);
+  source.beside = [&](const std::string& name) { return TextBeside(request.file(), name); };
+  return OfScenario(read(source));
+}
+Imported ImportAxolotlRun(const ImportRequest& request) {
+  return ImportWithModel(request, ImportAxolotl);
+}
+Imported ImportTorchtuneRun(const ImportRequest& request) {
+  return ImportWithModel(request, ImportTorchtune);
+}
+Imported ImportAccelerateRun(const ImportRequest& request) {
+  return ImportWithModel(request, ImportAccelerate);
+}
+Imported ImportNemoRun(const ImportRequest& request) {
+  return ImportWithModel(request, ImportNemo);
+}
+Imported ImportDeepSpeedRun(const ImportRequest& request) {
+  return ImportWithModel(request, ImportDeepSpeed);
+}
+
 Imported ImportMegatronRun(const ImportRequest& request) {
   if (!request.dry_run) return ImportRun(request, ImportMegatron);
   const RunSettings settings = SettingsOf(request);
@@ -324,14 +393,30 @@ constexpr ImportKind kKinds[] = {
      "Megatron-LM's command: a script, a list of arguments, its log, a test's model_config.yaml, "
      "or a "
      "recipe of NeMo or gpt-neox (YAML)",
-     "a scenario", ImportKind::kCluster | ImportKind::kSettings | ImportKind::kDryRun,
+     "a scenario",
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings | ImportKind::kDryRun,
      ImportMegatronRun},
     {"torchtitan", "a torchtitan job's TOML, or its registry of jobs in Python", "a scenario",
-     ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings, ImportTorchtitanRun},
     {"maxtext", "MaxText's base.yml, or the file of one of its models", "a scenario",
-     ImportKind::kCluster | ImportKind::kSettings, ImportMaxTextRun},
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings, ImportMaxTextRun},
     {"nanotron", "a configuration of nanotron (YAML)", "a scenario",
-     ImportKind::kCluster | ImportKind::kSettings, ImportNanotronRun},
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings, ImportNanotronRun},
+    {"nemo", "a recipe of Megatron-Bridge or NeMo 2.0 (Python)", "a scenario",
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel,
+     ImportNemoRun},
+    {"axolotl", "a run of axolotl (YAML)", "a scenario",
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel,
+     ImportAxolotlRun},
+    {"torchtune", "a recipe of torchtune (YAML)", "a scenario",
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel,
+     ImportTorchtuneRun},
+    {"accelerate", "a configuration of accelerate (YAML), with the model beside", "a scenario",
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel,
+     ImportAccelerateRun},
+    {"deepspeed", "DeepSpeed's JSON, with the model beside", "a scenario",
+     ImportKind::kRun | ImportKind::kCluster | ImportKind::kSettings | ImportKind::kModel,
+     ImportDeepSpeedRun},
     {"chakra", "MLCommons' execution traces NAME.RANK.et (or .json), or a folder of them",
      "a schedule", ImportKind::kFiles, ImportTraces},
     {"goal", "what LogGOPSim and htsim play (GOAL, as text)", "a schedule", ImportKind::kNone,

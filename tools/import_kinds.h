@@ -18,6 +18,7 @@ struct ImportRequest {
   std::string node;
   std::string cluster;
   bool as_schedule = false;
+  std::string model_config;
   bool dry_run = false;  // a script is run, with stubs of what it starts
   std::string communication;
   std::string step_name;
@@ -53,6 +54,8 @@ struct ImportKind {
     kSettings = 64,
     kJobs = 128,
     kDryRun = 256,
+    kModel = 512,
+    kRun = 1024,  // becomes a scenario, which a log can be compared with
   };
   uint16_t options;
   Imported (*read)(const ImportRequest& request);

@@ -89,6 +89,57 @@ constexpr const char* kRest = R"(, "training": {"batch": 8, "sequence": 256,
   "recomputation": "none"}, "strategy": {"kind": "fsdp", "shard": 8, "replicas": 1, "prefetch": 1,
   "reshard_after_forward": true, "overlap_reduce_scatter": true, "overlap_gradients": false}})";
 
+constexpr const char* kDeepSpeed = R"({"train_micro_batch_size_per_gpu": 1,
+  "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})";
+
+TEST_F(ImportTest, ARunWithoutItsModelTakesOneBeside) {
+  Write("ds.json", kDeepSpeed);
+  Write("config.json", kConfig);
+  const std::string import = "import deepspeed ds.json --set sequence=256 --cluster dgx-h100";
+  const Outcome known = Execute(import + " --model-config config.json -o step.json");
+  ASSERT_EQ(known.code, 0) << known.err;
+  EXPECT_THAT(known.out, StartsWith("step.json   a scenario of 8 ranks"));
+  EXPECT_EQ(Execute(import + " --model-config llama-3.2-1b -o step.json").code, 0);
+  EXPECT_THAT(Execute(import + " --model-config unheard-9b").err,
+              HasSubstr("--model-config: there is no file \"unheard-9b\""));
+  EXPECT_THAT(Execute(import).err, HasSubstr("nothing says which model it is"));
+}
+
+TEST_F(ImportTest, AFileThatARunNamesIsLookedForBesideItAndAbove) {
+  std::filesystem::create_directories(folder_ / "examples/tiny");
+  Write("examples/tiny/run.yml",
+        "base_model: a/Llama-3.2-1B\nsequence_len: 256\nmicro_batch_size: 1\n"
+        "deepspeed: zeros/one.json\n");
+  EXPECT_THAT(Execute("import examples/tiny/run.yml --cluster dgx-h100").err,
+              HasSubstr("there is no \"zeros/one.json\" beside this file"));
+  std::filesystem::create_directories(folder_ / "zeros");
+  Write("zeros/one.json", kDeepSpeed);
+  const Outcome outcome = Execute("import examples/tiny/run.yml --cluster dgx-h100 -o step.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(ReadFile(folder_ / "step.json"), HasSubstr("\"zero\": 1"));
+}
+
+TEST_F(ImportTest, WhatARunLoggedStandsBesideThePrediction) {
+  Write("ds.json", kDeepSpeed);
+  std::string log;
+  for (const char* seconds : {"9.5", "2.0", "2.0"})
+    log += std::string("completed step: 1, seconds: ") + seconds + ", loss: 1\n";
+  Write("run.log", log);
+  const std::string import =
+      "import deepspeed ds.json --set sequence=256 --cluster dgx-h100 --model-config llama-3.2-1b";
+  const Outcome outcome = Execute(import + " --compare run.log -o step.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  // 8 x 256 tokens in 2 s.
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("run.log of MaxText, 2 steps without the first 1"),
+                    HasSubstr("tokens/s                        1,024"), HasSubstr(" % less")));
+  Write("empty.log", "nothing\n");
+  EXPECT_THAT(Execute(import + " --compare empty.log").err,
+              HasSubstr("no line says how long a step took"));
+  EXPECT_THAT(Execute("import hf ds.json --compare run.log").err,
+              HasSubstr("--compare goes with a run (megatron"));
+}
+
 TEST_F(ImportTest, AModelOfHuggingFaceIsPlayedFromItsFileAndFromWhatItBecame) {
   Write("config.json", kConfig);
   const Outcome outcome = Execute("import hf config.json -o model.json");
@@ -636,7 +687,7 @@ touch ran
   EXPECT_EQ(scenario["strategy"]["sequence_parallel"], true);
   EXPECT_EQ(scenario["training"]["batch"], 16);
   EXPECT_EQ(scenario["cluster"], "dgx-h100:nodes=2");
-  EXPECT_THAT(outcome.err, HasSubstr("NCCL_ALGO=Ring"));
+  EXPECT_EQ(scenario["simulator"]["collectives"][0]["algorithm"], "ring");
   EXPECT_THAT(outcome.err, HasSubstr("on port 29500"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "ran"));
 }

@@ -505,8 +505,34 @@ TEST(MegatronImportTest, ATestsConfigurationIsARunOnAMachineOfEight) {
   EXPECT_EQ(scenario["training"]["recomputed_ops"],
             nlohmann::json::parse(R"(["core-attention", "norms"])"));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS=1")));
-  EXPECT_THAT(imported.remarks, Contains(HasSubstr("NCCL_ALGO=Ring")));
+  EXPECT_EQ(scenario["simulator"]["collectives"], nlohmann::json::parse(R"([
+    {"kind": "all-reduce", "algorithm": "ring"}, {"kind": "all-gather", "algorithm": "ring"},
+    {"kind": "reduce-scatter", "algorithm": "ring"}])"));
   EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("NCCL_DEBUG"))));
+}
+
+TEST(MegatronImportTest, VariablesOfNcclAreHonouredWhereTheSimulatorHasAKey) {
+  const auto imported = [](const std::string& variables) {
+    return ImportMegatron(
+        variables +
+            "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+            "--num-attention-heads 8 --seq-length 64 --micro-batch-size 1 --vocab-size 1000 --bf16",
+        "train.sh", "");
+  };
+  const ImportedScenario all = imported(
+      "export NCCL_ALGO=Tree NCCL_PROTO=LL128 NCCL_NVLS_ENABLE=0 NCCL_PXN_DISABLE=1\n"
+      "export NCCL_MAX_NCHANNELS=8 NCCL_MIN_NCHANNELS=4 NCCL_CROSS_NIC=1\n");
+  EXPECT_EQ(nlohmann::json::parse(all.text)["simulator"], nlohmann::json::parse(R"({
+    "nvls": false, "pxn": false, "channels": 8, "collectives": [
+      {"kind": "all-reduce", "algorithm": "tree", "protocol": "ll128"},
+      {"kind": "all-gather", "protocol": "ll128"},
+      {"kind": "reduce-scatter", "protocol": "ll128"}]})"));
+  EXPECT_THAT(all.remarks, Contains(HasSubstr("NCCL_MIN_NCHANNELS=4")));
+  EXPECT_THAT(all.remarks, Contains(HasSubstr("NCCL_CROSS_NIC=1")));
+  const ImportedScenario without = imported("export NCCL_ALGO=^NVLS NCCL_PROTO=^LL\n");
+  EXPECT_EQ(nlohmann::json::parse(without.text)["simulator"],
+            nlohmann::json::parse(R"({"nvls": false})"));
+  EXPECT_THAT(without.remarks, Contains(HasSubstr("NCCL_PROTO=^LL")));
 }
 
 TEST(MegatronImportTest, MlpsHaveAsManyWeightsWithAGateAsWithout) {

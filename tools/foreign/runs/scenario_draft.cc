@@ -80,7 +80,9 @@ ImportedMachine ScenarioDraft::PutOnMachine(const std::string& cluster,
   if (!cluster.empty()) {
     if (cluster == kStandardInput)
       throw Error("--cluster: the scenario names the cluster, but standard input has no name");
-    machine.ranks = ReadClusterArgument(cluster)->device_count();
+    const auto read = ReadClusterArgument(cluster);
+    machine.ranks = read->device_count();
+    machine.of_node = machine.ranks / std::max(read->node_count(), 1U);
     machine.cluster =
         IsClusterFile(cluster) ? std::filesystem::absolute(cluster).string() : cluster;
     if (ranks && *ranks != machine.ranks) {

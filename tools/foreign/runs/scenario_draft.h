@@ -33,6 +33,7 @@ struct ImportedMachine {
   uint64_t ranks = 0;
   Origin from;          // of the ranks
   bool spares = false;  // it has devices without a rank
+  uint64_t of_node = 8;
 };
 
 class ScenarioDraft {

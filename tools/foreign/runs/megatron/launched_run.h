@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/foreign/runs/model_names.h"
 #include "tools/foreign/runs/origin.h"
 #include "tools/foreign/runs/run_settings.h"
 
@@ -49,6 +50,9 @@ struct LaunchedRun {
   std::optional<WrittenCount> of_node = std::nullopt;  // on each machine
   std::vector<WrittenVariable> environment = {};  // what NCCL, CUDA and Transformer Engine look at
   std::vector<std::string> remarks;
+  std::optional<NamedModel> model = std::nullopt;  // in place of arguments that describe it
+  Origin model_from = {};
+  const char* software = nullptr;  // in place of Megatron-LM's own
 };
 
 // Throws Error with file and line.

@@ -26,7 +26,12 @@ Degree DegreeOf(ArgumentList& arguments, ArgumentList::Names names) {
 ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
                                 const std::string& cluster, const RunSettings& settings) {
   ScenarioDraft draft(file);
-  const LaunchedRun launched = ReadLaunchedRun(text, draft.file(), settings);
+  return ImportLaunchedRun(ReadLaunchedRun(text, draft.file(), settings), cluster, &draft);
+}
+
+ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::string& cluster,
+                                   ScenarioDraft* into) {
+  ScenarioDraft& draft = *into;
   for (const std::string& remark : launched.remarks) draft.Remark(remark);
   ArgumentList arguments(draft.file(), launched);
 
@@ -34,7 +39,9 @@ ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
   run.is_2021 = arguments.Has({"activations-checkpoint-method", "checkpoint-activations"}) ||
                 arguments.Has({"DDP-impl"});
   run.is_deepspeed = arguments.Has({"deepspeed", "deepspeed-config", "zero-stage"});
-  draft.Set("/software", run.is_2021 && !run.is_deepspeed ? "megatron-lm-2021" : "megatron-core");
+  draft.Set("/software", launched.software != nullptr       ? launched.software
+                         : run.is_2021 && !run.is_deepspeed ? "megatron-lm-2021"
+                                                            : "megatron-core");
   std::optional<uint64_t> ranks;
   Origin from;
   if (launched.ranks) {
@@ -60,7 +67,10 @@ ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
       "--set");
   run.data = RanksLeft(draft, run.machine, {run.tensor, run.context, run.stages});
 
-  SetMegatronModel(arguments, draft, &run);
+  if (launched.model)
+    SetGivenMegatronModel(*launched.model, launched.model_from, arguments, draft, &run);
+  else
+    SetMegatronModel(arguments, draft, &run);
   SetMegatronTraining(arguments, draft, &run);
   SetMegatronStrategy(arguments, draft, run);
   SetMegatronPipeline(arguments, draft, run);

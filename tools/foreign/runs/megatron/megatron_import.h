@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/foreign/runs/megatron/launched_run.h"
 #include "tools/foreign/runs/run_settings.h"
 #include "tools/foreign/runs/scenario_draft.h"
 
@@ -20,5 +21,9 @@ namespace rehearse {
 // Throws Error with file, line and argument.
 ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
                                 const std::string& cluster, const RunSettings& settings = {});
+
+// The same of arguments that were read of something else.
+ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::string& cluster,
+                                   ScenarioDraft* into);
 
 }  // namespace rehearse

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/json_document.h"
 #include "tools/foreign/runs/megatron/megatron_parts.h"
 #include "workloads/networks/model.h"
 
@@ -433,6 +434,34 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
                fmt::format("{} columns of the MLP (--ffn-hidden-size) cannot be shared by {} ranks",
                            feed_forward, tensor));
   }
+}
+
+void SetGivenMegatronModel(const NamedModel& model, const Origin& from, ArgumentList& arguments,
+                           ScenarioDraft& draft, MegatronRun* run) {
+  SetNamedModel(model, model.name, from, &draft);
+  const ArgumentList::Names layers_names = {"num-layers"};
+  if (const std::optional<int64_t> layers = arguments.Whole(layers_names, 1, kMostLayers))
+    draft.Set("/model/layers", *layers, arguments.OriginOf(layers_names));
+  const ArgumentList::Names ahead_names = {"mtp-num-layers"};
+  const std::optional<int64_t> ahead = arguments.Whole(ahead_names, 0, 64);
+  const std::optional<double> weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6);
+  if (ahead) draft.Set("/model/predict_ahead", std::min<int64_t>(*ahead, 1));
+  if (ahead && *ahead > 0 && weight) draft.Set("/model/ahead_weight", *weight);
+  const JsonDocument document =
+      JsonDocument::FromValue(nlohmann::json(draft.json()["model"]), {draft.file(), from.line, ""});
+  const GptModel read = ReadModel(document.Root());
+  run->layers = read.layers;
+  run->heads = read.heads;
+  run->experts = read.experts ? read.experts->count : 0;
+  run->is_llama = read.llama;
+  run->is_gated = read.llama;
+  const bool is_grouped = arguments.Switch({"moe-grouped-gemm"});
+  if (run->experts > 0 && !is_grouped)
+    draft.Set("/training/expert_kernels", "sequential", arguments.OriginOf({"moe-grouped-gemm"}));
+  // Tables are padded, so that tensor-parallel ranks have equal parts.
+  const uint64_t part = run->tensor.value;
+  if (read.vocabulary % part != 0)
+    draft.Set("/model/vocabulary", (read.vocabulary + part - 1) / part * part, from);
 }
 
 }  // namespace rehearse

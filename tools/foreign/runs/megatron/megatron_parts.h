@@ -26,11 +26,16 @@ struct MegatronRun {
 };
 
 void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
+// A model that is known by its name; arguments change the number of its layers and what it predicts
+// ahead.
+void SetGivenMegatronModel(const NamedModel& model, const Origin& from, ArgumentList& arguments,
+                           ScenarioDraft& draft, MegatronRun* run);
 void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
 void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run);
 
-// What variables of the environment change: attention is chosen by some; remarks on the others.
+// What variables of the environment change: some choose attention, others how NCCL's collectives
+// run; remarks on the rest.
 void HonourEnvironment(const std::vector<WrittenVariable>& environment, ArgumentList& arguments,
                        ScenarioDraft& draft);
 

@@ -226,6 +226,9 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
   const ArgumentList::Names pair_names = {"overlap-moe-expert-parallel-comm"};
   const bool pairs = arguments.Switch(pair_names);
   if (run.stages.value == 1) {
+    for (const char* split :
+         {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"})
+      arguments.Switch({split});  // of stages that are not there
     if (!pairs || run.micro_batches == 1) return;
     draft.Set("/pipeline", nlohmann::ordered_json::object(), arguments.OriginOf(pair_names));
     draft.Set("/pipeline/stages", 1);

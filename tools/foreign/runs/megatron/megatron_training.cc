@@ -161,9 +161,9 @@ void SetPrecision(ArgumentList& arguments, ScenarioDraft& draft) {
   const bool is_bf16 = arguments.Switch({"bf16"});
   const bool is_fp16 = arguments.Switch({"fp16"});
   const bool sums_in_32 = arguments.Switch({"accumulate-allreduce-grads-in-fp32"});
+  const std::string type_of_sums = arguments.Text({"main-grads-dtype"}).value_or("fp32");
   const bool reduces_in_16 =
-      arguments.Switch({"grad-reduce-in-bf16"}) ||
-      arguments.Text({"main-grads-dtype"}).value_or("fp32").find("16") != std::string::npos;
+      arguments.Switch({"grad-reduce-in-bf16"}) || type_of_sums.find("16") != std::string::npos;
   if (!is_bf16 && !is_fp16) {
     draft.Set("/training/precision", "fp32");
     draft.Remark("neither --bf16 nor --fp16: everything is computed in fp32");

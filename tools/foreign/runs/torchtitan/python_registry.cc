@@ -12,6 +12,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/known_names.h"
+#include "tools/foreign/runs/python_text.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_flavors.h"
 
 namespace rehearse {
@@ -20,75 +21,12 @@ namespace {
 constexpr size_t kLargestRegistry = size_t{4} << 20;
 constexpr int kDeepestCalls = 16;
 
-bool IsPartOfPythonName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-bool IsPythonBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-std::string_view Stripped(std::string_view text) {
-  while (!text.empty() && IsPythonBlank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && IsPythonBlank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-// The text with blanks for comments and for texts in three quotes.
-std::string WithoutComments(std::string_view text) {
-  std::string code(text);
-  for (size_t at = 0; at < code.size(); ++at) {
-    const char c = code[at];
-    const auto blank = [&](size_t end) {
-      for (; at < std::min(end, code.size()); ++at)
-        if (code[at] != '\n') code[at] = ' ';
-      --at;
-    };
-    if (c == '#') {
-      blank(std::min(code.find('\n', at), code.size()));
-    } else if (c == '"' || c == '\'') {
-      const std::string three(3, c);
-      if (code.compare(at, 3, three) == 0) {
-        const size_t end = code.find(three, at + 3);
-        blank(end == std::string::npos ? code.size() : end + 3);
-      } else {
-        ++at;
-        while (at < code.size() && code[at] != c && code[at] != '\n')
-          at += code[at] == '\\' ? 2 : 1;
-      }
-    }
-  }
-  return code;
-}
-
-struct PythonFunction {
-  std::string name;
-  size_t begin = 0;  // of its body
-  size_t end = 0;
-};
-
-std::vector<PythonFunction> FunctionsOf(std::string_view code) {
-  std::vector<PythonFunction> functions;
-  for (size_t at = 0; at < code.size();) {
-    const size_t end = std::min(code.find('\n', at), code.size());
-    const std::string_view line = code.substr(at, end - at);
-    const bool is_at_margin = !line.empty() && !IsPythonBlank(line[0]) && line[0] != ')';
-    if (is_at_margin) {
-      if (!functions.empty() && functions.back().end == 0) functions.back().end = at;
-      constexpr std::string_view kDef = "def ";
-      if (line.starts_with(kDef)) {
-        size_t behind = kDef.size();
-        while (behind < line.size() && IsPartOfPythonName(line[behind])) ++behind;
-        functions.push_back({std::string(line.substr(kDef.size(), behind - kDef.size())), at, 0});
-      }
-    }
-    at = end + 1;
-  }
-  if (!functions.empty() && functions.back().end == 0) functions.back().end = code.size();
-  return functions;
-}
-
 class RegistryReader {
  public:
   RegistryReader(std::string_view text, std::string name)
-      : name_(std::move(name)), code_(WithoutComments(text)), functions_(FunctionsOf(code_)) {}
+      : name_(std::move(name)),
+        code_(WithoutPythonComments(text)),
+        functions_(PythonFunctionsOf(code_)) {}
 
   const PythonFunction& Find(const std::string& function) const {
     std::vector<std::string> jobs;
@@ -114,7 +52,8 @@ class RegistryReader {
       throw Error({name_, LineOf(function.begin), ""}, "functions begin with each other, too deep");
     const std::string_view body = BodyOf(function);
     for (const PythonFunction& other : functions_) {
-      if (other.name != function.name && FindCall(body, other.name + "()") != std::string::npos) {
+      if (other.name != function.name &&
+          FindPythonName(body, other.name + "()") != std::string::npos) {
         Read(other, depth + 1);
         break;
       }
@@ -192,36 +131,9 @@ class RegistryReader {
                    std::count(code_.begin(), code_.begin() + static_cast<ptrdiff_t>(at), '\n'));
   }
 
-  // Where a name stands that is not the end of a longer one.
-  static size_t FindCall(std::string_view text, std::string_view name, size_t from = 0) {
-    for (size_t at = text.find(name, from); at != std::string_view::npos;
-         at = text.find(name, at + 1)) {
-      if (at == 0 || (!IsPartOfPythonName(text[at - 1]) && text[at - 1] != '.')) return at;
-    }
-    return std::string_view::npos;
-  }
-
-  // Behind the parenthesis that closes the one before `at`.
-  static size_t EndOfCall(std::string_view text, size_t at) {
-    int depth = 1;
-    for (; at < text.size() && depth > 0; ++at) {
-      const char c = text[at];
-      if (c == '"' || c == '\'') {
-        const size_t end = text.find(c, at + 1);
-        if (end == std::string_view::npos) return text.size();
-        at = end;
-      } else if (c == '(' || c == '[' || c == '{') {
-        ++depth;
-      } else if (c == ')' || c == ']' || c == '}') {
-        --depth;
-      }
-    }
-    return at;
-  }
-
   // "8 * 2048", "\"float8\"", True, ["a", "b"]; what is something else stays a text.
   static nlohmann::json ValueOf(std::string_view text) {
-    text = Stripped(text);
+    text = StrippedPython(text);
     if (text == "True") return true;
     if (text == "False") return false;
     if (text == "None") return nullptr;
@@ -231,9 +143,9 @@ class RegistryReader {
     if (text.size() > 1 && text[0] == '[' && text.back() == ']') {
       nlohmann::json list = nlohmann::json::array();
       std::string_view rest = text.substr(1, text.size() - 2);
-      while (!Stripped(rest).empty()) {
+      while (!StrippedPython(rest).empty()) {
         const size_t comma = std::min(rest.find(','), rest.size());
-        if (!Stripped(rest.substr(0, comma)).starts_with("["))
+        if (!StrippedPython(rest.substr(0, comma)).starts_with("["))
           list.push_back(ValueOf(rest.substr(0, comma)));
         rest = rest.substr(std::min(comma + 1, rest.size()));
       }
@@ -243,7 +155,7 @@ class RegistryReader {
     std::string_view rest = text;
     while (!rest.empty()) {
       const size_t star = std::min(rest.find('*'), rest.size());
-      std::string factor(Stripped(rest.substr(0, star)));
+      std::string factor(StrippedPython(rest.substr(0, star)));
       std::erase(factor, '_');
       int64_t number = 0;
       const auto [end, error] =
@@ -263,7 +175,7 @@ class RegistryReader {
       while (comma < call.size() && call[comma] != ',') {
         const char c = call[comma];
         if (c == '(' || c == '[' || c == '{') {
-          comma = EndOfCall(call, comma + 1);
+          comma = EndOfPythonCall(call, comma + 1);
         } else if (c == '"' || c == '\'') {
           comma = std::min(call.find(c, comma + 1), call.size() - 1) + 1;
         } else {
@@ -274,7 +186,7 @@ class RegistryReader {
       const size_t equals = argument.find('=');
       if (equals != std::string_view::npos) {
         std::string key = table + ".";
-        key += Stripped(argument.substr(0, equals));
+        key += StrippedPython(argument.substr(0, equals));
         SetKey(key, ValueOf(argument.substr(equals + 1)), offset + at + equals);
       }
       at = comma + 1;
@@ -299,10 +211,10 @@ class RegistryReader {
                                {"CompileConfig(", "compile"}};
     const std::string_view body = BodyOf(function);
     for (const Part& part : kParts) {
-      const size_t at = FindCall(body, part.call);
+      const size_t at = FindPythonName(body, part.call);
       if (at == std::string_view::npos) continue;
       const size_t begin = at + part.call.size();
-      const size_t end = EndOfCall(body, begin);
+      const size_t end = EndOfPythonCall(body, begin);
       // The whole table is new.
       std::erase_if(keys_, [&](const auto& key) {
         return key.first.starts_with(std::string(part.table) + ".");
@@ -316,10 +228,10 @@ class RegistryReader {
   void ReadModel(const PythonFunction& function) {
     constexpr std::string_view kCall = "model_registry(";
     const std::string_view body = BodyOf(function);
-    const size_t at = FindCall(body, kCall);
+    const size_t at = FindPythonName(body, kCall);
     if (at == std::string_view::npos) return;
     const size_t begin = at + kCall.size();
-    const std::string_view call = body.substr(begin, EndOfCall(body, begin) - begin - 1);
+    const std::string_view call = body.substr(begin, EndOfPythonCall(body, begin) - begin - 1);
     const size_t where = function.begin + begin;
     const std::string_view flavor = call.substr(0, call.find(','));
     if (flavor.find('=') == std::string_view::npos) SetKey("model.flavor", ValueOf(flavor), where);
@@ -340,7 +252,7 @@ class RegistryReader {
     std::erase_if(keys_, [](const auto& key) { return key.first == "model.converters"; });
     if (!converters.empty()) Set("model.converters", converters, LineOf(where));
     for (const char* argument : {"moe_comm_backend", "tp_gemm_backend", "num_mtp_layers"}) {
-      const size_t found = FindCall(call, std::string(argument) + "=");
+      const size_t found = FindPythonName(call, std::string(argument) + "=");
       if (found == std::string_view::npos) continue;
       const size_t value = found + std::string_view(argument).size() + 1;
       SetKey(fmt::format("model.{}", argument),
@@ -375,8 +287,8 @@ class RegistryReader {
   void ReadAssignments(const PythonFunction& function) {
     const std::string_view body = BodyOf(function);
     constexpr std::string_view kConfig = "config.";
-    for (size_t at = FindCall(body, kConfig); at != std::string_view::npos;
-         at = FindCall(body, kConfig, at + 1)) {
+    for (size_t at = FindPythonName(body, kConfig); at != std::string_view::npos;
+         at = FindPythonName(body, kConfig, at + 1)) {
       const size_t begin = at + kConfig.size();
       size_t end = begin;
       while (end < body.size() && (IsPartOfPythonName(body[end]) || body[end] == '.')) ++end;

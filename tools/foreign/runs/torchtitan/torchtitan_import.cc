@@ -11,6 +11,7 @@
 #include "sim/base/json_document.h"
 #include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
+#include "tools/foreign/runs/model_names.h"
 #include "tools/foreign/runs/torchtitan/job_config.h"
 #include "tools/foreign/runs/torchtitan/python_registry.h"
 #include "tools/foreign/runs/torchtitan/toml_text.h"
@@ -114,16 +115,6 @@ JobDegrees ReadDegrees(JobConfig& job, ScenarioDraft& draft, const std::string& 
   }
   if (machine.spares) draft.Set("/placement", "block");
   return degrees;
-}
-
-bool HasExperts(ScenarioDraft& draft) {
-  const OrderedJson& model = draft.json()["model"];
-  const std::string preset = model.value("preset", "");
-  const auto& presets = KnownModels();
-  return model.contains("experts") ||
-         std::any_of(presets.begin(), presets.end(), [&](const auto& one) {
-           return one.name == preset && one.experts.has_value();
-         });
 }
 
 void SetExpertMesh(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degrees) {

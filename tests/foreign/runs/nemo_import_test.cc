@@ -1,0 +1,240 @@
+// Recipes in Python like those of Megatron-Bridge and NeMo, beside scenarios written by hand.
+#include "tools/foreign/runs/nemo/nemo_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "tests/foreign/runs/same_run.h"
+
+namespace rehearse {
+namespace nemo_import_test {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// What is in another file: a function under another name, constants, defaults.
+constexpr const char* kCommon = R"(
+BATCH = 8 * 16
+
+def _base():
+    cfg = Container(train=Train(global_batch_size=BATCH, micro_batch_size=1),
+                    mixed_precision="bf16_mixed", peft=None)
+    return cfg
+
+def _finish(cfg, impl="te"):
+    if hasattr(cfg.model, "unheard_of"):
+        cfg.model.context_parallel_size = 64
+    cfg.ddp.grad_reduce_in_fp32 = False
+)";
+
+RunSource Source(const std::string& text, const RunSettings& settings = {}) {
+  RunSource source;
+  source.text = text;
+  source.file = "recipe.py";
+  source.settings = settings;
+  source.beside = [](const std::string& name) {
+    return name == "house/recipes/common.py" ? std::optional<std::string>(kCommon) : std::nullopt;
+  };
+  return source;
+}
+
+std::string MistakeOf(const std::string& text, const RunSettings& settings = {}) {
+  try {
+    ImportNemo(Source(text, settings));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+constexpr const char* kBridge = R"(from house.recipes.common import (
+    _base as _start,
+    _finish,
+)
+
+LENGTH: int = 4096
+
+
+def _with_batch(cfg, global_batch_size: int):
+    cfg.train.global_batch_size = global_batch_size
+    return cfg
+
+
+def big_pretrain_32gpu_h100_bf16_config():
+    """A docstring that says cfg.model.tensor_model_parallel_size = 64."""
+    cfg = _start()
+    cfg.model = AutoBridge.from_hf_pretrained("a/Meta-Llama-3-70B").get_model_config()
+    # cfg.model.tensor_model_parallel_size = 64
+    cfg.model.tensor_model_parallel_size = 4
+    cfg.model.sequence_parallel = True
+    cfg.model.pipeline_model_parallel_size = 2
+    cfg.model.virtual_pipeline_model_parallel_size = None
+    cfg.model.seq_length = LENGTH
+    cfg.dataset.seq_length = cfg.model.seq_length
+    cfg.model.recompute_granularity = "selective"
+    cfg.model.recompute_modules = ["core_attn", "layernorm"]
+    cfg.ddp.use_distributed_optimizer = cfg.ddp.overlap_grad_reduce = True
+    _finish(cfg)
+    cfg.env_vars = {
+        **COMMON,
+        "NCCL_PXN_DISABLE": 1,
+    }
+    return cfg
+
+
+def big_pretrain_16gpu_h100_bf16_config():
+    cfg = _with_batch(big_pretrain_32gpu_h100_bf16_config(), 64)
+    return cfg
+
+
+def big_peft_8gpu_h100_bf16_config(scheme="lora"):
+    cfg = _start()
+    cfg.peft = make_peft(scheme)
+    return cfg
+)";
+
+TEST(NemoImportTest, ARecipeOfMegatronBridgeIsItsAssignments) {
+  const std::string text = kBridge;
+  const ImportedScenario imported =
+      ImportNemo(Source(text, {{"config", "big_pretrain_32gpu_h100_bf16_config"}}));
+  EXPECT_EQ(imported.ranks, 32u);
+  EXPECT_EQ(DescribeRun(imported.text), DescribeRun(R"({
+    "name": "hand", "cluster": "dgx-h100:nodes=4", "software": "nemo",
+    "model": {"preset": "llama-3-70b"},
+    "training": {"batch": 128, "sequence": 4096, "micro_batches": 32,
+                 "recomputation": "selective",
+                 "recomputed_ops": ["core-attention", "norms"]},
+    "strategy": {"kind": "megatron", "tensor": 4, "data": 4, "distributed_optimizer": true,
+                 "sequence_parallel": true, "overlap_gradients": true,
+                 "overlap_parameter_gathers": true},
+    "pipeline": {"stages": 2, "schedule": "1f1b"}})"));
+  const nlohmann::json scenario = nlohmann::json::parse(imported.text);
+  EXPECT_EQ(scenario["training"]["gradients"], "bf16");
+  EXPECT_EQ(scenario["simulator"]["pxn"], false);
+}
+
+TEST(NemoImportTest, ARecipeThatBeginsWithAnotherChangesIt) {
+  const std::string text = kBridge;
+  const nlohmann::json scenario = nlohmann::json::parse(
+      ImportNemo(Source(text, {{"config", "big_pretrain_16gpu_h100_bf16_config"},
+                               {"micro_batch_size", "2"}}))
+          .text);
+  EXPECT_EQ(scenario["cluster"], "dgx-h100:nodes=2");
+  EXPECT_EQ(scenario["training"]["batch"], 64);
+  EXPECT_EQ(scenario["training"]["micro_batches"], 16);  // 64 over 2 x 2 ranks
+}
+
+constexpr const char* kNemo = R"(import nemo_run as run
+
+NAME = "tiny"
+
+
+def model():
+    return run.Config(LlamaModel, config=run.Config(Llama2Config7B))
+
+
+def trainer(
+    tensor_parallelism: int = 2,
+    pipeline_parallelism: int = 1,
+    num_nodes: int = 1,
+):
+    strategy = run.Config(
+        nl.MegatronStrategy,
+        tensor_model_parallel_size=tensor_parallelism,
+        pipeline_model_parallel_size=pipeline_parallelism,
+        sequence_parallel=tensor_parallelism > 1,
+        ddp=run.Config(Ddp, overlap_grad_reduce=True),
+    )
+    return run.Config(nl.Trainer, devices=8, num_nodes=num_nodes, strategy=strategy)
+
+
+def pretrain_recipe(name=NAME, num_nodes: int = 2, performance_mode: bool = False):
+    recipe = run.Partial(
+        pretrain,
+        model=model(),
+        trainer=trainer(num_nodes=num_nodes),
+        data=run.Config(Mock, seq_length=2048, global_batch_size=64, micro_batch_size=2),
+        optim=distributed_fused_adam_with_cosine_annealing(max_lr=3e-4),
+    )
+    if performance_mode:
+        recipe = faster(recipe)
+    for callback in callbacks:
+        recipe.trainer.strategy.context_parallel_size = 2
+    return recipe
+
+
+def faster(recipe):
+    recipe.trainer.strategy.tensor_model_parallel_size = 4
+    return recipe
+)";
+
+TEST(NemoImportTest, ARecipeOfNemoPassesKeywordsOn) {
+  const std::string text = kNemo;
+  const ImportedScenario imported = ImportNemo(Source(text));
+  const nlohmann::json scenario = nlohmann::json::parse(imported.text);
+  EXPECT_EQ(imported.ranks, 16u);
+  EXPECT_EQ(scenario["model"]["preset"], "llama-2-7b");
+  EXPECT_EQ(scenario["strategy"]["tensor"], 2);
+  EXPECT_EQ(scenario["strategy"]["data"], 8);
+  EXPECT_EQ(scenario["strategy"]["distributed_optimizer"], true);
+  EXPECT_EQ(scenario["training"]["batch"], 64);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("line 35: context_parallel_size is under")));
+  const nlohmann::json fast = nlohmann::json::parse(
+      ImportNemo(Source(text, {{"performance_mode", "True"}, {"num_nodes", "4"}})).text);
+  EXPECT_EQ(fast["strategy"]["tensor"], 4);
+  EXPECT_EQ(fast["strategy"]["data"], 8);
+}
+
+TEST(NemoImportTest, LayoutsAsListsAreMegatronsNotation) {
+  const std::string text =
+      "def _layout(stages, virtual):\n"
+      "    known = {\n        (1, 1): None,\n"
+      "        (2, 1): [[\"embedding\"] + [\"decoder\"] * 20] + [[\"decoder\"] * 12 + "
+      "[\"loss\"]],\n"
+      "    }\n    return known[(stages, virtual or 1)]\n\n"
+      "def small_pretrain_2gpu_config():\n"
+      "    cfg = Container(micro_batch_size=1, global_batch_size=8, seq_length=64)\n"
+      "    cfg.model = from_hf_pretrained('a/Llama-2-7b')\n"
+      "    cfg.model.pipeline_model_parallel_size = 2\n"
+      "    cfg.model.pipeline_model_parallel_layout = _layout(2, None)\n    return cfg\n";
+  const nlohmann::json scenario = nlohmann::json::parse(ImportNemo(Source(text)).text);
+  EXPECT_EQ(scenario["pipeline"]["layout"],
+            "E" + std::string(20, 't') + "|" + std::string(12, 't') + "L");
+}
+
+TEST(NemoImportTest, PrecisionsAreFunctionsOrNames) {
+  const auto products = [](const std::string& precision) {
+    const std::string text =
+        "def small_pretrain_1gpu_config():\n"
+        "    cfg = Container(micro_batch_size=1, global_batch_size=8, seq_length=64)\n"
+        "    cfg.model = from_hf_pretrained('a/Llama-3.2-1B')\n    cfg.mixed_precision = " +
+        precision + "\n    return cfg\n";
+    return nlohmann::json::parse(ImportNemo(Source(text)).text)["training"].value("products", "");
+  };
+  EXPECT_EQ(products("bf16_mixed()"), "");
+  EXPECT_EQ(products("bf16_with_fp8_current_scaling_mixed()"), "fp8-current");
+  EXPECT_EQ(products("\"bf16_with_mxfp8_mixed\""), "mxfp8");
+  EXPECT_EQ(products("get_mixed_precision_config(\"bf16_with_fp8_delayed_scaling_mixed\")"), "fp8");
+  EXPECT_EQ(products("_perf_precision(\"nvfp4\")"), "nvfp4");
+}
+
+TEST(NemoImportTest, WhatCannotBeReadIsRefused) {
+  EXPECT_THAT(MistakeOf(kBridge), HasSubstr("found 3 recipes, expected --set config=NAME"));
+  EXPECT_THAT(MistakeOf(kBridge, {{"config", "bigg"}}), HasSubstr("found no recipe \"bigg\""));
+  EXPECT_THAT(MistakeOf(kBridge, {{"config", "big_peft_8gpu_h100_bf16_config"}, {"model", "1"}}),
+              HasSubstr("no model"));
+  EXPECT_THAT(
+      MistakeOf("def small_peft_config():\n    cfg.model = from_hf_pretrained('gpt-20b')\n"),
+      HasSubstr("adapters beside frozen weights"));
+  EXPECT_THAT(MistakeOf("def a_config():\n    cfg.model = from_hf_pretrained('b/Unheard-9B')\n"),
+              HasSubstr("recipe.py:2: model: found \"b/Unheard-9B\""));
+  EXPECT_THAT(MistakeOf("def a_config():\n    cfg.model = from_hf_pretrained('b/Llama-2-7b')\n"
+                        "    cfg.model.freeze_vision_model = False\n"),
+              HasSubstr("recipe.py:3: freeze_vision_model: models of images"));
+  EXPECT_THAT(MistakeOf("print(1)\n"), HasSubstr("no function here makes a recipe"));
+}
+
+}  // namespace nemo_import_test
+}  // namespace rehearse

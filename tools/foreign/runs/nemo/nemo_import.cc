@@ -1,0 +1,362 @@
+#include "tools/foreign/runs/nemo/nemo_import.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/json_parse.h"
+#include "tools/foreign/runs/megatron/megatron_import.h"
+#include "tools/foreign/runs/nemo/python_recipe.h"
+
+namespace rehearse {
+namespace {
+
+enum class KeyForm : uint8_t {
+  kValue,      // a number, a text, or a list of such
+  kSwitch,     // given where it is true
+  kSwitchOff,  // given where it is false
+};
+
+struct NemoName {
+  const char* theirs = "";
+  const char* ours = "";  // Megatron-LM's argument
+  KeyForm form = KeyForm::kValue;
+};
+constexpr NemoName kNemoNames[] = {
+    {"tensor_model_parallel_size", "tensor-model-parallel-size"},
+    {"pipeline_model_parallel_size", "pipeline-model-parallel-size"},
+    {"virtual_pipeline_model_parallel_size", "num-virtual-stages-per-pipeline-rank"},
+    {"context_parallel_size", "context-parallel-size"},
+    {"expert_model_parallel_size", "expert-model-parallel-size"},
+    {"expert_tensor_parallel_size", "expert-tensor-parallel-size"},
+    {"sequence_parallel", "sequence-parallel", KeyForm::kSwitch},
+    {"pipeline_model_parallel_layout", "pipeline-model-parallel-layout"},
+    {"account_for_embedding_in_pipeline_split", "account-for-embedding-in-pipeline-split",
+     KeyForm::kSwitch},
+    {"account_for_loss_in_pipeline_split", "account-for-loss-in-pipeline-split", KeyForm::kSwitch},
+    {"num_layers_in_first_pipeline_stage", "decoder-first-pipeline-num-layers"},
+    {"num_layers_in_last_pipeline_stage", "decoder-last-pipeline-num-layers"},
+    {"num_layers", "num-layers"},
+    {"mtp_num_layers", "mtp-num-layers"},
+    {"mtp_loss_scaling_factor", "mtp-loss-scaling-factor"},
+    {"seq_length", "seq-length"},
+    {"micro_batch_size", "micro-batch-size"},
+    {"global_batch_size", "global-batch-size"},
+    {"recompute_granularity", "recompute-granularity"},
+    {"recompute_method", "recompute-method"},
+    {"recompute_num_layers", "recompute-num-layers"},
+    {"recompute_modules", "recompute-modules"},
+    {"cpu_offloading_num_layers", "cpu-offloading-num-layers"},
+    {"fine_grained_activation_offloading", "fine-grained-activation-offloading", KeyForm::kSwitch},
+    {"use_distributed_optimizer", "use-distributed-optimizer", KeyForm::kSwitch},
+    {"use_megatron_fsdp", "use-megatron-fsdp", KeyForm::kSwitch},
+    {"data_parallel_sharding_strategy", "data-parallel-sharding-strategy"},
+    {"num_distributed_optimizer_instances", "num-distributed-optimizer-instances"},
+    {"overlap_grad_reduce", "overlap-grad-reduce", KeyForm::kSwitch},
+    {"overlap_param_gather", "overlap-param-gather", KeyForm::kSwitch},
+    {"grad_reduce_in_fp32", "grad-reduce-in-bf16", KeyForm::kSwitchOff},
+    {"tp_comm_overlap", "tp-comm-overlap", KeyForm::kSwitch},
+    {"overlap_p2p_comm", "no-overlap-p2p-communication", KeyForm::kSwitchOff},
+    {"overlap_moe_expert_parallel_comm", "overlap-moe-expert-parallel-comm", KeyForm::kSwitch},
+    {"delay_wgrad_compute", "delay-wgrad-compute", KeyForm::kSwitch},
+    {"cp_comm_type", "cp-comm-type"},
+    {"moe_token_dispatcher_type", "moe-token-dispatcher-type"},
+    {"moe_flex_dispatcher_backend", "moe-flex-dispatcher-backend"},
+    {"moe_enable_deepep", "moe-enable-deepep", KeyForm::kSwitch},
+    {"moe_shared_expert_overlap", "moe-shared-expert-overlap", KeyForm::kSwitch},
+    {"moe_permute_fusion", "moe-permute-fusion", KeyForm::kSwitch},
+    {"cross_entropy_loss_fusion", "cross-entropy-loss-fusion", KeyForm::kSwitch},
+    {"use_transformer_engine_op_fuser", "use-transformer-engine-op-fuser", KeyForm::kSwitch},
+    {"gradient_accumulation_fusion", "no-gradient-accumulation-fusion", KeyForm::kSwitchOff},
+    {"use_precision_aware_optimizer", "use-precision-aware-optimizer", KeyForm::kSwitch},
+    {"exp_avg_dtype", "exp-avg-dtype"},
+    {"exp_avg_sq_dtype", "exp-avg-sq-dtype"},
+    {"main_params_dtype", "main-params-dtype"},
+    {"main_grads_dtype", "main-grads-dtype"},
+    {"transformer_impl", "transformer-impl"}};
+
+// "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "bf16-mixed": the arguments of a precision.
+struct NemoPrecision {
+  const char* part = "";    // of the name
+  const char* recipe = "";  // of fp8; "" for none
+  bool keeps_ends = false;
+};
+constexpr NemoPrecision kPrecisions[] = {{"nvfp4", ""},
+                                         {"mxfp8", "mxfp8"},
+                                         {"fp8_mx", "mxfp8"},
+                                         {"fp8_subchannel", "blockwise"},
+                                         {"fp8_sc", "blockwise"},
+                                         {"fp8_blockwise", "blockwise"},
+                                         {"fp8_current", "tensorwise", true},
+                                         {"fp8_cs", "tensorwise", true},
+                                         {"fp8", "delayed"}};
+
+class NemoArguments {
+ public:
+  NemoArguments(const RunSource& source, const PythonRecipe& recipe, ScenarioDraft* draft)
+      : recipe_(recipe), draft_(draft) {
+    run_.software = "nemo";
+    const Origin from{"model", recipe.model_line};
+    if (source.model) {
+      run_.model = source.model;
+    } else if (!recipe.model.empty()) {
+      run_.model = FindModelByName(recipe.model);
+      if (!run_.model) {
+        draft->Fail(from, fmt::format("found {}, a model that is not known by name; expected "
+                                      "--model-config with its config.json",
+                                      QuotedJson(recipe.model)));
+      }
+    }
+    run_.model_from = from;
+  }
+
+  LaunchedRun Read() {
+    if (!run_.model) {
+      throw Error({draft_->file(), 0, ""},
+                  fmt::format("{} names no model; expected --model-config with its config.json, or "
+                              "its name",
+                              recipe_.function));
+    }
+    RefuseAdapters();
+    for (const char* key : {"freeze_vision_model", "freeze_language_model", "hf_processor_path"}) {
+      if (const PythonKey* const found = Find(key); found != nullptr)
+        draft_->Fail({key, std::max(found->line, 0)},
+                     "models of images or sound are not supported; expected text");
+    }
+    for (const NemoName& name : kNemoNames) {
+      ReadKey(name);
+      const auto skipped = recipe_.skipped.find(name.theirs);
+      if (skipped == recipe_.skipped.end()) continue;
+      run_.remarks.push_back(
+          fmt::format("{}: {} is under a condition or loop that is not followed, and left as it is",
+                      skipped->second > 0 ? fmt::format("line {}", skipped->second)
+                                          : std::string("in another file"),
+                      name.theirs));
+    }
+    SetUnfused();
+    ReadPrecision();
+    ReadRanks();
+    ReadEnvironment();
+    // What recipes leave to their providers.
+    const PythonKey* const grouped = Find("moe_grouped_gemm");
+    if (grouped == nullptr || grouped->value != false) Add("moe-grouped-gemm", {}, 0);
+    for (const char* dropout : {"attention-dropout", "hidden-dropout"}) Add(dropout, {"0"}, 0);
+    if (Find("()distributed_fused_adam_with_cosine_annealing") != nullptr &&
+        Find("use_distributed_optimizer") == nullptr)
+      Add("use-distributed-optimizer", {}, 0);
+    return std::move(run_);
+  }
+
+ private:
+  const PythonKey* Find(std::string_view name) const {
+    const auto found = recipe_.keys.find(name);
+    return found == recipe_.keys.end() ? nullptr : &found->second;
+  }
+
+  // What such software has unless a recipe says otherwise.
+  void SetUnfused() {
+    constexpr std::pair<const char*, const char*> kFused[] = {
+        {"cross_entropy_loss_fusion", "/training/cross_entropy"},
+        {"moe_permute_fusion", "/training/permutation"}};
+    for (const auto& [theirs, ours] : kFused) {
+      const PythonKey* const key = Find(theirs);
+      if (key != nullptr && key->value == false) draft_->Set(ours, "unfused");
+    }
+  }
+
+  // By the key, by a condition that might set it, or by the recipe's name.
+  void RefuseAdapters() const {
+    const PythonKey* const key = Find("peft");
+    const auto skipped = recipe_.skipped.find("peft");
+    const bool is_set = key != nullptr && !key->value.is_null() && key->value != "none";
+    const bool is_off = key != nullptr && key->line == PythonKey::kGiven && !is_set;
+    const bool is_named = recipe_.function.find("peft") != std::string::npos;
+    if (is_off || (!is_set && !is_named && skipped == recipe_.skipped.end())) return;
+    draft_->Fail({"peft", key != nullptr ? std::max(key->line, 0) : 0},
+                 "adapters beside frozen weights are not supported; --set peft=None plays the "
+                 "recipe with all weights trained");
+  }
+
+  void Add(const char* argument, std::vector<std::string> values, int line) {
+    run_.arguments.push_back({argument, std::move(values), std::max(line, 0)});
+  }
+
+  static std::string TextOf(const nlohmann::json& value) {
+    return value.is_string() ? value.get<std::string>()
+                             : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  // Stages as lists of "embedding", "decoder", "mtp" and "loss", as Megatron-LM writes them:
+  // "Ett|tt|tmL". "" for other lists.
+  static std::string LayoutOf(const nlohmann::json& stages) {
+    constexpr std::pair<const char*, char> kParts[] = {
+        {"embedding", 'E'}, {"decoder", 't'}, {"mtp", 'm'}, {"loss", 'L'}};
+    std::string layout;
+    for (const nlohmann::json& stage : stages) {
+      if (!stage.is_array()) return "";
+      if (&stage != &stages.front()) layout += '|';
+      for (const nlohmann::json& part : stage) {
+        const auto known = std::find_if(std::begin(kParts), std::end(kParts),
+                                        [&](const auto& one) { return part == one.first; });
+        if (known == std::end(kParts)) return "";
+        layout += known->second;
+      }
+    }
+    return layout;
+  }
+
+  void ReadKey(const NemoName& name) {
+    const PythonKey* const key = Find(name.theirs);
+    if (key == nullptr || key->value.is_null()) return;
+    if (name.form != KeyForm::kValue) {
+      if (key->value == (name.form == KeyForm::kSwitch)) Add(name.ours, {}, key->line);
+      return;
+    }
+    std::vector<std::string> values;
+    const bool is_layout = std::string_view(name.ours) == "pipeline-model-parallel-layout";
+    if (is_layout && key->value.is_array()) {
+      values.push_back(LayoutOf(key->value));
+      if (values.front().empty()) values.clear();
+    } else if (key->value.is_array()) {
+      for (const nlohmann::json& element : key->value) {
+        if (element.is_structured()) {
+          draft_->Remark(fmt::format("not supported: {}, as a list of lists", name.theirs));
+          return;
+        }
+        values.push_back(TextOf(element));
+      }
+      if (values.empty()) return;
+    } else if (!key->value.is_object()) {
+      values.push_back(TextOf(key->value));
+    }
+    if (key->value.is_boolean() || values.empty()) return;
+    Add(name.ours, std::move(values), key->line);
+  }
+
+  void ReadPrecision() {
+    std::string name = "bf16_mixed";
+    int line = 0;
+    for (const char* key : {"mixed_precision", "plugins", "precision"}) {
+      const PythonKey* const found = Find(key);
+      if (found == nullptr || !found->value.is_string()) continue;
+      const std::string text = TextOf(found->value);
+      const bool says_it = text.find("16") != std::string::npos ||
+                           text.find("fp8") != std::string::npos ||
+                           text.find("fp4") != std::string::npos;
+      if (!says_it) continue;
+      name = text;
+      line = found->line;
+      break;
+    }
+    const bool is_bf16 = name.find("fp16") == std::string::npos && !name.starts_with("16");
+    Add(is_bf16 ? "bf16" : "fp16", {}, line);
+    const auto precision = std::find_if(
+        std::begin(kPrecisions), std::end(kPrecisions),
+        [&](const NemoPrecision& one) { return name.find(one.part) != std::string::npos; });
+    const PythonKey* const format = Find("fp8");
+    const bool has_format =
+        format != nullptr && (format->value == "hybrid" || format->value == "e4m3");
+    if (precision == std::end(kPrecisions) && !has_format) return;
+    if (precision != std::end(kPrecisions) && std::string_view(precision->part) == "nvfp4") {
+      Add("fp4-format", {"e2m1"}, line);
+      return;
+    }
+    std::string recipe = precision == std::end(kPrecisions) ? "delayed" : precision->recipe;
+    if (const PythonKey* const given = Find("fp8_recipe");
+        given != nullptr && given->value.is_string())
+      recipe = TextOf(given->value);
+    Add("fp8-format", {"hybrid"}, line);
+    Add("fp8-recipe", {recipe}, line);
+    const auto is = [&](const char* key, bool otherwise) {
+      const PythonKey* const found = Find(key);
+      return found != nullptr && found->value.is_boolean() ? found->value.get<bool>() : otherwise;
+    };
+    if (is("fp8_param_gather", is("fp8_param", recipe != "blockwise")))
+      Add("fp8-param-gather", {}, line);
+    else
+      draft_->Set("/training/narrow_parameters", false);
+    if (is("first_last_layers_bf16", precision != std::end(kPrecisions) && precision->keeps_ends)) {
+      Add("first-last-layers-bf16", {}, line);
+      for (const char* end : {"num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"}) {
+        if (const PythonKey* const count = Find(end);
+            count != nullptr && count->value.is_number_integer())
+          Add(std::string_view(end).find("start") != std::string_view::npos
+                  ? "num-layers-at-start-in-bf16"
+                  : "num-layers-at-end-in-bf16",
+              {TextOf(count->value)}, count->line);
+      }
+    } else if (recipe == "tensorwise") {
+      draft_->Set("/training/precise_layers", 0);
+    }
+  }
+
+  void ReadRanks() {
+    // "llama3_8b_pretrain_8gpu_h100_bf16_config".
+    const std::string& name = recipe_.function;
+    const size_t gpus = name.find("gpu_");
+    size_t begin = gpus == std::string::npos ? 0 : gpus;
+    while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+    uint64_t ranks = 0;
+    if (gpus != std::string::npos) std::from_chars(name.data() + begin, name.data() + gpus, ranks);
+    if (ranks > 0 && ranks <= static_cast<uint64_t>(kMostDegree)) {
+      run_.ranks = WrittenCount{ranks, {"the name of " + name, 0}};
+      for (const char* other : {"gb200", "gb300", "b200", "b300", "r100", "vr200"}) {
+        if (name.find(std::string("_") + other) == std::string::npos) continue;
+        draft_->Remark(fmt::format("the recipe is for {}; --cluster names such a machine", other));
+        break;
+      }
+      return;
+    }
+    const auto count = [&](std::initializer_list<const char*> names) -> const PythonKey* {
+      for (const char* one : names) {
+        const PythonKey* const key = Find(one);
+        if (key != nullptr && key->value.is_number_integer() && key->value >= 1 &&
+            key->value <= kMostDegree)
+          return key;
+      }
+      return nullptr;
+    };
+    const PythonKey* const nodes = count({"num_nodes"});
+    const PythonKey* const devices = count({"devices", "num_gpus_per_node", "gpus_per_node"});
+    if (nodes == nullptr && devices == nullptr) return;
+    const uint64_t of_node = devices == nullptr ? 1 : devices->value.get<uint64_t>();
+    run_.ranks = WrittenCount{(nodes == nullptr ? 1 : nodes->value.get<uint64_t>()) * of_node,
+                              {"num_nodes x devices", 0}};
+  }
+
+  void ReadEnvironment() {
+    const PythonKey* const table = Find("env_vars");
+    if (table == nullptr || !table->value.is_object()) return;
+    for (const auto& [name, value] : table->value.items()) {
+      const bool is_ours = name.starts_with("NCCL_") || name.starts_with("NVTE_") ||
+                           name == "CUDA_DEVICE_MAX_CONNECTIONS";
+      if (is_ours && !value.is_structured())
+        run_.environment.push_back({name, TextOf(value), table->line});
+    }
+  }
+
+  const PythonRecipe& recipe_;
+  ScenarioDraft* draft_;
+  LaunchedRun run_;
+};
+
+}  // namespace
+
+ImportedScenario ImportNemo(const RunSource& source) {
+  ScenarioDraft draft(source.file);
+  const PythonRecipe recipe =
+      ReadPythonRecipe(source.text, draft.file(), source.settings, source.beside);
+  if (!source.settings.empty() || recipe.function != "pretrain_recipe")
+    draft.Set("/name", recipe.function);
+  NemoArguments arguments(source, recipe, &draft);
+  return ImportLaunchedRun(arguments.Read(), source.cluster, &draft);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,260 @@
+#include "tools/foreign/runs/trainer_step.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "sim/base/json_parse.h"
+#include "tools/foreign/runs/model_names.h"
+
+namespace rehearse {
+namespace {
+
+bool Contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+const char* SoftwareOf(const TrainerStep& step) {
+  if (step.sharing == TrainerSharing::kDeepSpeed) return "deepspeed-zero3";
+  return step.compiles ? "fsdp-compiled" : "fsdp-eager";
+}
+
+}  // namespace
+
+uint64_t PutTrainerOnMachine(const std::string& cluster, std::optional<uint64_t> ranks,
+                             const Origin& from, const std::string& hint, TrainerStep* step,
+                             ScenarioDraft* draft) {
+  ImportedMachine machine = draft->PutOnMachine(
+      cluster, step->is_of_one_device && cluster.empty() ? 1 : ranks, from, hint);
+  if (step->is_of_one_device && machine.ranks > 1) {
+    machine.ranks = 1;
+    machine.spares = true;
+  }
+  if (machine.spares) draft->Set("/placement", "block");
+  const uint64_t samples =
+      RanksLeft(*draft, machine, {step->tensor, step->context, step->replicas});
+  if (step->sharing == TrainerSharing::kDdp || step->zero == 0)
+    return samples * step->replicas.value;
+  const uint64_t of_node =
+      std::max<uint64_t>(machine.of_node / (step->tensor.value * step->context.value), 1);
+  if (step->is_hybrid && !step->shard && samples % of_node == 0)
+    step->shard = Degree{of_node, step->sharing_from};
+  if (!step->shard) {
+    step->shard = Degree{samples, {}};
+  } else if (step->shard->value != samples) {
+    // Ranks beyond a shard hold copies of it.
+    const uint64_t copies =
+        RanksLeft(*draft, machine, {step->tensor, step->context, step->replicas, *step->shard});
+    step->replicas.value *= copies;
+  }
+  return step->shard->value * step->replicas.value;
+}
+
+void SetTrainerStep(const TrainerStep& step, uint64_t data, ScenarioDraft* draft) {
+  draft->Set("/software", SoftwareOf(step));
+  const uint64_t at_once = std::max<uint64_t>(step.micro_batch.value * data, 1);
+  if (step.passes.value > static_cast<uint64_t>(kMostSequences) / at_once)
+    draft->Fail(step.passes.from, "the batch of all ranks is more than 4,294,967,296 sequences");
+  draft->Set("/training/batch", at_once * step.passes.value, step.micro_batch.from);
+  draft->Set("/training/sequence", step.sequence, step.sequence_from);
+  draft->Set("/training/micro_batches", step.passes.value, step.passes.from);
+  if (!draft->json()["training"].contains("recomputation"))
+    draft->Set("/training/recomputation", "none");
+  if (!step.is_bf16) draft->Set("/training/precision", "fp32");
+  const bool is_shared = step.sharing != TrainerSharing::kDdp && step.zero > 0;
+  draft->Set("/strategy/kind", "combined");
+  draft->Set("/strategy/tensor", step.tensor.value, step.tensor.from);
+  if (step.context.value > 1)
+    draft->Set("/strategy/context", step.context.value, step.context.from);
+  if (is_shared) {
+    draft->Set("/strategy/shard", step.shard ? step.shard->value : data, step.sharing_from);
+    if (step.replicas.value > 1)
+      draft->Set("/strategy/replicas", step.replicas.value, step.replicas.from);
+  } else {
+    draft->Set("/strategy/data", data);
+    if (step.is_bf16) draft->Set("/training/gradients", "bf16");
+  }
+  draft->Set("/strategy/zero", is_shared ? step.zero : 0, step.sharing_from);
+  if (step.sharing == TrainerSharing::kFsdp2)
+    draft->Set("/strategy/copies", "per-parameter", step.sharing_from);
+  if (step.expert.value <= 1) return;
+  if (!HasExperts(*draft)) draft->Fail(step.expert.from, "the model has no experts; expected 1");
+  draft->Set("/strategy/expert", step.expert.value, step.expert.from);
+}
+
+void SetTrainerOptimizer(const std::string& given, const Origin& from, ScenarioDraft* draft) {
+  std::string name = given;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const bool is_adam = Contains(name, "adam");
+  const bool has_few_bits =
+      Contains(name, "8bit") || Contains(name, "4bit") || Contains(name, "bnb");
+  if (!is_adam) {
+    draft->Remark(fmt::format("not supported: {} {}; played as Adam", from.name, given));
+  } else if (has_few_bits) {
+    draft->Set("/training/optimizer", "fused", from);
+    draft->Set("/training/moments", "bf16", from);
+    draft->Remark(
+        fmt::format("not supported: {} {}; Adam's moments have 16 bits", from.name, given));
+  } else if (Contains(name, "fused")) {
+    draft->Set("/training/optimizer", "fused", from);
+  }
+  if (Contains(name, "paged"))
+    draft->Remark(fmt::format("not supported: {} {}; the optimizer's state stays on the devices",
+                              from.name, given));
+}
+
+void SetTrainerAttention(const std::string& name, const Origin& from, ScenarioDraft* draft) {
+  const char* ours = nullptr;
+  if (name == "flash_attention_2") ours = "flash-2";
+  if (name == "flash_attention_3" || Contains(name, "flash-attn3")) ours = "flash-3";
+  if (name == "xformers") ours = "efficient";
+  if (name == "eager") ours = "unfused";
+  if (ours != nullptr) draft->Set("/training/attention", ours, from);
+  if (ours == nullptr && !name.empty() && name != "sdpa")
+    draft->Remark(fmt::format("not supported: {} {}; attention is FlashAttention-2's", from.name,
+                              QuotedJson(name)));
+}
+
+void ReadFsdpConfig(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
+  const JobConfig::Names version_names = {"fsdp_config.fsdp_version", "fsdp_version"};
+  const JobConfig::Names strategy_names = {"fsdp_config.fsdp_sharding_strategy",
+                                           "fsdp_config.sharding_strategy"};
+  const JobConfig::Names reshard_names = {"fsdp_config.fsdp_reshard_after_forward",
+                                          "fsdp_config.reshard_after_forward"};
+  const uint64_t version = keys.WholeOr(version_names, 1, 2, 1);
+  step->sharing = version == 2 ? TrainerSharing::kFsdp2 : TrainerSharing::kFsdp1;
+  step->zero = 3;
+  std::string strategy = keys.Word(strategy_names);
+  std::string reshard = keys.Word(reshard_names);
+  if (strategy.empty() && !reshard.empty() && Contains(reshard, "SHARD")) strategy = reshard;
+  step->sharing_from = keys.OriginOf(strategy.empty() ? version_names : strategy_names);
+  // Formerly a number, from 1.
+  constexpr const char* kStrategies[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
+                                         "HYBRID_SHARD_ZERO2"};
+  size_t kind = 0;
+  for (size_t i = 0; i < std::size(kStrategies); ++i)
+    if (strategy == kStrategies[i] || strategy == std::to_string(i + 1)) kind = i;
+  if (!strategy.empty() && kind == 0 && strategy != kStrategies[0] && strategy != "1") {
+    keys.Fail(strategy_names,
+              fmt::format("found {}, expected FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD "
+                          "or HYBRID_SHARD_ZERO2",
+                          QuotedJson(strategy)));
+  }
+  if (kind == 1 || kind == 4) step->zero = 2;
+  if (kind == 2) step->zero = 0;
+  step->is_hybrid = kind >= 3;
+  const bool is_kept = version == 2 && (reshard == "false" || reshard == "False");
+  if (is_kept) draft->Set("/strategy/reshard_after_forward", false, keys.OriginOf(reshard_names));
+  const JobConfig::Names prefetch_names = {"fsdp_config.fsdp_backward_prefetch",
+                                           "fsdp_config.fsdp_backward_prefetch_policy",
+                                           "fsdp_config.backward_prefetch"};
+  if (keys.Word(prefetch_names) == "BACKWARD_POST" && step->zero == 3)
+    draft->Set("/strategy/backward_prefetch", "post", keys.OriginOf(prefetch_names));
+  if (keys.Flag(
+          {"fsdp_config.fsdp_activation_checkpointing", "fsdp_config.activation_checkpointing"},
+          false)) {
+    draft->Set("/training/recomputation", "full",
+               keys.OriginOf({"fsdp_config.fsdp_activation_checkpointing",
+                              "fsdp_config.activation_checkpointing"}));
+  }
+  if (keys.Flag({"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params"}, false)) {
+    draft->Remark(
+        "not supported: offload_params; parameters stay on the devices, and the optimizer runs "
+        "there");
+  }
+}
+
+void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
+  const JobConfig::Names stage_names = {"zero_optimization.stage"};
+  step->sharing = TrainerSharing::kDeepSpeed;
+  step->zero = keys.WholeOr(stage_names, 0, 3, 0);
+  step->sharing_from = keys.OriginOf(stage_names);
+  const JobConfig::Names bf16_names = {"bf16.enabled", "bfloat16.enabled"};
+  const JobConfig::Names fp16_names = {"fp16.enabled"};
+  const bool is_bf16 = keys.Flag(bf16_names, false);
+  const bool is_fp16 = keys.Flag(fp16_names, false, !is_bf16);
+  step->is_bf16 = is_bf16 || is_fp16;
+  if (is_fp16 && !is_bf16) draft->Remark("fp16: played as bf16, which has as many bits");
+  const JobConfig::Names mics_names = {"zero_optimization.mics_shard_size"};
+  const auto mics = static_cast<int64_t>(
+      keys.Has(mics_names) ? keys.job().WholeOr(mics_names, -1, kMostDegree, -1) : -1);
+  if (mics > 0) step->shard = Degree{static_cast<uint64_t>(mics), keys.OriginOf(mics_names)};
+  const std::string optimizer_device = keys.Word({"zero_optimization.offload_optimizer.device"});
+  const bool is_old_offload = keys.Flag({"zero_optimization.cpu_offload"}, false);
+  if (is_old_offload || (!optimizer_device.empty() && optimizer_device != "none")) {
+    draft->Set("/training/offloaded_optimizer", true,
+               keys.OriginOf({"zero_optimization.offload_optimizer.device",
+                              "zero_optimization.cpu_offload"}));
+    draft->Remark(
+        "offload_optimizer: its state is on the host, but the update runs on the device, as state "
+        "comes; DeepSpeed's CPUAdam is not played");
+  }
+  const std::string device = keys.Word({"zero_optimization.offload_param.device"});
+  if (!device.empty() && device != "none")
+    draft->Remark("not supported: offload_param; parameters stay on the devices");
+  const JobConfig::Names tensor_names = {"tensor_parallel.autotp_size"};
+  step->tensor = {keys.WholeOr(tensor_names, 1, kMostDegree, 1), keys.OriginOf(tensor_names)};
+  const JobConfig::Names context_names = {"sequence_parallel_size"};
+  step->context = {keys.WholeOr(context_names, 1, kMostDegree, 1), keys.OriginOf(context_names)};
+  const std::string optimizer = keys.Word({"optimizer.type"});
+  if (!optimizer.empty() && optimizer != "AdamW" && optimizer != "Adam")
+    SetTrainerOptimizer(optimizer, keys.OriginOf({"optimizer.type"}), draft);
+  for (const char* table :
+       {"compression_training", "quantize_training", "sparse_attention", "progressive_layer_drop",
+        "data_efficiency", "autotuning", "pipeline"}) {
+    const std::vector<std::string> unread = keys.Unread({});
+    const bool is_there = std::any_of(unread.begin(), unread.end(), [&](const std::string& key) {
+      return key.starts_with(std::string(table) + ".");
+    });
+    if (is_there) draft->Remark(fmt::format("not supported: {}; it is left out", table));
+  }
+}
+
+void SetDeepSpeedBuckets(FlatKeys& keys, const TrainerStep& step, ScenarioDraft* draft) {
+  const JobConfig::Names hpz_names = {"zero_optimization.zero_hpz_partition_size"};
+  const uint64_t within = keys.WholeOr(hpz_names, 1, kMostDegree, 1);
+  const JobConfig::Names overlap_names = {"zero_optimization.overlap_comm"};
+  const bool overlaps = keys.Flag(overlap_names, step.zero == 3, true);
+  const auto hidden = static_cast<uint64_t>(std::max<int64_t>(HiddenSizeOf(*draft), 1));
+  constexpr int64_t kMost = int64_t{1} << 40;
+  // What is "auto" is filled in by transformers, from the model's hidden size.
+  const auto elements = [&](const char* name, uint64_t by_model, uint64_t usual) -> uint64_t {
+    const std::string word = keys.Word({name});
+    if (word == "auto") return by_model;
+    if (word.empty()) return usual;
+    const double value = keys.job().At({name}).Number(0, static_cast<double>(kMost));
+    return static_cast<uint64_t>(value);
+  };
+  const uint64_t reduced =
+      elements("zero_optimization.reduce_bucket_size", hidden * hidden, 500'000'000);
+  const uint64_t ahead = elements("zero_optimization.stage3_prefetch_bucket_size",
+                                  hidden * hidden * 9 / 10, 50'000'000);
+  const uint64_t live =
+      elements("zero_optimization.stage3_max_live_parameters", 1'000'000'000, 1'000'000'000);
+  for (const char* name :
+       {"zero_optimization.zero_quantized_weights", "zero_optimization.zero_quantized_gradients"}) {
+    if (keys.Flag({name}, false))
+      draft->Remark(fmt::format("not supported: {}; collectives carry 16 bits", name));
+  }
+  if (step.zero >= 2 && reduced > 0)
+    draft->Set("/strategy/reduce_elements", reduced,
+               keys.OriginOf({"zero_optimization.reduce_bucket_size"}));
+  if (step.zero == 3) {
+    draft->Set("/strategy/prefetch_elements", ahead,
+               keys.OriginOf({"zero_optimization.stage3_prefetch_bucket_size"}));
+    draft->Set("/strategy/most_gathered", live,
+               keys.OriginOf({"zero_optimization.stage3_max_live_parameters"}));
+    if (within > 1) draft->Set("/strategy/backward_within", within, keys.OriginOf(hpz_names));
+  }
+  if (!overlaps) {
+    draft->Set("/strategy/overlap_gradients", false, keys.OriginOf(overlap_names));
+    draft->Set("/strategy/overlap_reduce_scatter", false, keys.OriginOf(overlap_names));
+  }
+}
+
+}  // namespace rehearse
