@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
 #include "tools/foreign/machines/infragraph/yaml_text.h"
+#include "tools/foreign/runs/adapters.h"
 #include "tools/foreign/runs/flat_keys.h"
 #include "tools/foreign/runs/trainer_step.h"
 
@@ -22,9 +23,6 @@ struct OtherTraining {
   const char* why;
 };
 constexpr OtherTraining kOtherTrainings[] = {
-    {"adapter",
-     "adapters beside frozen weights are not supported; --set adapter=null plays the run with all "
-     "weights trained"},
     {"rl", "training by preferences is not supported; expected a model that predicts tokens"},
     {"reward_model", "models of rewards are not supported; expected one that predicts tokens"},
     {"process_reward_model", "models of rewards are not supported"},
@@ -32,13 +30,19 @@ constexpr OtherTraining kOtherTrainings[] = {
     {"processor_type", "models of images or sound are not supported; expected text"},
     {"is_multimodal", "models of images or sound are not supported; expected text"},
     {"lisa_n_layers", "layers that are frozen now and then are not supported"},
-    {"relora_steps", "adapters beside frozen weights are not supported"}};
+    {"relora_steps", "adapters that are merged now and then are not supported"}};
 
 void RefuseOtherTrainings(FlatKeys& keys) {
   for (const OtherTraining& other : kOtherTrainings) {
     const std::string word = keys.Word({other.key});
     if (!word.empty() && word != "false" && word != "False")
       keys.Fail({other.key}, fmt::format("found {}; {}", QuotedJson(word), other.why));
+  }
+  const std::string adapter = keys.Word({"adapter"});
+  if (!adapter.empty() && adapter != "lora" && adapter != "qlora" && adapter != "false") {
+    keys.Fail({"adapter"}, fmt::format("found {}, expected lora, qlora or none; --set adapter=null "
+                                       "plays the run with all weights trained",
+                                       QuotedJson(adapter)));
   }
   if (!keys.job().Texts({"unfrozen_parameters"}).empty())
     keys.Fail({"unfrozen_parameters"}, "frozen weights are not supported; expected all trained");
@@ -83,6 +87,24 @@ void ReadSharingOfAxolotl(FlatKeys& keys, std::optional<FlatKeys>* deepspeed, Tr
   step->expert = degree({"expert_parallel_size"});
   if (shard.value > 1) step->shard = shard;
   if (replicas.value > 1) step->replicas = replicas;
+}
+
+void SetAdaptersOfAxolotl(FlatKeys& keys, ScenarioDraft* draft) {
+  const std::string adapter = keys.Word({"adapter"});
+  if (adapter != "lora" && adapter != "qlora") return;
+  constexpr int64_t kMostRank = 1 << 16;
+  NamedAdapters adapters;
+  adapters.rank = keys.WholeOr({"lora_r"}, 1, kMostRank, 8);
+  adapters.from = keys.OriginOf({"adapter"});
+  const bool is_all = keys.Flag({"lora_target_linear"}, false) ||
+                      keys.Word({"lora_target_modules"}) == "all-linear";
+  if (!is_all) adapters.on = keys.job().Texts({"lora_target_modules"});
+  if (!is_all && adapters.on.empty()) adapters.on = {"q_proj", "v_proj"};  // PEFT's own
+  adapters.is_quantised = adapter == "qlora" || keys.Flag({"load_in_4bit"}, false) ||
+                          keys.Flag({"load_in_8bit"}, false);
+  if (!keys.job().Texts({"lora_modules_to_save"}).empty())
+    draft->Remark("not supported: lora_modules_to_save; only adapters are trained");
+  SetAdapters(adapters, draft);
 }
 
 void SetArithmeticOfAxolotl(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
@@ -155,7 +177,9 @@ void SetSequenceOfAxolotl(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draf
   const bool is_packed = keys.Flag({"sample_packing"}, false);
   const bool is_padded = keys.Flag({"pad_to_sequence_len"}, is_packed);
   if (is_packed)
-    draft->Remark("sample_packing: every token attends to all before it, of other samples too");
+    draft->Remark(
+        "sample_packing: every token attends to all before it, of other samples too, unless "
+        "training.document says how long those are");
   if (!is_packed && !is_padded) {
     draft->Remark(
         "samples are neither packed nor padded there: they are shorter than sequence_len, with "
@@ -287,6 +311,7 @@ ImportedScenario ImportAxolotl(const RunSource& source) {
   TrainerStep step;
   ReadSharingOfAxolotl(keys, &deepspeed, &step, &draft);
   SetNamedModel(source.model, keys.Word({"base_model"}), keys.OriginOf({"base_model"}), &draft);
+  SetAdaptersOfAxolotl(keys, &draft);
   SetSequenceOfAxolotl(keys, &step, &draft);
   SetArithmeticOfAxolotl(keys, &step, &draft);
   SetKernelsOfAxolotl(keys, &draft);

@@ -2,7 +2,7 @@
 //
 // Keys: axolotl-ai-cloud/axolotl, src/axolotl/utils/schemas (2025). The model is known by its name
 // (tools/foreign/runs/model_names.h) or given beside; "deepspeed" names a JSON that is read from
-// beside the file. All weights are trained: adapters (LoRA), frozen parts, preferences and
+// beside the file. Adapters (LoRA) stand beside a frozen model; other frozen parts, preferences and
 // rewards, images and sound are refused. How many ranks there are is not in the file, unless it
 // says the size of every axis.
 #pragma once

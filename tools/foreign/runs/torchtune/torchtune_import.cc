@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
 #include "tools/foreign/machines/infragraph/yaml_text.h"
+#include "tools/foreign/runs/adapters.h"
 #include "tools/foreign/runs/deepspeed/deepspeed_import.h"
 #include "tools/foreign/runs/flat_keys.h"
 #include "tools/foreign/runs/trainer_step.h"
@@ -43,15 +44,41 @@ void RefuseOtherRecipes(FlatKeys& keys, const ScenarioDraft& draft) {
     throw Error({draft.file(), 0, ""},
                 "no training of torchtune; expected its model, optimizer and batch_size");
   }
-  if (model.starts_with("lora_") || model.starts_with("qlora_") || model.starts_with("dora_")) {
-    keys.Fail(model_names,
-              fmt::format("found {}; adapters beside frozen weights are not supported; --set "
-                          "model._component_={} plays the run with all weights trained",
-                          QuotedJson(model), model.substr(model.find('_') + 1)));
-  }
+  if (model.starts_with("dora_"))
+    keys.Fail(model_names, fmt::format("found {}; adapters with magnitudes of their own (DoRA) are "
+                                       "not supported",
+                                       QuotedJson(model)));
   if (model.find("vision") != std::string::npos)
     keys.Fail(model_names,
               fmt::format("found {}; models of images are not supported", QuotedJson(model)));
+}
+
+// "llama3_8b" of "lora_llama3_8b".
+std::string WithoutAdapters(const std::string& model) {
+  for (const std::string prefix : {"lora_", "qlora_"})
+    if (model.starts_with(prefix)) return model.substr(prefix.size());
+  return model;
+}
+
+void SetAdaptersOfTorchtune(FlatKeys& keys, ScenarioDraft* draft) {
+  const JobConfig::Names model_names = {"model._component_"};
+  const std::string model = LastName(keys.Word(model_names));
+  if (WithoutAdapters(model) == model) return;
+  if (keys.Flag({"model.use_dora"}, false))
+    draft->Remark("not supported: use_dora; adapters have no magnitudes of their own");
+  constexpr int64_t kMostRank = 1 << 16;
+  NamedAdapters adapters;
+  adapters.rank = keys.WholeOr({"model.lora_rank"}, 1, kMostRank, 8);
+  adapters.from = keys.OriginOf(model_names);
+  adapters.on = keys.job().Texts({"model.lora_attn_modules"});
+  const bool has_mlp = keys.Flag({"model.apply_lora_to_mlp"}, false);
+  if (has_mlp) adapters.on.insert(adapters.on.end(), {"w1", "w2", "w3"});
+  if (adapters.on.empty())
+    keys.Fail(model_names, "expected lora_attn_modules or apply_lora_to_mlp beside it");
+  if (keys.Flag({"model.apply_lora_to_output"}, false))
+    draft->Remark("not supported: apply_lora_to_output; the output layer has no adapters");
+  adapters.is_quantised = model.starts_with("qlora_") || keys.Flag({"model.quantize_base"}, false);
+  SetAdapters(adapters, draft);
 }
 
 void SetArithmeticOfTorchtune(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
@@ -122,11 +149,14 @@ ImportedScenario ImportTorchtune(const RunSource& source) {
   step.is_of_one_device = stem.find("single_device") != std::string::npos;
   ReadSharingOfTorchtune(keys, &step, &draft);
   const JobConfig::Names model_names = {"model._component_"};
-  SetNamedModel(source.model, LastName(keys.Word(model_names)), keys.OriginOf(model_names), &draft);
+  SetNamedModel(source.model, WithoutAdapters(LastName(keys.Word(model_names))),
+                keys.OriginOf(model_names), &draft);
+  SetAdaptersOfTorchtune(keys, &draft);
   SetSequenceBeside(keys, {"tokenizer.max_seq_len", "max_seq_len"}, &step, draft);
   const bool is_packed = keys.Flag({"dataset.packed"}, false);
   draft.Remark(is_packed
-                   ? "dataset.packed: every token attends to all before it, of other samples too"
+                   ? "dataset.packed: every token attends to all before it, of other samples too, "
+                     "unless training.document says how long those are"
                    : "samples are not packed there: they are shorter than tokenizer.max_seq_len, "
                      "with which they are played");
   const JobConfig::Names micro_names = {"batch_size"};

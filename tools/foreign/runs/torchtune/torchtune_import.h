@@ -2,8 +2,8 @@
 //
 // Keys: pytorch/torchtune, recipes/full_finetune_distributed.py and its configs (2025). The model
 // is the component that "model" names (tools/foreign/runs/model_names.h). A file whose name ends
-// with single_device is for one device; otherwise the ranks are not in it. Adapters (LoRA),
-// distillation, preferences, images, and files that do not train are refused.
+// with single_device is for one device; otherwise the ranks are not in it. Distillation,
+// preferences, images, and files that do not train are refused.
 #pragma once
 
 #include "tools/foreign/runs/run_source.h"
