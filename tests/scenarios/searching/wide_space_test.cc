@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
         SmallSpace{"Experts",
                    {"cluster=\"dgx-h100\"", "model={\"preset\": \"deepseek-v2-lite\"}",
                     "training={\"batch\": 16, \"sequence\": 4096}", kOneBatch, kPlain,
-                    "training.recomputation=\"full\""}},
+                    "training.recomputation=\"full\"", "simulator.collectives=[]"}},
         SmallSpace{"FewMicroBatches",
                    {"training.batch=16", kPlain, "training.recomputation=\"full\""}},
         SmallSpace{"SlowNetwork",
@@ -283,7 +283,7 @@ constexpr const char* kPairs = R"({
   "name": "pairs", "cluster": "dgx-h800:nodes=2", "model": {"preset": "qwen3-30b-a3b", "layers": 8},
   "training": {"batch": 128, "sequence": 4096, "recomputation": "none", "products": "plain",
                "micro_batch_size": 1},
-  "software": {},
+  "software": "megatron-core",
   "search": {"where": [{"product": ["strategy.tensor", "strategy.zero", "strategy.replicas"],
                         "equals": 1},
                        {"product": ["strategy.expert"], "at_least": 8}]}
@@ -337,7 +337,8 @@ TEST(PairsInSearchesTest, MistakesHaveOneMessage) {
   const auto error_with = [](const std::string& axis) {
     return ErrorOf({R"(model={"preset": "mixtral-8x7b", "layers": 4})", "cluster=\"dgx-h800\"",
                     "training.micro_batches=4", "training.recomputation=\"full\"",
-                    R"(strategy={"kind": "combined", "shard": 4, "zero": 1, "expert": 4})",
+                    R"(strategy={"kind": "combined", "shard": 4, "zero": 1, "expert": 4,
+                        "overlap_gradients": true, "overlap_parameter_gathers": false})",
                     R"(pipeline={"stages": 2, "schedule": "1f1b"})", "search.default_axes=false",
                     "search.axes=[" + axis + "]"});
   };
