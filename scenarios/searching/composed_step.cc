@@ -33,10 +33,10 @@ constexpr uint32_t kUnknown = UINT32_MAX - 1;  // a name that is not in the list
 // How an order of a pipeline fills and drains it, and how many micro-batches are under way on the
 // first of p stages with v parts each, out of m.
 struct Order {
-  const char* name;
-  double bubble;     // of (p - 1) passes over a stage's part
-  bool interleaves;  // p divides m, and passes are over one part at a time
-  double (*under_way)(double p, double v, double m);
+  const char* name = "";
+  double bubble = 1;         // of (p - 1) passes over a stage's part
+  bool interleaves = false;  // p divides m, and passes are over one part at a time
+  double (*under_way)(double p, double v, double m) = nullptr;
   bool takes_both_ways = false;  // m is 2p or more
   uint32_t copies = 1;           // of parameters
 };
@@ -214,7 +214,8 @@ void ComposedSteps::SetField(const std::string& path, const json& value, Values*
       {"training.batch", kBatch},
       {"pipeline.pair_passes", kPairs},
       {"pipeline.pair_order", kPairOrder},
-      {"simulator.collectives", kPinned}};
+      {"simulator.collectives", kPinned},
+      {"simulator.communication_multiprocessors", kKept}};
   const auto field = kFields.find(path);
   if (field == kFields.end()) return;
   uint32_t& number = (*values)[field->second];
@@ -263,7 +264,7 @@ bool ComposedSteps::CompileAxis(const SpaceAxis& axis) {
       if (path == "strategy" || path == "pipeline" || path == "training" ||
           path == "strategy.kind" || path == "strategy.order")
         return false;
-      const bool is_told = values != before && path != "simulator.collectives";
+      const bool is_told = values != before && path.rfind("simulator.", 0) != 0;
       if (is_told || IsOfStages(path)) continue;
       (IsOfPasses(path, value) ? has_passes : has_others) = true;
       others.push_back({path, value});
@@ -345,6 +346,7 @@ void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
   base_[kPairs] = 0;
   base_[kPairOrder] = kNoValue;
   base_[kPinned] = 0;
+  base_[kKept] = 0;
   for (const char* object : {"strategy", "pipeline", "training", "simulator"}) {
     if (!whole.value().contains(object)) continue;
     for (const auto& [key, one] : whole.value()[object].items())
@@ -390,6 +392,8 @@ const std::string* ComposedSteps::BrokenOrder(const Values& values, uint64_t mic
   static const std::string kWhyNoPairs = "too few micro-batches for passes in pairs";
   static const std::string kWhyNothingSent =
       "passes in pairs or a way to send tokens, but experts are not spread";
+  static const std::string kWhyKept =
+      "multiprocessors kept for communication, but all-to-alls take theirs as they come";
   const Order& order = kOrders[values[kSchedule]];
   const uint32_t stages = values[kStages];
   if (order.interleaves && stages > 1 && micro_batches % stages != 0) return &kWhyMultiple;
@@ -401,6 +405,8 @@ const std::string* ComposedSteps::BrokenOrder(const Values& values, uint64_t mic
   if (values[kPairs] != 0 && micro_batches < (stages > 1 ? 3 : 2)) return &kWhyNoPairs;
   const bool has_way = values[kPairs] != 0 || values[kPinned] != base_[kPinned];
   if (is_wide_ && has_way && values[kExpert] == 1) return &kWhyNothingSent;
+  const bool keeps = values[kKept] != base_[kKept];
+  if (is_wide_ && keeps && values[kPinned] == 0) return &kWhyKept;
   return nullptr;
 }
 

@@ -112,6 +112,7 @@ class ComposedSteps {
     kPairs,
     kPairOrder,  // in `pair_orders_`
     kPinned,     // whether collectives have algorithms of their own
+    kKept,       // multiprocessors of communication
     kFieldCount
   };
   enum PieceKind : uint32_t { kPass, kUpdate, kPairedPass };

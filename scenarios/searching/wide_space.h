@@ -11,7 +11,7 @@
 //                                                 with experts DualPipe and DualPipeV
 //   pairs                                         of experts: passes one by one, or in pairs that
 //                                                 hide all-to-alls (Megatron-Core's order), without
-//                                                 and with 20 multiprocessors for communication
+//                                                 and with 20 multiprocessors kept for DeepEP
 //   dispatcher                                    of experts: all-to-all, or DeepEP's
 //   sequence_parallel                             yes, no
 //   zero                                          1, 2, 3 (optimizer, gradients, weights sharded)

@@ -165,8 +165,8 @@ void MakePairs(Dice& dice, uint32_t ranks, Json* scenario) {
   const std::string order = dice.OneOf(orders);
   const bool is_one = order == "1f1b" || order == "dualpipe";
   Json& layers = (*scenario)["model"]["layers"];
-  layers = is_one ? std::max<uint64_t>(stages, layers.get<uint64_t>()) : 2 * stages;
-  const uint64_t micro_batches = 2 * stages * (1 + dice.Below(2));
+  layers = is_one ? std::max<uint64_t>(stages, layers.get<uint64_t>()) : uint64_t{2} * stages;
+  const uint64_t micro_batches = uint64_t{2} * stages * (1 + dice.Below(2));
   (*scenario)["training"]["micro_batches"] = micro_batches;
   (*scenario)["training"]["batch"] = micro_batches * mesh;
   Json& pipeline = (*scenario)["pipeline"];
