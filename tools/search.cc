@@ -76,7 +76,12 @@ CommandSyntax SearchSyntax() {
   syntax.explanation =
       "Tries configurations of a scenario and shows the best: all ways to write its ranks as a\n"
       "product of its strategy's axes, with all numbers of micro-batches, or what its \"search\"\n"
-      "section says (`rehearse schema scenario`). A formula, from the strategy's paper or closed\n"
+      "section says (`rehearse schema scenario`). Without a strategy, it tries all that a "
+      "framework\n"
+      "lets one choose: of experts also passes in pairs (pipeline.pair_passes), multiprocessors "
+      "of\n"
+      "communication (simulator.communication_multiprocessors) and the dispatcher\n"
+      "(simulator.collectives). A formula, from the strategy's paper or closed\n"
       "forms without contention, chooses what is simulated; impossible configurations are\n"
       "counted by reason. With \"per\", the best for each choice of an axis stands beside those "
       "of\n"

@@ -9,6 +9,7 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
+#include "sim/base/interruption.h"
 #include "sim/base/threads.h"
 #include "sim/report/job_part.h"
 #include "topology/fabrics/router.h"
@@ -148,13 +149,18 @@ BestPlacement FindBestPlacement(const Scenario& scenario, size_t job, Seconds ow
   const auto attempt = [&](const std::vector<uint32_t>& placement, const char* order) {
     if (placement.empty() || std::find(tried.begin(), tried.end(), placement) != tried.end())
       return;
-    const Seconds step = StepOfOnly(PlacedAt(scenario, job, placement), observer);
+    tried.push_back(placement);
+    Seconds step;
+    try {
+      step = StepOfOnly(PlacedAt(scenario, job, placement), observer);
+    } catch (const Error&) {  // such as an algorithm that needs equally many ranks in each machine
+      return;
+    }
     ++best.played;
     if (step < best.step) {
       best.step = step;
       best.order = order;
     }
-    tried.push_back(placement);
   };
   for (const PlacementOrder order : {PlacementOrder::kBlock, PlacementOrder::kEven}) {
     const std::vector<uint32_t> placement = InOrder(order, all, cluster, ranks);

@@ -102,7 +102,11 @@ const Fields<SearchOptions>& SearchFields() {
       "search", "What `rehearse search` tries, and by what it judges; other commands ignore it.",
       {{"default_axes", &Search::default_axes, TrueFalse(), Usual(),
         "also try all ways to write the ranks as a product of the strategy's axes, and all numbers "
-        "of micro-batches, except for paths that \"axes\" already has",
+        "of micro-batches, except for paths that \"axes\" already has; without a strategy all that "
+        "a "
+        "framework lets one choose: layouts, experts' ranks, orders of stages, passes in pairs, "
+        "multiprocessors of communication, the dispatcher, ZeRO, micro-batches, recomputation, "
+        "products",
         "false"},
        {"axes",
         ListOf(Either({ObjectOf(ValuesShape), ObjectOf(ChoicesShape), ObjectOf(FactorsShape),

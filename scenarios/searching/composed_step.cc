@@ -33,10 +33,12 @@ constexpr uint32_t kUnknown = UINT32_MAX - 1;  // a name that is not in the list
 // How an order of a pipeline fills and drains it, and how many micro-batches are under way on the
 // first of p stages with v parts each, out of m.
 struct Order {
-  const char* name;
-  double bubble;     // of (p - 1) passes over a stage's part
-  bool interleaves;  // p divides m, and passes are over one part at a time
-  double (*under_way)(double p, double v, double m);
+  const char* name = "";
+  double bubble = 1;         // of (p - 1) passes over a stage's part
+  bool interleaves = false;  // p divides m, and passes are over one part at a time
+  double (*under_way)(double p, double v, double m) = nullptr;
+  bool takes_both_ways = false;  // m is 2p or more
+  uint32_t copies = 1;           // of parameters
 };
 constexpr Order kOrders[] = {
     {"1f1b", 1, false, [](double p, double, double) { return p; }},
@@ -48,13 +50,29 @@ constexpr Order kOrders[] = {
     {"zb-h2", 0, false, [](double p, double, double) { return 2 * p - 1; }},
     {"zb-1p", 1.0 / 3, false, [](double p, double, double) { return p; }},
     {"zb-2p", 0, false, [](double p, double, double) { return 2 * p - 1; }},
-    {"zb-v", 0, false, [](double p, double, double) { return p; }},
-    {"dualpipe", 0.5, false, [](double p, double, double) { return p + 1; }},
-    {"dualpipev", 0.5, false, [](double p, double, double) { return p + 1; }}};
+    {"zb-v", 0, false, [](double p, double, double) { return p; }, true},
+    {"dualpipe", 0.5, false, [](double p, double, double) { return p + 1; }, true, 2},
+    {"dualpipev", 0.5, false, [](double p, double, double) { return p + 1; }, true}};
 constexpr const char* kSplits[] = {"layers", "layers-and-ends", "flops", "parameters"};
 enum Split : uint32_t { kByLayers, kByLayersAndEnds, kByFlops, kByParameters };
 
 constexpr uint32_t kOneForwardOneBackward = 0;
+constexpr uint32_t kInterleaved = 1;
+constexpr uint32_t kGPipe = 2;
+constexpr uint32_t kBreadthFirst = 3;
+static_assert(std::string_view(kOrders[kOneForwardOneBackward].name) == "1f1b");
+static_assert(std::string_view(kOrders[kInterleaved].name) == "interleaved");
+static_assert(std::string_view(kOrders[kGPipe].name) == "gpipe");
+static_assert(std::string_view(kOrders[kBreadthFirst].name) == "breadth-first");
+
+// Ranks of these take one more forward pass before the first pair, so that as many more
+// micro-batches are under way (workloads/planner/pipeline.h).
+double UnderWay(uint32_t schedule, bool pairs, double p, double v, double m) {
+  double number = kOrders[schedule].under_way(p, v, m);
+  if (pairs && schedule == kOneForwardOneBackward) number = 2 * p;
+  if (pairs && schedule == kInterleaved) number += 1 / v;
+  return std::min(m, number);
+}
 
 // Changes of these make no difference to a piece.
 bool IsOfStages(const std::string& path) {
@@ -66,7 +84,18 @@ bool IsOfCluster(const std::string& path) {
   return path == "cluster" || path.rfind("cluster.", 0) == 0;
 }
 
-bool IsOfRecomputation(const std::string& path) { return path.rfind("training.recomput", 0) == 0; }
+bool IsOfAllToAlls(const json& pins) {
+  return pins.is_array() && std::all_of(pins.begin(), pins.end(), [](const json& pin) {
+           return pin.is_object() && pin.value("kind", json()) == "all-to-all";
+         });
+}
+
+// Changes of these make no difference to what a step does once.
+bool IsOfPasses(const std::string& path, const json& value) {
+  return path.rfind("training.recomput", 0) == 0 ||
+         path == "simulator.communication_multiprocessors" ||
+         (path == "simulator.collectives" && IsOfAllToAlls(value));
+}
 
 // Whether what a model says about its experts can be changed where it stands.
 bool HasOwnExperts(const json& model) {
@@ -118,8 +147,10 @@ double EndOfForward(const Schedule& schedule, const SpansByRank& spans) {
 
 struct ComposedSteps::Axis {
   std::vector<std::vector<std::pair<Field, uint32_t>>> sets;  // by choice
-  bool is_other = false;                                      // changes what pieces are made of
-  bool is_of_recomputation = false;                           // and nothing else
+  std::vector<uint32_t> others;  // by choice: which of the changes of what pieces are made of
+  uint32_t other_count = 1;
+  bool is_other = false;      // changes what pieces are made of
+  bool is_of_passes = false;  // and nothing else
 };
 
 struct ComposedSteps::Piece {
@@ -163,7 +194,7 @@ ComposedSteps::~ComposedSteps() = default;
 
 // ---- What a point says --------------------------------------------------------------------------
 
-void ComposedSteps::SetField(const std::string& path, const json& value, Values* values) const {
+void ComposedSteps::SetField(const std::string& path, const json& value, Values* values) {
   static const std::map<std::string_view, Field> kFields = {
       {"strategy.tensor", kTensor},
       {"strategy.context", kContext},
@@ -180,11 +211,21 @@ void ComposedSteps::SetField(const std::string& path, const json& value, Values*
       {"pipeline.split", kSplit},
       {"training.micro_batches", kMicroBatches},
       {"training.micro_batch_size", kMicroBatchSize},
-      {"training.batch", kBatch}};
+      {"training.batch", kBatch},
+      {"pipeline.pair_passes", kPairs},
+      {"pipeline.pair_order", kPairOrder},
+      {"simulator.collectives", kPinned},
+      {"simulator.communication_multiprocessors", kKept}};
   const auto field = kFields.find(path);
   if (field == kFields.end()) return;
   uint32_t& number = (*values)[field->second];
-  if (value.is_boolean()) {
+  if (field->second == kPairOrder) {
+    const auto known = std::find(pair_orders_.begin(), pair_orders_.end(), value);
+    number = static_cast<uint32_t>(known - pair_orders_.begin());
+    if (known == pair_orders_.end()) pair_orders_.push_back(value);
+  } else if (field->second == kPinned) {
+    number = value.empty() ? 0 : 1;
+  } else if (value.is_boolean()) {
     number = value.get<bool>() ? 1 : 0;
   } else if (value.is_number_integer() && value.get<int64_t>() >= 0) {
     number = static_cast<uint32_t>(std::min<int64_t>(value.get<int64_t>(), kUnknown - 1));
@@ -208,11 +249,13 @@ void ComposedSteps::SetField(const std::string& path, const json& value, Values*
 bool ComposedSteps::CompileAxis(const SpaceAxis& axis) {
   Axis compiled;
   bool is_of_cluster = false;
-  bool has_recomputation = false;
+  bool has_passes = false;
   bool has_others = false;
+  std::vector<json> known;  // changes of what pieces are made of
   for (const SpaceChoice& choice : axis.choices) {
     Values values;
     values.fill(kNoValue);
+    json others = json::array();
     for (const auto& [path, value] : choice.changes) {
       const Values before = values;
       SetField(path, value, &values);
@@ -221,17 +264,23 @@ bool ComposedSteps::CompileAxis(const SpaceAxis& axis) {
       if (path == "strategy" || path == "pipeline" || path == "training" ||
           path == "strategy.kind" || path == "strategy.order")
         return false;
-      if (values != before || IsOfStages(path)) continue;
-      (IsOfRecomputation(path) ? has_recomputation : has_others) = true;
+      const bool is_told = values != before && path.rfind("simulator.", 0) != 0;
+      if (is_told || IsOfStages(path)) continue;
+      (IsOfPasses(path, value) ? has_passes : has_others) = true;
+      others.push_back({path, value});
     }
+    const auto same = std::find(known.begin(), known.end(), others);
+    compiled.others.push_back(static_cast<uint32_t>(same - known.begin()));
+    if (same == known.end()) known.push_back(std::move(others));
     if (values[kSchedule] == kUnknown || values[kSplit] == kUnknown) return false;
     std::vector<std::pair<Field, uint32_t>> sets;
     for (uint8_t field = 0; field < kFieldCount; ++field)
       if (values[field] != kNoValue) sets.emplace_back(static_cast<Field>(field), values[field]);
     compiled.sets.push_back(std::move(sets));
   }
-  compiled.is_other = has_recomputation || has_others;
-  compiled.is_of_recomputation = has_recomputation && !has_others;
+  compiled.other_count = static_cast<uint32_t>(known.size());
+  compiled.is_other = has_passes || has_others;
+  compiled.is_of_passes = has_passes && !has_others;
   if (is_of_cluster) {
     if (cluster_axis_ != SIZE_MAX) return false;
     cluster_axis_ = axes_.size();
@@ -294,7 +343,11 @@ void ComposedSteps::Compile(const JsonDocument& scenario, uint32_t most_ranks) {
   base_[kSplit] = kByLayers;
   base_[kMicroBatches] = 0;
   base_[kMicroBatchSize] = 0;
-  for (const char* object : {"strategy", "pipeline", "training"}) {
+  base_[kPairs] = 0;
+  base_[kPairOrder] = kNoValue;
+  base_[kPinned] = 0;
+  base_[kKept] = 0;
+  for (const char* object : {"strategy", "pipeline", "training", "simulator"}) {
     if (!whole.value().contains(object)) continue;
     for (const auto& [key, one] : whole.value()[object].items())
       SetField(std::string(object) + "." + key, one, &base_);
@@ -315,13 +368,46 @@ const std::string* ComposedSteps::BrokenBy(uint32_t layers, const Values& values
   static const std::string kFewLayers = "the model has fewer layers than there are stages";
   static const std::string kUneven = "the layers do not split evenly into the stages";
   if (values[kStages] <= 1) return nullptr;
-  const bool has_parts = kOrders[values[kSchedule]].interleaves;
-  const uint32_t chunks = values[kStages] * (has_parts ? std::max(1u, values[kVirtual]) : 1);
+  const Order& order = kOrders[values[kSchedule]];
+  const uint32_t goes_back = order.takes_both_ways && order.copies == 1 ? 2 : 1;
+  const uint32_t chunks =
+      values[kStages] * (order.interleaves ? std::max(1u, values[kVirtual]) : goes_back);
   if (layers < chunks) return &kFewLayers;
   const bool counts_ends = values[kSplit] == kByLayersAndEnds;
   const bool is_even = values[kSplit] != kByLayers && !counts_ends;
   return is_wide_ && !is_even && (layers + (counts_ends ? 2 : 0)) % chunks != 0 ? &kUneven
                                                                                 : nullptr;
+}
+
+// Nothing if the order and its pairs can have so many micro-batches.
+const std::string* ComposedSteps::BrokenOrder(const Values& values, uint64_t micro_batches) const {
+  static const std::string kWhyMultiple =
+      "the stages do not divide the micro-batches, as the order needs";
+  static const std::string kWhyBothWays =
+      "fewer micro-batches than two for each stage, as the order needs";
+  static const std::string kWhyTwoCopies =
+      "an odd number of stages or of micro-batches, which come from both ends";
+  static const std::string kWhyOrder =
+      "passes in pairs, in an order where all forward passes come first";
+  static const std::string kWhyNoPairs = "too few micro-batches for passes in pairs";
+  static const std::string kWhyNothingSent =
+      "passes in pairs or a way to send tokens, but experts are not spread";
+  static const std::string kWhyKept =
+      "multiprocessors kept for communication, but all-to-alls take theirs as they come";
+  const Order& order = kOrders[values[kSchedule]];
+  const uint32_t stages = values[kStages];
+  if (order.interleaves && stages > 1 && micro_batches % stages != 0) return &kWhyMultiple;
+  if (order.takes_both_ways && micro_batches < 2 * uint64_t{stages}) return &kWhyBothWays;
+  if (order.copies > 1 && (stages % 2 != 0 || micro_batches % 2 != 0)) return &kWhyTwoCopies;
+  const bool has_no_pairs =
+      (values[kSchedule] == kGPipe || values[kSchedule] == kBreadthFirst) && stages > 1;
+  if (values[kPairs] != 0 && has_no_pairs) return &kWhyOrder;
+  if (values[kPairs] != 0 && micro_batches < (stages > 1 ? 3 : 2)) return &kWhyNoPairs;
+  const bool has_way = values[kPairs] != 0 || values[kPinned] != base_[kPinned];
+  if (is_wide_ && has_way && values[kExpert] == 1) return &kWhyNothingSent;
+  const bool keeps = values[kKept] != base_[kKept];
+  if (is_wide_ && keeps && values[kPinned] == 0) return &kWhyKept;
+  return nullptr;
 }
 
 // Nothing if it may be possible.
@@ -330,8 +416,6 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
       "the mesh has another number of ranks than this cluster is to have";
   static const std::string kWhyBatch =
       "the batch cannot be split over the groups of ranks and their micro-batches";
-  static const std::string kWhyMultiple =
-      "the stages do not divide the micro-batches, as the order needs";
   static const std::string kWhyOneStage = "an order of several stages, but there is one";
   static const std::string kWhyAcross =
       "groups of ranks would begin in the middle of a machine and end in another";
@@ -357,9 +441,7 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
   if (of_stage % (uint64_t{values[kExpert]} * values[kExpertTensor]) != 0) return &kWhyExperts;
   const uint64_t micro_batches =
       values[kMicroBatchSize] > 0 ? values[kBatch] / parts : std::max(1u, values[kMicroBatches]);
-  const Order& order = kOrders[values[kSchedule]];
-  if (order.interleaves && values[kStages] > 1 && micro_batches % values[kStages] != 0)
-    return &kWhyMultiple;
+  if (const std::string* broken = BrokenOrder(values, micro_batches)) return broken;
   if (layers_ > 0)
     if (const std::string* broken = BrokenBy(layers_, values)) return broken;
   if (!is_wide_) return nullptr;
@@ -380,16 +462,17 @@ const std::string* ComposedSteps::Broken(const Values& values, const SpacePoint&
 // ---- Pieces -------------------------------------------------------------------------------------
 
 ComposedSteps::Key ComposedSteps::KeyOf(const SpacePoint& point, const Values& values,
-                                        bool of_update) const {
+                                        PieceKind kind) const {
+  const bool of_update = kind == kUpdate;
   uint64_t others = 0;
   for (size_t i = 0; i < axes_.size(); ++i) {
     if (!axes_[i].is_other) continue;
-    others *= axes_[i].sets.size();
-    if (!of_update || !axes_[i].is_of_recomputation) others += point[i];
+    others *= axes_[i].other_count;
+    if (!of_update || !axes_[i].is_of_passes) others += axes_[i].others[point[i]];
   }
   // Where gradients are not divided, shards only matter to the update.
   const bool shards = of_update || values[kZero] >= 2;
-  return {of_update ? 1u : 0u,
+  return {kind,
           values[kTensor],
           values[kContext],
           values[kExpert],
@@ -400,11 +483,13 @@ ComposedSteps::Key ComposedSteps::KeyOf(const SpacePoint& point, const Values& v
           shards ? values[kZero] : 1,
           of_update ? 1 : values[kMicroBatchSize],
           static_cast<uint32_t>(others),
-          static_cast<uint32_t>(others >> 32) * 2 + values[kSequenceParallel]};
+          static_cast<uint32_t>(others >> 32) * 2 + values[kSequenceParallel],
+          kind == kPairedPass ? values[kPairOrder] : 0};
 }
 
-const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePoint& point,
-                                                   const Values& values, bool of_update) {
+const ComposedSteps::Piece& ComposedSteps::PieceOf(const SpacePoint& point, const Values& values,
+                                                   PieceKind kind) {
+  const Key key = KeyOf(point, values, kind);
   Piece* piece = nullptr;
   {
     const std::shared_lock lock(mutex_);
@@ -419,7 +504,7 @@ const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePo
   }
   std::call_once(piece->once, [&] {
     try {
-      Play(point, values, of_update, piece);
+      Play(point, values, kind, piece);
     } catch (const Error& error) {
       piece->error = WithoutPlace(error.what());
     }
@@ -429,8 +514,9 @@ const ComposedSteps::Piece& ComposedSteps::PieceOf(const Key& key, const SpacePo
 
 // A few layers on the ranks of one stage that the piece is about.
 JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& values,
-                                       bool of_update, uint32_t layers, uint32_t micro_batches,
+                                       PieceKind kind, uint32_t layers, uint32_t micro_batches,
                                        bool without_dense) const {
+  const bool of_update = kind == kUpdate;
   json value = scenario_.Given();
   for (const char* key : {"search", "pipeline", "run", "costs"}) value.erase(key);
   value["placement"] = "block";
@@ -438,7 +524,7 @@ JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& va
                                                   scenario_.Root().FilesOfDocument());
   for (size_t i = 0; i < axes_.size(); ++i) {
     if (!axes_[i].is_other) continue;
-    const uint32_t choice = of_update && axes_[i].is_of_recomputation ? 0 : point[i];
+    const uint32_t choice = of_update && axes_[i].is_of_passes ? 0 : point[i];
     for (const auto& [path, change] : space_.axes[i].choices[choice].changes)
       if (!IsOfStages(path)) document.Set(path + "=" + change.dump());
   }
@@ -467,6 +553,11 @@ JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& va
   const uint64_t size = of_update ? 1 : std::max(1u, values[kMicroBatchSize]);
   training["micro_batches"] = micro_batches;
   training["batch"] = size * shard * replicas * data * micro_batches;
+  if (kind == kPairedPass) {
+    value_now["pipeline"] = {{"stages", 1}, {"schedule", "1f1b"}, {"pair_passes", true}};
+    if (values[kPairOrder] != kNoValue)
+      value_now["pipeline"]["pair_order"] = pair_orders_[values[kPairOrder]];
+  }
   json& model = value_now["model"];
   model["layers"] = layers;
   if (without_dense) model["experts"]["first_dense"] = 0;
@@ -474,8 +565,9 @@ JsonDocument ComposedSteps::DocumentOf(const SpacePoint& point, const Values& va
                                  scenario_.Root().FilesOfDocument());
 }
 
-void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_update,
+void ComposedSteps::Play(const SpacePoint& point, const Values& values, PieceKind kind,
                          Piece* piece) {
+  const bool of_update = kind == kUpdate;
   JsonDocument as_written = scenario_;
   for (size_t i = 0; i < axes_.size(); ++i)
     for (const auto& [path, change] : space_.axes[i].choices[point[i]].changes)
@@ -500,19 +592,20 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   if (of_update) {
     SpacePoint same = point;
     for (size_t i = 0; i < axes_.size(); ++i)
-      if (axes_[i].is_of_recomputation) same[i] = 0;
+      if (axes_[i].is_of_passes) same[i] = 0;
     Values one = values;
     one[kMicroBatchSize] = 1;
-    pass = &PieceOf(KeyOf(same, one, false), same, one, false);
+    pass = &PieceOf(same, one, kPass);
     if (!pass->error.empty()) throw Error(pass->error);
   }
+  const uint32_t fewest = kind == kPairedPass ? 2 : 1;
   std::array<std::array<Result, 2>, 2> results;  // by depth and micro-batches
   std::array<double, 2> forward_ends = {};       // by depth
   const std::array<uint32_t, 2> depths = {least, least + step};
   for (size_t deep = 0; deep < 2; ++deep) {
     for (size_t more = 0; more < (of_update ? 1 : 2); ++more) {
-      Scenario scenario = engine_.Read(DocumentOf(point, values, of_update, depths[deep],
-                                                  static_cast<uint32_t>(more) + 1, without_dense));
+      Scenario scenario = engine_.Read(DocumentOf(
+          point, values, kind, depths[deep], static_cast<uint32_t>(more) + fewest, without_dense));
       scenario.lowering.fidelity = Fidelity::kFormula;
       scenario.allow_out_of_memory = true;
       if (more == 0)
@@ -569,7 +662,7 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, bool of_
   piece->reserve = result.memory_reserve.value();
   piece->room = (1 - result.memory_headroom) * result.memory_capacity.value();
   const JsonDocument first_document =
-      DocumentOf(point, values, of_update, depths[0], 1, without_dense);
+      DocumentOf(point, values, kind, depths[0], fewest, without_dense);
   piece->tokens_of_sample = result.tokens_per_second * result.step.value() /
                             first_document.value()["training"]["batch"].get<double>();
   const double sequence = first_document.value()["training"].value("sequence", 1.0);
@@ -596,8 +689,8 @@ uint32_t ComposedSteps::FamilyOf(const SpacePoint& point, const Values& values,
   constexpr double kOften = 0.05;
   return (values[kStages] > 1 ? 1u : 0) + (values[kZero] >= 3 ? 2u : 0) +
          (values[kContext] > 1 ? 4u : 0) + (values[kExpert] > 1 ? 8u : 0) +
-         (pass.idle_layer > kOften * pass.layer ? 16u : 0) +
-         (cluster_axis_ == SIZE_MAX ? 0 : 32 * point[cluster_axis_]);
+         (pass.idle_layer > kOften * pass.layer ? 16u : 0) + (values[kPairs] != 0 ? 32u : 0) +
+         (cluster_axis_ == SIZE_MAX ? 0 : 64 * point[cluster_axis_]);
 }
 
 ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memory) {
@@ -611,7 +704,7 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
   if (values[kMicroBatchSize] == 0)
     values[kMicroBatchSize] =
         static_cast<uint32_t>(values[kBatch] / (groups * std::max(1u, values[kMicroBatches])));
-  const Piece& pass = PieceOf(KeyOf(point, values, false), point, values, false);
+  const Piece& pass = PieceOf(point, values, kPass);
   if (!pass.error.empty()) {
     found.excluded = &pass.error;
     return found;
@@ -622,7 +715,15 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
   const double m = values[kBatch] / (groups * values[kMicroBatchSize]);
   const double layers = pass.layers;
   const double all = layers * pass.layer + pass.ends;
+  const bool pairs = values[kPairs] != 0;
+  const Piece* paired = pairs ? &PieceOf(point, values, kPairedPass) : nullptr;
+  if (paired != nullptr && !paired->error.empty()) {
+    found.excluded = &paired->error;
+    return found;
+  }
   double cycle = all;
+  double paired_cycle = pairs ? layers * paired->layer + paired->ends : all;
+  const double all_paired = paired_cycle;
   double fullest = layers;  // layers of the first stage
   double message = 0;
   if (p > 1) {
@@ -633,6 +734,7 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
       const double own = std::ceil(units / (p * v)) * v;
       const double last = own - (values[kSplit] == kByLayersAndEnds ? 1 : 0);
       cycle = std::max(own * pass.layer, last * pass.layer + pass.ends);
+      if (pairs) paired_cycle = std::max(own * paired->layer, last * paired->layer + paired->ends);
       fullest = own;
     } else {
       // So many layers on every stage but the last that the two are as equal as can be.
@@ -645,6 +747,8 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
         const double longest = std::max(own * pass.layer, last * pass.layer + pass.ends);
         if (longest >= cycle || (last == 0 && own > std::ceil(layers / p))) continue;
         cycle = longest;
+        if (pairs)
+          paired_cycle = std::max(own * paired->layer, last * paired->layer + paired->ends);
         fullest = own;
       }
     }
@@ -655,13 +759,17 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
               (crosses ? pass.network.latency : 0);
     const bool waits = values[kSchedule] == kOneForwardOneBackward;
     if (waits) cycle += 2 * message;
+    if (waits) paired_cycle += 2 * message;
   }
-  const double under_way = p > 1 ? std::min(m, order.under_way(p, v, m)) : 1;
+  if (!pairs) paired_cycle = cycle;
+  const double in_pairs = pairs ? std::max(0.0, m - p) : 0;
+  const double under_way = p > 1 || pairs ? UnderWay(values[kSchedule], pairs, p, v, m) : 1;
   found.room = pass.room;
   // Most of what does not fit shows before it is known what an update takes.
-  found.memory = fullest * (pass.parameters_layer + pass.active_layer * under_way) + pass.reserve;
+  found.memory = fullest * (order.copies * pass.parameters_layer + pass.active_layer * under_way) +
+                 pass.reserve;
   if (found.room > 0 && found.memory > most_memory * found.room) return found;
-  const Piece& whole = PieceOf(KeyOf(point, values, true), point, values, true);
+  const Piece& whole = PieceOf(point, values, kUpdate);
   if (!whole.error.empty()) {
     found.excluded = &whole.error;
     return found;
@@ -669,13 +777,19 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
   if (p > 1) {
     // While a stage waits for its first messages, its host gets ahead of its kernels.
     const double way = all - layers * pass.idle_layer;
-    found.step = (p - 1) * (order.bubble * way / (p * v) + 2 * message);
+    // Ahead by one more forward pass, ranks of 1F1B wait for gradients alone.
+    constexpr double kGradients = 2.0 / 3;
+    const double bubble =
+        order.bubble * (pairs && values[kSchedule] == kOneForwardOneBackward ? kGradients : 1);
+    found.step = (p - 1) * (bubble * way / (p * v) + 2 * message);
     // Ranks with several stages gather at the same time.
     if (!order.interleaves)
       found.step += (p - 1) * layers / p * std::max(0.0, whole.forward - pass.forward);
   }
-  const double busy = m * all / p + whole.update * layers / p + whole.rest;
-  found.step += m * cycle + whole.update * layers / p + whole.rest;
+  const double busy =
+      ((m - in_pairs) * all + in_pairs * all_paired) / p + whole.update * layers / p + whole.rest;
+  found.step +=
+      (m - in_pairs) * cycle + in_pairs * paired_cycle + whole.update * layers / p + whole.rest;
   found.idle = std::clamp(1 - busy / found.step, 0.0, 1.0);
   found.tokens = pass.tokens_of_sample * values[kBatch];
   found.ranks = static_cast<uint32_t>(p * groups * values[kTensor] * values[kContext]);
@@ -684,7 +798,8 @@ ComposedSteps::Found ComposedSteps::At(const SpacePoint& point, double most_memo
 
   const double halves = p > 1 ? 0.5 : 1;
   const double sums = m > 1 ? pass.sums_layer : 0;
-  const double kept = halves * whole.kept_rest + fullest * (whole.kept_layer + sums);
+  const double kept =
+      order.copies * (halves * whole.kept_rest + fullest * (whole.kept_layer + sums));
   const double first = kept + fullest * pass.active_layer * under_way;
   const double last = kept + fullest * pass.active_layer + pass.active_rest;
   found.memory = std::max(first, last) + pass.reserve;

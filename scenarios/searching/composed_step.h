@@ -11,6 +11,11 @@
 //   update = (t(b, 1) - t(a, 1)) / (b - a) - layer
 //   rest   = t(a, 1) - a (update + layer) - ends
 //
+// Where a forward and a backward pass go in pairs (workloads/planner/pair_order.h), another piece
+// has one stage that pairs them, and two and three micro-batches, of which one and two are in
+// pairs: what they add is a paired cycle. Of a pipeline's m micro-batches, p are taken to be alone
+// while it fills and drains, and m - p in pairs.
+//
 // One piece has the ranks that share products (tensor, context, experts; with ZeRO-2 and -3 those
 // that share gradients, too), and gives `layer` and `ends`. Another has all ranks that hold the
 // same layers, and one micro-batch, and gives `update` and `rest`. Then, for p stages of v parts
@@ -71,7 +76,7 @@ class ComposedSteps {
     uint32_t ranks = 0;
     const std::string* device = nullptr;
     // Configurations of one family err alike: those with the same of stages, gathered weights,
-    // shared sequences, spread experts and kernels that wait for the host.
+    // shared sequences, spread experts, kernels that wait for the host and passes in pairs.
     uint32_t family = 0;
 
     // Memory is estimated, too: within 4 % it may fit.
@@ -104,32 +109,37 @@ class ComposedSteps {
     kMicroBatches,
     kMicroBatchSize,
     kBatch,
+    kPairs,
+    kPairOrder,  // in `pair_orders_`
+    kPinned,     // whether collectives have algorithms of their own
+    kKept,       // multiprocessors of communication
     kFieldCount
   };
+  enum PieceKind : uint32_t { kPass, kUpdate, kPairedPass };
   using Values = std::array<uint32_t, kFieldCount>;
   struct Axis;
   struct Piece;
   // Values, and which choices of axes with other changes.
-  using Key = std::array<uint32_t, 12>;
+  using Key = std::array<uint32_t, 13>;
   struct HashOfKey {
     size_t operator()(const Key& key) const;
   };
 
   void Compile(const JsonDocument& scenario, uint32_t most_ranks);
   bool CompileAxis(const SpaceAxis& axis);
-  void SetField(const std::string& path, const nlohmann::json& value, Values* values) const;
+  void SetField(const std::string& path, const nlohmann::json& value, Values* values);
   uint32_t FamilyOf(const SpacePoint& point, const Values& values, const Piece& pass) const;
   uint64_t MachineShare(uint64_t ranks, const SpacePoint& point) const;
   const std::string* BrokenBy(uint32_t layers, const Values& values) const;
+  const std::string* BrokenOrder(const Values& values, uint64_t micro_batches) const;
   const std::string* Broken(const Values& values, const SpacePoint& point) const;
   Values ValuesAt(const SpacePoint& point) const;
-  // `of_update` is of one sample and of the first of the kinds of recomputation, which do not
-  // matter.
-  Key KeyOf(const SpacePoint& point, const Values& values, bool of_update) const;
-  const Piece& PieceOf(const Key& key, const SpacePoint& point, const Values& values,
-                       bool of_update);
-  void Play(const SpacePoint& point, const Values& values, bool of_update, Piece* piece);
-  JsonDocument DocumentOf(const SpacePoint& point, const Values& values, bool of_update,
+  // An update's is of one sample and of the first of the choices of what only passes know, such as
+  // recomputation, which do not matter.
+  Key KeyOf(const SpacePoint& point, const Values& values, PieceKind kind) const;
+  const Piece& PieceOf(const SpacePoint& point, const Values& values, PieceKind kind);
+  void Play(const SpacePoint& point, const Values& values, PieceKind kind, Piece* piece);
+  JsonDocument DocumentOf(const SpacePoint& point, const Values& values, PieceKind kind,
                           uint32_t layers, uint32_t micro_batches, bool without_dense) const;
 
   const SearchSpace& space_;
@@ -140,6 +150,7 @@ class ComposedSteps {
   bool has_experts_ = false;  // at each of its points
   uint32_t layers_ = 0;       // likewise; 0 if points differ
   Values base_ = {};
+  std::vector<nlohmann::json> pair_orders_;
   std::vector<Axis> axes_;
   size_t cluster_axis_ = SIZE_MAX;                  // if one changes it
   std::vector<std::vector<uint32_t>> rank_counts_;  // by choice of the axis, or one

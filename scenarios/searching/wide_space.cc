@@ -12,6 +12,7 @@
 
 #include "sim/base/file_kind.h"
 #include "sim/base/json_reader.h"
+#include "topology/devices/overlap_costs.h"
 #include "workloads/networks/model.h"
 
 namespace rehearse {
@@ -28,6 +29,8 @@ constexpr uint32_t kMostStages = 64;
 constexpr uint32_t kMostVirtual = 12;
 constexpr uint32_t kMostSamples = 8;  // of a micro-batch
 constexpr size_t kMostRankCounts = 3;
+constexpr const char* kPairOrder = "megatron-core";
+constexpr uint32_t kCommunicationMultiprocessors = 20;  // DeepSeek-V3's, arXiv 2412.19437
 
 bool Says(const json& scenario, const char* object, const char* key) {
   return scenario.contains(object) && scenario[object].is_object() &&
@@ -71,6 +74,10 @@ class WideReader {
     AddLayouts();
     if (shapes_.model.experts) AddExperts();
     AddSchedules();
+    if (shapes_.model.experts) {
+      AddPairs();
+      AddDispatchers();
+    }
     Add("sequence_parallel", {{"sequence parallel", {{"strategy.sequence_parallel", true}}},
                               {"not sequence parallel", {{"strategy.sequence_parallel", false}}}});
     AddZero();
@@ -198,7 +205,45 @@ class WideReader {
       if (layers % stages == 0) add(stages, "layers", "");
       if ((layers + 2) % stages == 0) add(stages, "layers-and-ends", " with ends as layers");
     }
+    if (shapes_.model.experts) {
+      for (const char* order : {"dualpipe", "dualpipev"})
+        choices.push_back({order, {{"pipeline.schedule", order}, {"pipeline.split", "flops"}}});
+    }
     Add("schedule", std::move(choices));
+  }
+
+  // Whether so many multiprocessors can be kept for communication on one of the clusters, and the
+  // scenario does not say itself what communication costs the kernels beside it.
+  bool KeepsMultiprocessors() const {
+    if (Says(scenario_, "simulator", "slowdown") ||
+        Says(scenario_, "simulator", "communication_multiprocessors"))
+      return false;
+    return std::any_of(clusters_.begin(), clusters_.end(), [](const auto& cluster) {
+      return OverlapCostsOf(cluster->DeviceOf(0), false).has_value();
+    });
+  }
+
+  void AddPairs() {
+    if (Says(scenario_, "pipeline", "pair_passes")) return;
+    const Changes pairs = {{"pipeline.pair_passes", true}, {"pipeline.pair_order", kPairOrder}};
+    std::vector<SpaceChoice> choices = {{"no pairs", {{"pipeline.pair_passes", false}}},
+                                        {"pairs", pairs}};
+    if (KeepsMultiprocessors()) {
+      choices.push_back(
+          {fmt::format("pairs beside {} multiprocessors", kCommunicationMultiprocessors), pairs});
+      choices.back().changes.emplace_back("simulator.communication_multiprocessors",
+                                          kCommunicationMultiprocessors);
+    }
+    Add("pairs", std::move(choices));
+  }
+
+  void AddDispatchers() {
+    if (Says(scenario_, "simulator", "collectives") || Says(scenario_, "simulator", "algorithm"))
+      return;
+    const json deepep =
+        json::array({json::object({{"kind", "all-to-all"}, {"algorithm", "deepep"}})});
+    Add("dispatcher", {{"all-to-all", {{"simulator.collectives", json::array()}}},
+                       {"deepep", {{"simulator.collectives", deepep}}}});
   }
 
   void AddZero() {

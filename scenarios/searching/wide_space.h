@@ -7,7 +7,12 @@
 //                                                 2,048 tokens or more; shard is what is left, or
 //                                                 what a machine holds, with replicas beyond
 //   expert x expert_tensor                        divisors of the experts, within the mesh
-//   schedule                                      1f1b; interleaved, with 2 parts a stage or more
+//   schedule                                      1f1b; interleaved, with 2 parts a stage or more;
+//                                                 with experts DualPipe and DualPipeV
+//   pairs                                         of experts: passes one by one, or in pairs that
+//                                                 hide all-to-alls (Megatron-Core's order), without
+//                                                 and with 20 multiprocessors kept for DeepEP
+//   dispatcher                                    of experts: all-to-all, or DeepEP's
 //   sequence_parallel                             yes, no
 //   zero                                          1, 2, 3 (optimizer, gradients, weights sharded)
 //   micro-batch                                   1, 2, 4 or 8 samples

@@ -13,6 +13,7 @@
 #include "scenarios/playing/prepare.h"
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "workloads/planner/pair_order.h"
 
 namespace rehearse {
 namespace {
@@ -78,6 +79,8 @@ struct StrategyRow {
   Json (*draw)(Dice& dice, uint32_t ranks) = nullptr;
   // Adds what else has to be said in a scenario that already has the strategy.
   void (*complete)(Dice& dice, uint32_t ranks, Json* scenario) = nullptr;
+  // Its kernels and collectives are those of other rows, from which calibrations learn them.
+  bool is_only_judged = false;
 };
 
 Json FourD(Dice& dice, uint32_t ranks) {
@@ -150,6 +153,28 @@ void AddExperts(Dice& dice, uint32_t ranks, Json* scenario) {
   (*scenario)["strategy"].update({{"shard", ranks}, {"expert", ranks}, {"zero", 1}});
 }
 
+// Experts in one stage or several, passes in pairs in any order of their parts.
+void MakePairs(Dice& dice, uint32_t ranks, Json* scenario) {
+  const uint32_t stages = ranks % 2 == 0 && dice.Flip() ? 2 : dice.Flip() ? ranks : 1;
+  const uint32_t mesh = ranks / stages;
+  AddExperts(dice, mesh, scenario);
+  const bool is_even = stages > 1 && stages % 2 == 0;
+  std::vector<const char*> orders = {"1f1b"};
+  if (stages > 1) orders.insert(orders.end(), {"interleaved", "zb-v", "dualpipev"});
+  if (is_even) orders.emplace_back("dualpipe");
+  const std::string order = dice.OneOf(orders);
+  const bool is_one = order == "1f1b" || order == "dualpipe";
+  Json& layers = (*scenario)["model"]["layers"];
+  layers = is_one ? std::max<uint64_t>(stages, layers.get<uint64_t>()) : uint64_t{2} * stages;
+  const uint64_t micro_batches = uint64_t{2} * stages * (1 + dice.Below(2));
+  (*scenario)["training"]["micro_batches"] = micro_batches;
+  (*scenario)["training"]["batch"] = micro_batches * mesh;
+  Json& pipeline = (*scenario)["pipeline"];
+  pipeline = {{"stages", stages}, {"schedule", order}, {"pair_passes", true}};
+  const uint64_t table = dice.Below(PairOrders().size() + 1);
+  if (table < PairOrders().size()) pipeline["pair_order"] = PairOrders()[table].name;
+}
+
 constexpr std::array kStrategies = {
     StrategyRow{"4d", "4d", FourD},
     StrategyRow{"sbp", "sbp", Sbp},
@@ -158,6 +183,7 @@ constexpr std::array kStrategies = {
     StrategyRow{"fsdp", "fsdp", Fsdp},
     StrategyRow{"stages", "combined", Combined, MakeStages},
     StrategyRow{"experts", "combined", Combined, AddExperts},
+    StrategyRow{"pairs", "combined", Combined, MakePairs, true},
 };
 
 Json DrawNetwork(Dice& dice, uint32_t ranks, StepUse use, StepDevice device) {
@@ -198,6 +224,12 @@ std::string NetworkName(const Json& json) {
 // Stages and experts are said as well.
 std::string MeshName(const Json& scenario) {
   const Json& strategy = scenario["strategy"];
+  if (scenario.contains("pipeline") && scenario["pipeline"].contains("pair_passes")) {
+    const Json& pipeline = scenario["pipeline"];
+    return fmt::format("{}x{} {} {}", pipeline["stages"].dump(), strategy["expert"].dump(),
+                       pipeline["schedule"].get<std::string>(),
+                       pipeline.value("pair_order", std::string("turns")));
+  }
   if (scenario.contains("pipeline")) {
     return fmt::format("{}x{} {}", scenario["pipeline"]["stages"].dump(), strategy["data"].dump(),
                        scenario["pipeline"]["schedule"].get<std::string>());
@@ -250,14 +282,17 @@ std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks,
   for (int draw = 0; draw < kMostDraws; ++draw) {
     const Json network = DrawNetwork(dice, ranks, use, device);
     std::vector<RandomStep> steps;
+    bool has_all = true;
     for (const StrategyRow& row : kStrategies) {
+      if (row.is_only_judged && use == StepUse::kLearning) continue;
       std::optional<RandomStep> step;
       for (int i = 0; i < kDrawsOfStrategy && !step; ++i)
         step = TryStep(network, row, dice, ranks, least, most);
-      if (!step) break;
+      has_all = step.has_value();
+      if (!has_all) break;
       steps.push_back(std::move(*step));
     }
-    if (steps.size() == kStrategies.size()) return steps;
+    if (has_all) return steps;
   }
   throw InternalError(fmt::format("no random network for {} ranks", ranks));
 }

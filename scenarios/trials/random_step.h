@@ -28,8 +28,10 @@ struct RandomStep {
 
 // The steps of one random network, one for each kind of strategy, so that strategies can be
 // compared; their meshes and switches are also random. "stages" and "experts" change the network:
-// they have micro-batches, and experts in place of each MLP. Draws again until all can be planned
-// and take `least` to `most` floating-point operations per rank.
+// they have micro-batches, and experts in place of each MLP. So do "pairs", whose passes go in
+// pairs (workloads/planner/pair_order.h): they are drawn for judging only, as their kernels and
+// collectives are those of other kinds. Draws again until all can be planned and take `least` to
+// `most` floating-point operations per rank.
 std::vector<RandomStep> DrawSteps(uint64_t seed, uint32_t index, uint32_t ranks, StepUse use,
                                   Flops least, Flops most, StepDevice device = StepDevice::kCpu);
 

@@ -306,7 +306,19 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                     "--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 128 "
                     "--overlap-moe-expert-parallel-comm")
                   .text,
-              HasSubstr("\"pair_passes\": true"));
+              AllOf(HasSubstr("\"pair_passes\": true"), HasSubstr("\"megatron-core-beside\"")));
+  EXPECT_THAT(Small("--bf16 --global-batch-size 128 --overlap-moe-expert-parallel-comm "
+                    "--delay-wgrad-compute")
+                  .text,
+              AllOf(HasSubstr("\"pair_passes\": true"), HasSubstr("\"megatron-core\"")));
+  EXPECT_THAT(Small("--bf16 --delay-wgrad-compute").remarks,
+              Contains(HasSubstr("--delay-wgrad-compute without")));
+  std::string hybrid = kDeepSeek;
+  hybrid.replace(hybrid.find("--moe-enable-deepep"), std::string("--moe-enable-deepep").size(),
+                 "--moe-flex-dispatcher-backend hybridep");
+  const ImportedScenario imported = ImportMegatron(hybrid, "deepseek.sh", "");
+  EXPECT_THAT(imported.text, HasSubstr("\"deepep\""));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("hybridep is played as DeepEP")));
   EXPECT_THAT(Small("--bf16 --pipeline-model-parallel-size 2 --global-batch-size 128 "
                     "--pipeline-model-parallel-layout Et*6\\|\\(t*6\\|\\)*2t*6L")
                   .text,

@@ -46,6 +46,23 @@ TEST(PlacementCostTest, RanksInTurnsAreShownBesideTheBest) {
   EXPECT_THAT(PlacementLines(in_turns).front(), HasSubstr("(\"block\") it would take"));
 }
 
+// In blocks, 8 ranks would be 6 and 2, where deepep needs equally many in each machine.
+TEST(PlacementCostTest, WhatASchemeCannotPlayIsNoBest) {
+  const Result even = Compared(
+      {R"(cluster={"name": "boxes", "nodes": 2, "node": {"kind": "nvswitch", "devices": 6,
+           "device": "h100", "nvlink": {"bandwidth": "450GBps", "latency": "2us"},
+           "pcie": {"bandwidth": "64GBps", "latency": "1us"}, "sockets": 1, "pcie_switches": 6,
+           "nics": 6, "cable": {"bandwidth": "50GBps", "latency": "1us"}},
+           "fabric": {"kind": "switch"}})",
+       R"(model={"layers": 2, "hidden": 256, "heads": 4, "vocabulary": 512, "style": "llama",
+           "feed_forward": 512, "experts": {"count": 8, "per_token": 2, "hidden": 256}})",
+       R"(strategy={"kind": "combined", "shard": 8, "zero": 1, "expert": 8,
+           "overlap_gradients": true})",
+       "training.batch=8", "placement=even",
+       R"(simulator.collectives=[{"kind": "all-to-all", "algorithm": "deepep"}])"});
+  EXPECT_GT(even.step, Seconds(0));
+}
+
 // Each draw is the step of the devices that its seed leaves; the result is the lower median.
 TEST(PlacementCostTest, DrawsAreARangeWithItsMedian) {
   const std::vector<std::string> changes = {kBox, kRounds, kBatch};

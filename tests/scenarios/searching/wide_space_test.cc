@@ -47,7 +47,30 @@ TEST(WideSpaceTest, HasAllThatAFrameworkLetsOneChoose) {
               ElementsAre("tensor x context x shard x replicas x stages", "schedule",
                           "sequence_parallel", "zero", "micro-batch", "recomputation", "products"));
   EXPECT_THAT(AxesOf(SearchOf({R"(model={"preset": "mixtral-8x7b"})"})),
-              ::testing::Contains("expert x expert_tensor"));
+              ElementsAre("tensor x context x shard x replicas x stages", "expert x expert_tensor",
+                          "schedule", "pairs", "dispatcher", "sequence_parallel", "zero",
+                          "micro-batch", "recomputation", "products"));
+}
+
+// What the scenario says about pairs, tokens' ways and multiprocessors stays.
+TEST(WideSpaceTest, LeavesWhatTheScenarioSaysOfExperts) {
+  const std::string experts = R"(model={"preset": "mixtral-8x7b"})";
+  const auto pairs_of = [](const Search& search) {
+    std::vector<std::string> names;
+    for (const SpaceAxis& axis : search.space.axes)
+      if (axis.name == "pairs")
+        for (const SpaceChoice& choice : axis.choices) names.push_back(choice.name);
+    return names;
+  };
+  EXPECT_THAT(pairs_of(SearchOf({experts})),
+              ElementsAre("no pairs", "pairs", "pairs beside 20 multiprocessors"));
+  EXPECT_THAT(pairs_of(SearchOf({experts, "simulator.communication_multiprocessors=8"})),
+              ElementsAre("no pairs", "pairs"));
+  EXPECT_THAT(pairs_of(SearchOf({experts, R"(pipeline={"stages": 2, "schedule": "1f1b",
+                                             "pair_passes": true})"})),
+              ElementsAre());
+  EXPECT_THAT(AxesOf(SearchOf({experts, "simulator.algorithm=\"ring\""})),
+              ::testing::Not(::testing::Contains("dispatcher")));
 }
 
 TEST(WideSpaceTest, LeavesWhatTheScenarioSays) {
@@ -243,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
         SmallSpace{"Experts",
                    {"cluster=\"dgx-h100\"", "model={\"preset\": \"deepseek-v2-lite\"}",
                     "training={\"batch\": 16, \"sequence\": 4096}", kOneBatch, kPlain,
-                    "training.recomputation=\"full\""}},
+                    "training.recomputation=\"full\"", "simulator.collectives=[]"}},
         SmallSpace{"FewMicroBatches",
                    {"training.batch=16", kPlain, "training.recomputation=\"full\""}},
         SmallSpace{"SlowNetwork",
@@ -254,6 +277,85 @@ INSTANTIATE_TEST_SUITE_P(
                     "training={\"batch\": 32, \"sequence\": 4096}", kOneBatch, kPlain,
                     "training.recomputation=\"none\""}}),
     [](const auto& info) { return info.param.name; });
+
+// Pairs, ways of tokens and multiprocessors, of Qwen3's experts on two boxes.
+constexpr const char* kPairs = R"({
+  "name": "pairs", "cluster": "dgx-h800:nodes=2", "model": {"preset": "qwen3-30b-a3b", "layers": 8},
+  "training": {"batch": 128, "sequence": 4096, "recomputation": "none", "products": "plain",
+               "micro_batch_size": 1},
+  "software": "megatron-core",
+  "search": {"where": [{"product": ["strategy.tensor", "strategy.zero", "strategy.replicas"],
+                        "equals": 1},
+                       {"product": ["strategy.expert"], "at_least": 8}]}
+})";
+
+// What a search says of a point is what its scenario is played as; the best is the best of all,
+// and hides tokens in pairs.
+TEST(PairsInSearchesTest, TheBestIsThatOfAll) {
+  JsonDocument document = JsonDocument::FromText(kPairs, "pairs.json");
+  const FoundPoints found = RunSearch(ReadSearch(document), {.threads = 2});
+  document.Set("search.decide=\"simulation\"");
+  document.Set("search.method=\"exhaustive\"");
+  const Search search = ReadSearch(document);
+  const FoundPoints all = RunSearch(search, {.threads = 2});
+  EXPECT_GT(all.simulated, 40u);
+  EXPECT_EQ(found.points.front().simulated->step, all.points.front().simulated->step)
+      << search.space.NameOf(found.points.front().point);
+  EXPECT_THAT(search.space.NameOf(all.points.front().point), HasSubstr(", pairs"));
+  Engine engine({.hash = false});
+  for (size_t i = 0; i < all.points.size(); i += 3) {
+    const FoundPoint& point = all.points[i];
+    if (!point.simulated) continue;
+    const Result result = engine.Play(engine.Read(ScenarioOf(search, point.point)));
+    EXPECT_EQ(result.step, point.simulated->step) << search.space.NameOf(point.point);
+  }
+}
+
+// What is told from sizes alone is what planning would find.
+TEST(PairsInSearchesTest, WhatIsLeftOutIsImpossible) {
+  JsonDocument document = JsonDocument::FromText(kPairs, "pairs.json");
+  document.Set("training.batch=32");
+  const Search search = ReadSearch(document);
+  Engine engine({.hash = false});
+  const ComposedSteps composed(search.space, search.scenario, true, search.MostRanks(), &engine);
+  ASSERT_TRUE(composed.is_known());
+  size_t seen = 0;
+  for (uint64_t i = 0; i < static_cast<uint64_t>(search.space.Size()); ++i) {
+    const SpacePoint point = search.space.PointAt(i);
+    const std::string* const reason = composed.Excluded(point);
+    if (reason == nullptr) continue;
+    const bool is_of_order = reason->find("fewer micro-batches than two") != std::string::npos ||
+                             reason->find("an odd number of stages") != std::string::npos ||
+                             reason->find("too few micro-batches") != std::string::npos;
+    if (!is_of_order || ++seen % 11 != 0) continue;
+    EXPECT_NE(engine.ErrorOf(ScenarioOf(search, point)), "") << search.space.NameOf(point);
+  }
+  EXPECT_GT(seen, 50u);
+}
+
+TEST(PairsInSearchesTest, MistakesHaveOneMessage) {
+  const auto error_with = [](const std::string& axis) {
+    return ErrorOf({R"(model={"preset": "mixtral-8x7b", "layers": 4})", "cluster=\"dgx-h800\"",
+                    "training.micro_batches=4", "training.recomputation=\"full\"",
+                    R"(strategy={"kind": "combined", "shard": 4, "zero": 1, "expert": 4,
+                        "overlap_gradients": true, "overlap_parameter_gathers": false})",
+                    R"(pipeline={"stages": 2, "schedule": "1f1b"})", "search.default_axes=false",
+                    "search.axes=[" + axis + "]"});
+  };
+  EXPECT_THAT(error_with(R"({"path": "simulator.communication_multiprocessors",
+                             "values": [200]})"),
+              HasSubstr("found 200, expected fewer than the 132"));
+  EXPECT_THAT(error_with(R"({"choices": [{"name": "a", "set": {"pipeline.pair_passes": true,
+                             "pipeline.pair_order": ["F.attention", "F.experts", "F.dispatch",
+                             "F.combine", "I.combine", "I.experts", "I.dispatch",
+                             "I.attention"]}}]})"),
+              HasSubstr("found F.experts next after F.attention, which a chunk cannot have"));
+  EXPECT_THAT(error_with(R"({"choices": [{"name": "a", "set": {"pipeline.pair_passes": true,
+                             "pipeline.schedule": "gpipe"}}]})"),
+              HasSubstr("no rank has forward passes with other micro-batches' backward passes"));
+  EXPECT_THAT(error_with(R"({"path": "pipeline.pair_order", "values": ["dualpipe"]})"),
+              HasSubstr("is the order of pairs; expected \"pair_passes\": true"));
+}
 
 TEST(BestScenarioTest, SaysWhatWasFound) {
   const std::string text = BestScenario({.cluster = "dgx-a100", .model = "gpt-1.3b"});

@@ -287,7 +287,6 @@ constexpr NotCarried kNotCarried[] = {
     {"curriculum-learning", "sequences have their full length"},
     {"curriculum-learning-legacy", "sequences have their full length"},
     {"defer-embedding-wgrad-compute", "the embedding's gradient is computed in the usual order"},
-    {"delay-wgrad-compute", "gradients of weights are computed in the usual order"},
     {"deterministic-mode", "kernels are those that need not repeat their results"},
     {"distribute-saved-activations", "each rank keeps whole activations"},
     {"enable-hyper-connections", "there is one residual stream"},

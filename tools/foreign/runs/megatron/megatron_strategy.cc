@@ -52,7 +52,9 @@ void SetExpertRanks(ArgumentList& arguments, ScenarioDraft& draft, const Megatro
   // For the flexible dispatcher; a log names a backend with any dispatcher.
   const bool has_deepep = arguments.Switch({"moe-enable-deepep"});
   const std::string backend = arguments.Text({"moe-flex-dispatcher-backend"}).value_or("");
-  const bool is_deepep = dispatcher == "flex" && (has_deepep || backend == "deepep");
+  // Hybrid-EP's kernels take the same ways: once to each machine, then on inside.
+  const bool is_hybrid = dispatcher == "flex" && backend == "hybridep" && !has_deepep;
+  const bool is_deepep = is_hybrid || (dispatcher == "flex" && (has_deepep || backend == "deepep"));
   const bool overlaps = arguments.Switch({"moe-shared-expert-overlap"});
   if (run.experts == 0) {
     if (expert.value > 1) draft.Fail(expert.from, "there are no experts; expected --num-experts");
@@ -70,8 +72,11 @@ void SetExpertRanks(ArgumentList& arguments, ScenarioDraft& draft, const Megatro
   if (tensor > 1) draft.Set("/strategy/expert_tensor", tensor, arguments.OriginOf(tensor_names));
   if (overlaps) draft.Set("/strategy/overlap_shared_expert", true);
   if (is_deepep) {
-    draft.Set("/simulator", {{"collectives", {{{"kind", "all-to-all"}, {"algorithm", "deepep"}}}}},
-              arguments.OriginOf({"moe-enable-deepep"}));
+    draft.Set(
+        "/simulator", {{"collectives", {{{"kind", "all-to-all"}, {"algorithm", "deepep"}}}}},
+        arguments.OriginOf({is_hybrid ? "moe-flex-dispatcher-backend" : "moe-enable-deepep"}));
+    if (is_hybrid)
+      draft.Remark("--moe-flex-dispatcher-backend hybridep is played as DeepEP, whose ways it has");
   } else if (dispatcher == "allgather" && expert.value * tensor > 1) {
     draft.Remark(
         "not supported: --moe-token-dispatcher-type allgather; tokens go to experts by all-to-all");
@@ -225,6 +230,13 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
   arguments.Has({"overlap-p2p-communication"});
   const ArgumentList::Names pair_names = {"overlap-moe-expert-parallel-comm"};
   const bool pairs = arguments.Switch(pair_names);
+  const bool delays = arguments.Switch({"delay-wgrad-compute"});
+  if (delays && !pairs)
+    draft.Remark(
+        "not supported: --delay-wgrad-compute without --overlap-moe-expert-parallel-comm; "
+        "gradients "
+        "of weights are computed in the usual order");
+  const char* const pair_order = delays ? "megatron-core" : "megatron-core-beside";
   if (run.stages.value == 1) {
     for (const char* split :
          {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"})
@@ -234,6 +246,7 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
     draft.Set("/pipeline/stages", 1);
     draft.Set("/pipeline/schedule", "1f1b");
     draft.Set("/pipeline/pair_passes", true, arguments.OriginOf(pair_names));
+    draft.Set("/pipeline/pair_order", pair_order);
     return;
   }
   if (run.stages.value * a_rank > kMostPipelineParts / run.micro_batches) {
@@ -250,7 +263,10 @@ void SetMegatronPipeline(ArgumentList& arguments, ScenarioDraft& draft, const Me
   }
   if (pairs && a_rank == 1)
     arguments.Fail(pair_names, "Megatron-LM needs virtual stages for it where there are stages");
-  if (pairs) draft.Set("/pipeline/pair_passes", true, arguments.OriginOf(pair_names));
+  if (pairs) {
+    draft.Set("/pipeline/pair_passes", true, arguments.OriginOf(pair_names));
+    draft.Set("/pipeline/pair_order", pair_order);
+  }
   SetStages(arguments, draft, run, run.stages.value * a_rank);
 }
 
