@@ -204,6 +204,22 @@ TEST(NemoImportTest, LayoutsAsListsAreMegatronsNotation) {
             "E" + std::string(20, 't') + "|" + std::string(12, 't') + "L");
 }
 
+TEST(NemoImportTest, TheNameSaysOnWhichMachine) {
+  const auto scenario = [](const std::string& name) {
+    const std::string text =
+        "def small_" + name +
+        "_config():\n    cfg = Container(micro_batch_size=1, global_batch_size=256, "
+        "seq_length=64)\n    cfg.model = from_hf_pretrained('a/Llama-3.2-1B')\n    return cfg\n";
+    return nlohmann::json::parse(ImportNemo(Source(text)).text);
+  };
+  EXPECT_EQ(scenario("16gpu_b200")["cluster"], "dgx-b200:nodes=2");
+  EXPECT_EQ(scenario("32gpu_gb300")["cluster"], "gb300-nvl72:racks=1");
+  EXPECT_EQ(scenario("32gpu_gb300")["placement"], "block");
+  // 64 devices of each rack of 72.
+  EXPECT_EQ(scenario("128gpu_gb200")["cluster"], "gb200-nvl72:racks=2");
+  EXPECT_EQ(scenario("128gpu_gb200")["placement"], "0-63,72-135");
+}
+
 TEST(NemoImportTest, PrecisionsAreFunctionsOrNames) {
   const auto products = [](const std::string& precision) {
     const std::string text =

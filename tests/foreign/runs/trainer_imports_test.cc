@@ -1,6 +1,7 @@
 // Runs of axolotl, torchtune, accelerate and DeepSpeed, beside scenarios written by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "tests/foreign/runs/same_run.h"
@@ -113,8 +114,11 @@ TEST_F(TrainerImportsTest, OtherTrainingsOfAxolotlAreRefusedByTheirKey) {
     const std::string text = std::string(kAxolotl) + more;
     return MistakeOf(ImportAxolotl, Source(text, settings));
   };
-  EXPECT_THAT(mistake("adapter: qlora\n"), HasSubstr("run.yml:10: adapter: found \"qlora\""));
-  EXPECT_EQ(mistake("adapter: qlora\n", {{"adapter", "null"}}), "none");
+  EXPECT_THAT(mistake("adapter: llama-adapter\n"),
+              HasSubstr("run.yml:10: adapter: found \"llama-adapter\""));
+  EXPECT_EQ(mistake("adapter: llama-adapter\n", {{"adapter", "null"}}), "none");
+  EXPECT_THAT(mistake("adapter: lora\nlora_target_modules:\n  - router\n"),
+              HasSubstr("run.yml:10: adapter: found adapters beside router"));
   EXPECT_THAT(mistake("rl: dpo\n"), HasSubstr("training by preferences"));
   EXPECT_THAT(mistake("processor_type: AutoProcessor\n"), HasSubstr("images or sound"));
   EXPECT_THAT(mistake("unfrozen_parameters:\n  - head\n"), HasSubstr("frozen weights"));
@@ -160,13 +164,38 @@ TEST_F(TrainerImportsTest, TorchtuneForOneDeviceTakesOne) {
   EXPECT_EQ(ImportTorchtune(source).ranks, 1u);
 }
 
+TEST_F(TrainerImportsTest, AdaptersStandBesideAFrozenModel) {
+  const auto lora_of = [](const ImportedScenario& imported) {
+    return nlohmann::json::parse(imported.text)["model"]["lora"].dump();
+  };
+  const std::string all =
+      std::string(kAxolotl) + "adapter: qlora\nlora_r: 32\nlora_target_linear: true\n";
+  const ImportedScenario quantised = ImportAxolotl(Source(all));
+  EXPECT_EQ(lora_of(quantised), R"({"rank":32})");
+  EXPECT_THAT(quantised.remarks, Contains(HasSubstr("quantised there")));
+  const std::string some = std::string(kAxolotl) +
+                           "adapter: lora\nlora_r: 16\nlora_target_modules:\n  - q_proj\n"
+                           "  - v_proj\n  - down_proj\n  - lm_head\n";
+  const ImportedScenario others = ImportAxolotl(Source(some));
+  EXPECT_EQ(lora_of(others), R"({"on":["qkv","down"],"rank":16})");
+  EXPECT_THAT(others.remarks, Contains(HasSubstr("not supported beside lm_head")));
+  const std::string recipe = kTorchtune;
+  const ImportedScenario tuned = ImportTorchtune(
+      Source(recipe, {{"model._component_", "torchtune.models.llama3.lora_llama3_8b"},
+                      {"model.apply_lora_to_mlp", "true"},
+                      {"model.lora_rank", "64"}}));
+  EXPECT_EQ(lora_of(tuned), R"({"on":["up","down"],"rank":64})");
+}
+
 TEST_F(TrainerImportsTest, OtherRecipesOfTorchtuneAreRefused) {
   const auto mistake = [](const RunSettings& settings) {
     const std::string text = kTorchtune;
     return MistakeOf(ImportTorchtune, Source(text, settings));
   };
   EXPECT_THAT(mistake({{"model._component_", "torchtune.models.llama3.lora_llama3_8b"}}),
-              HasSubstr("--set model._component_=llama3_8b plays the run"));
+              HasSubstr("expected lora_attn_modules or apply_lora_to_mlp"));
+  EXPECT_THAT(mistake({{"model._component_", "torchtune.models.llama3.dora_llama3_8b"}}),
+              HasSubstr("DoRA"));
   EXPECT_THAT(mistake({{"loss._component_", "torchtune.rlhf.loss.DPOLoss"}}),
               HasSubstr("preferences"));
   EXPECT_THAT(mistake({{"teacher_model._component_", "llama3_8b"}}), HasSubstr("distillation"));

@@ -20,8 +20,6 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kAssumedMachine = "dgx-h100";
-constexpr uint64_t kDevicesOfABox = 8;
 constexpr uint64_t kMostRanksAssumed = uint64_t{1} << 17;
 
 // "train_gpt3" for "runs/train_gpt3.sh".
@@ -40,6 +38,17 @@ std::string WithoutPlace(const Error& error) {
   if (!place.pointer.empty()) before += place.pointer + ": ";
   before = VisibleLines(before);
   return text.starts_with(before) ? text.substr(before.size()) : text;
+}
+
+// The first devices of each unit: "0-63,72-135".
+std::string PlacesInUnits(uint64_t ranks, const AssumedMachine& machine) {
+  std::string places;
+  for (uint64_t unit = 0; unit * machine.used < ranks; ++unit) {
+    const uint64_t first = unit * machine.devices;
+    const uint64_t count = std::min(machine.used, ranks - unit * machine.used);
+    places += fmt::format("{}{}-{}", unit == 0 ? "" : ",", first, first + count - 1);
+  }
+  return places;
 }
 
 }  // namespace
@@ -97,10 +106,13 @@ ImportedMachine ScenarioDraft::PutOnMachine(const std::string& cluster,
     }
     if (*ranks > kMostRanksAssumed)
       Fail(from, fmt::format("found {} ranks, expected at most {}", *ranks, kMostRanksAssumed));
-    const uint64_t nodes = (*ranks + kDevicesOfABox - 1) / kDevicesOfABox;
+    const uint64_t units = (*ranks + assumed_.used - 1) / assumed_.used;
     machine.ranks = *ranks;
-    machine.cluster = fmt::format("{}:nodes={}", kAssumedMachine, nodes);
-    machine.spares = *ranks % kDevicesOfABox != 0;
+    machine.cluster = fmt::format("{}:{}={}", assumed_.preset, assumed_.unit, units);
+    machine.of_node = assumed_.used;
+    const bool leaves_some = assumed_.used < assumed_.devices && units > 1;
+    machine.spares = !leaves_some && *ranks % assumed_.devices != 0;
+    if (leaves_some) Set("/placement", PlacesInUnits(*ranks, assumed_));
     Remark(fmt::format("the machine is assumed: {} for {} rank{} ({}); --cluster names another",
                        machine.cluster.get<std::string>(), *ranks, *ranks == 1 ? "" : "s",
                        from.name));

@@ -36,6 +36,14 @@ struct ImportedMachine {
   uint64_t of_node = 8;
 };
 
+// What a run is on unless --cluster says it: so many units of a preset as it needs.
+struct AssumedMachine {
+  const char* preset = "dgx-h100";
+  const char* unit = "nodes";
+  uint64_t devices = 8;  // of a unit
+  uint64_t used = 8;     // of these; where several units are, a run takes as many of each
+};
+
 class ScenarioDraft {
  public:
   // `file` is what is imported; "-" is standard input.
@@ -51,7 +59,10 @@ class ScenarioDraft {
   void Set(const std::string& pointer, nlohmann::ordered_json value, const Origin& from = {});
   const nlohmann::ordered_json& json() const { return json_; }
 
-  // The machine of --cluster, otherwise as many boxes of eight H100s as these ranks need. Throws
+  // Boxes of eight H100s if it is not called.
+  void Assume(const AssumedMachine& machine) { assumed_ = machine; }
+
+  // The machine of --cluster, otherwise the assumed one for as many ranks. Throws
   // Error if nothing says how many ranks there are; `hint` says what would.
   ImportedMachine PutOnMachine(const std::string& cluster, std::optional<uint64_t> ranks,
                                const Origin& from, const std::string& hint);
@@ -61,6 +72,7 @@ class ScenarioDraft {
 
  private:
   std::string file_;
+  AssumedMachine assumed_;
   nlohmann::ordered_json json_;
   std::map<std::string, Origin, std::less<>> origins_;  // by pointer
   std::vector<std::string> remarks_;

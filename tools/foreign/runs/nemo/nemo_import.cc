@@ -98,6 +98,16 @@ constexpr NemoPrecision kPrecisions[] = {{"nvfp4", ""},
                                          {"fp8_cs", "tensorwise", true},
                                          {"fp8", "delayed"}};
 
+// Machines in the names of recipes. Of the 72 devices of a rack, such runs take 64.
+struct MachineName {
+  const char* part = "";
+  AssumedMachine machine;
+};
+constexpr MachineName kMachineNames[] = {{"gb200", {"gb200-nvl72", "racks", 72, 64}},
+                                         {"gb300", {"gb300-nvl72", "racks", 72, 64}},
+                                         {"b200", {"dgx-b200", "nodes", 8, 8}},
+                                         {"b300", {"dgx-b300", "nodes", 8, 8}}};
+
 class NemoArguments {
  public:
   NemoArguments(const RunSource& source, const PythonRecipe& recipe, ScenarioDraft* draft)
@@ -307,9 +317,13 @@ class NemoArguments {
     if (gpus != std::string::npos) std::from_chars(name.data() + begin, name.data() + gpus, ranks);
     if (ranks > 0 && ranks <= static_cast<uint64_t>(kMostDegree)) {
       run_.ranks = WrittenCount{ranks, {"the name of " + name, 0}};
-      for (const char* other : {"gb200", "gb300", "b200", "b300", "r100", "vr200"}) {
+      for (const char* other : {"r100", "vr200"}) {
         if (name.find(std::string("_") + other) == std::string::npos) continue;
-        draft_->Remark(fmt::format("the recipe is for {}; --cluster names such a machine", other));
+        draft_->Remark(fmt::format("the recipe is for {}, which is not known here", other));
+      }
+      for (const MachineName& machine : kMachineNames) {
+        if (name.find(std::string("_") + machine.part) == std::string::npos) continue;
+        draft_->Assume(machine.machine);
         break;
       }
       return;
