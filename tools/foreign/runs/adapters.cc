@@ -19,7 +19,7 @@ struct AdaptedNames {
 };
 
 // Hugging Face's, torchtune's, Megatron's, and those of older GPTs.
-const std::array<AdaptedNames, 4>& KnownNames() {
+const std::array<AdaptedNames, 4>& ProductsWithAdapters() {
   static const std::array<AdaptedNames, 4> known = {{
       {"qkv",
        {"q_proj", "k_proj", "v_proj", "qkv_proj", "query_key_value", "c_attn", "linear_qkv", "Wqkv",
@@ -45,7 +45,7 @@ void SetAdapters(const NamedAdapters& adapters, ScenarioDraft* draft) {
   std::vector<std::string> on;
   std::set<std::string> unknown(adapters.on.begin(), adapters.on.end());
   bool has_parts = false;
-  for (const AdaptedNames& known : KnownNames()) {
+  for (const AdaptedNames& known : ProductsWithAdapters()) {
     uint32_t parts = 0;
     for (const std::string& name : known.names) parts += unknown.erase(name) > 0 ? 1 : 0;
     if (parts == 0 && !adapters.on.empty()) continue;
@@ -62,7 +62,7 @@ void SetAdapters(const NamedAdapters& adapters, ScenarioDraft* draft) {
     return product == "up" || product == "down";
   });
   nlohmann::ordered_json lora = {{"rank", adapters.rank}};
-  if (on.size() < KnownNames().size()) lora["on"] = on;
+  if (on.size() < ProductsWithAdapters().size()) lora["on"] = on;
   draft->Set("/model/lora", std::move(lora), adapters.from);
   if (!unknown.empty()) {
     draft->Remark(

@@ -17,9 +17,9 @@ struct NamedAdapters {
   Origin from = {};
 };
 
-// Into a draft that has its model. Remarks on what is played otherwise: one pair of adapters for Q, K
-// and V, none for experts, names that are not known, a model in fewer bits. Throws Error at `from`
-// where none of the names is of a product that has adapters here.
+// Into a draft that has its model. Remarks on what is played otherwise: one pair of adapters for
+// Q, K and V, none for experts, names that are not known, a model in fewer bits. Throws Error at
+// `from` where none of the names is of a product that has adapters here.
 void SetAdapters(const NamedAdapters& adapters, ScenarioDraft* draft);
 
 }  // namespace rehearse
