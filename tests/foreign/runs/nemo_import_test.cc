@@ -236,14 +236,30 @@ TEST(NemoImportTest, PrecisionsAreFunctionsOrNames) {
   EXPECT_EQ(products("_perf_precision(\"nvfp4\")"), "nvfp4");
 }
 
+TEST(NemoImportTest, AdaptersAreThoseOfTheRecipe) {
+  const auto lora_of = [](const std::string& more) {
+    const std::string text =
+        "def small_peft_8gpu_config():\n    cfg.model = from_hf_pretrained('llama-2-7b')\n"
+        "    cfg.train.micro_batch_size = 1\n    cfg.train.global_batch_size = 8\n"
+        "    cfg.model.seq_length = 2048\n    cfg.peft = LoRA()\n" +
+        more;
+    RunSource source = Source(text);
+    source.cluster = "dgx-h100";
+    return nlohmann::json::parse(ImportNemo(source).text)["model"]["lora"].dump();
+  };
+  EXPECT_EQ(lora_of(""), R"({"rank":32})");
+  EXPECT_EQ(lora_of("    cfg.peft.dim = 8\n    cfg.peft.target_modules = ['linear_qkv']\n"),
+            R"({"on":["qkv"],"rank":8})");
+}
+
 TEST(NemoImportTest, WhatCannotBeReadIsRefused) {
   EXPECT_THAT(MistakeOf(kBridge), HasSubstr("found 3 recipes, expected --set config=NAME"));
   EXPECT_THAT(MistakeOf(kBridge, {{"config", "bigg"}}), HasSubstr("found no recipe \"bigg\""));
   EXPECT_THAT(MistakeOf(kBridge, {{"config", "big_peft_8gpu_h100_bf16_config"}, {"model", "1"}}),
               HasSubstr("no model"));
-  EXPECT_THAT(
-      MistakeOf("def small_peft_config():\n    cfg.model = from_hf_pretrained('gpt-20b')\n"),
-      HasSubstr("adapters beside frozen weights"));
+  EXPECT_THAT(MistakeOf("def small_peft_config():\n    cfg.model = from_hf_pretrained('gpt-20b')\n"
+                        "    cfg.peft = DoRA()\n"),
+              HasSubstr("recipe.py:3: peft: adapters with magnitudes"));
   EXPECT_THAT(MistakeOf("def a_config():\n    cfg.model = from_hf_pretrained('b/Unheard-9B')\n"),
               HasSubstr("recipe.py:2: model: found \"b/Unheard-9B\""));
   EXPECT_THAT(MistakeOf("def a_config():\n    cfg.model = from_hf_pretrained('b/Llama-2-7b')\n"

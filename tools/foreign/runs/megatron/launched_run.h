@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/foreign/runs/adapters.h"
 #include "tools/foreign/runs/model_names.h"
 #include "tools/foreign/runs/origin.h"
 #include "tools/foreign/runs/run_settings.h"
@@ -52,7 +53,8 @@ struct LaunchedRun {
   std::vector<std::string> remarks;
   std::optional<NamedModel> model = std::nullopt;  // in place of arguments that describe it
   Origin model_from = {};
-  const char* software = nullptr;  // in place of Megatron-LM's own
+  std::optional<NamedAdapters> adapters = std::nullopt;  // beside the model, which is then frozen
+  const char* software = nullptr;                        // in place of Megatron-LM's own
 };
 
 // Throws Error with file and line.

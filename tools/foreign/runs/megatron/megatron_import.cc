@@ -71,6 +71,7 @@ ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::strin
     SetGivenMegatronModel(*launched.model, launched.model_from, arguments, draft, &run);
   else
     SetMegatronModel(arguments, draft, &run);
+  if (launched.adapters) SetAdapters(*launched.adapters, &draft);
   SetMegatronTraining(arguments, draft, &run);
   SetMegatronStrategy(arguments, draft, run);
   SetMegatronPipeline(arguments, draft, run);

@@ -134,7 +134,7 @@ class NemoArguments {
                               "its name",
                               recipe_.function));
     }
-    RefuseAdapters();
+    ReadAdapters();
     for (const char* key : {"freeze_vision_model", "freeze_language_model", "hf_processor_path"}) {
       if (const PythonKey* const found = Find(key); found != nullptr)
         draft_->Fail({key, std::max(found->line, 0)},
@@ -182,16 +182,45 @@ class NemoArguments {
   }
 
   // By the key, by a condition that might set it, or by the recipe's name.
-  void RefuseAdapters() const {
+  void ReadAdapters() {
     const PythonKey* const key = Find("peft");
-    const auto skipped = recipe_.skipped.find("peft");
+    const bool is_skipped = recipe_.skipped.contains("peft");
     const bool is_set = key != nullptr && !key->value.is_null() && key->value != "none";
     const bool is_off = key != nullptr && key->line == PythonKey::kGiven && !is_set;
     const bool is_named = recipe_.function.find("peft") != std::string::npos;
-    if (is_off || (!is_set && !is_named && skipped == recipe_.skipped.end())) return;
-    draft_->Fail({"peft", key != nullptr ? std::max(key->line, 0) : 0},
-                 "adapters beside frozen weights are not supported; --set peft=None plays the "
-                 "recipe with all weights trained");
+    if (is_off || (!is_set && !is_named && !is_skipped)) return;
+    const Origin from = {"peft", key != nullptr ? std::max(key->line, 0) : 0};
+    if (!is_set && !is_named) {
+      draft_->Fail(from,
+                   "whether there are adapters depends on a condition that is not followed; --set "
+                   "peft=lora or --set peft=None says it");
+    }
+    const std::string kind = is_set ? TextOf(key->value) : "";
+    if (kind.find("DoRA") != std::string::npos || kind.find("dora") != std::string::npos)
+      draft_->Fail(from, "adapters with magnitudes of their own (DoRA) are not supported");
+    NamedAdapters adapters;
+    adapters.from = from;
+    // LoRA's own (nemo/collections/llm/peft/lora.py, megatron/bridge/peft/lora.py).
+    adapters.rank = 32;
+    adapters.on = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+    const PythonKey* const rank = Find("dim");
+    constexpr uint64_t kMostRank = 1 << 16;
+    if (rank != nullptr && rank->value.is_number_integer() && rank->value >= 1 &&
+        rank->value <= kMostRank)
+      adapters.rank = rank->value.get<uint64_t>();
+    const PythonKey* const on = Find("target_modules");
+    if (on != nullptr && on->value.is_array() && !on->value.empty()) {
+      adapters.on.clear();
+      for (const nlohmann::json& name : on->value) adapters.on.push_back(TextOf(name));
+    }
+    for (const char* name : {"dim", "target_modules"}) {
+      if (recipe_.skipped.contains(name))
+        run_.remarks.push_back(
+            fmt::format("{} is under a condition that is not followed: adapters have {} columns "
+                        "beside {}",
+                        name, adapters.rank, fmt::join(adapters.on, ", ")));
+    }
+    run_.adapters = std::move(adapters);
   }
 
   void Add(const char* argument, std::vector<std::string> values, int line) {
