@@ -228,11 +228,12 @@ class Decoder {
     const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
     const uint64_t h = model_.hidden;
     const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();
-    Array y = Norm(x, "norm 1");
+    const Array h1 = Norm(x, "norm 1");
+    Array y;
     if (model_.latent) {
-      y = LatentAttentionOf(y);
+      y = LatentAttentionOf(h1);
     } else {
-      y = Adapted(y, "qkv", qkv, &LoraTargets::qkv);
+      y = Adapted(h1, "qkv", qkv, &LoraTargets::qkv);
       if (!model_.llama) y = WithBias(y, "qkv bias");
       y = Attention(y);
     }
@@ -240,7 +241,10 @@ class Decoder {
     if (!model_.llama) y = Dropped(WithBias(y, "projection bias"), node + 5);
     const Array middle = Sum(x, y);
     const uint64_t up = model_.FeedForward() * (model_.llama ? 2 : 1);
-    y = Adapted(Norm(middle, "norm 2"), "up", up, &LoraTargets::up);
+    const Array h2 = model_.parallel == ParallelBlocks::kOneNorm    ? h1
+                     : model_.parallel == ParallelBlocks::kTwoNorms ? Norm(x, "norm 2")
+                                                                    : Norm(middle, "norm 2");
+    y = Adapted(h2, "up", up, &LoraTargets::up);
     y = Adapted(Activated(y), "down", h, &LoraTargets::down);
     if (!model_.llama) y = Dropped(WithBias(y, "down bias"), node + 10);
     return Sum(middle, y);

@@ -79,8 +79,18 @@ class Decoder {
   }
 
   uint32_t Layer(uint32_t x, uint32_t layer) {
-    const uint32_t y = Attention(x, layer);
-    return model_.experts && model_.experts->IsIn(layer) ? Experts(y, layer) : FeedForward(y);
+    const uint32_t h = Norm(x, "norm 1");
+    const uint32_t y = Attention(h, x, layer);
+    if (model_.experts && model_.experts->IsIn(layer)) return Experts(y, layer);
+    switch (model_.parallel) {
+      case ParallelBlocks::kNone:
+        return FeedForward(Norm(y, "norm 2"), y);
+      case ParallelBlocks::kOneNorm:
+        return FeedForward(h, y);
+      case ParallelBlocks::kTwoNorms:
+        return FeedForward(Norm(x, "norm 2"), y);
+    }
+    internal::FailCheck(__FILE__, __LINE__, "unknown place of an MLP");
   }
 
   NetworkNode& Last() { return network_.nodes.back(); }
@@ -109,19 +119,17 @@ class Decoder {
     return sum;
   }
 
-  uint32_t Attention(uint32_t x, uint32_t layer) {
+  // x and what attention makes of h.
+  uint32_t Attention(uint32_t h, uint32_t x, uint32_t layer) {
     const uint64_t groups = model_.Groups();
     const uint64_t size = model_.HeadSize();
     const uint64_t of_group = model_.heads / groups;
     const uint64_t columns = groups * (of_group + 2) * size;
-    uint32_t y = Norm(x, "norm 1");
     if (model_.latent) {
       const LatentCore core{model_.heads, training_.Attended(), model_.WindowOf(layer)};
-      y = AddLatentCore(*model_.latent, core, y, &network_, &builder_);
-      return AttentionOutput(y, x);
+      return AttentionOutput(AddLatentCore(*model_.latent, core, h, &network_, &builder_), x);
     }
-    const uint32_t h = y;
-    y = builder_.Product(h, "qkv", columns, "q, k, v", MatrixRole::kQkv);
+    uint32_t y = builder_.Product(h, "qkv", columns, "q, k, v", MatrixRole::kQkv);
     SetHeads(groups);
     y = Adapted(h, y, &LoraTargets::qkv, "qkv", MatrixRole::kUp);
     if (!model_.llama) {
@@ -161,12 +169,11 @@ class Decoder {
     Last().unit_name = groups == model_.heads ? "attention heads" : "groups of attention heads";
   }
 
-  uint32_t FeedForward(uint32_t x) {
+  // x and what the MLP makes of h.
+  uint32_t FeedForward(uint32_t h, uint32_t x) {
     const uint64_t columns = model_.FeedForward();
-    uint32_t y = Norm(x, "norm 2");
-    const uint32_t h = y;
-    y = builder_.Product(h, "up", model_.llama ? 2 * columns : columns, "mlp up",
-                         MatrixRole::kFirst);
+    uint32_t y = builder_.Product(h, "up", model_.llama ? 2 * columns : columns, "mlp up",
+                                  MatrixRole::kFirst);
     y = Adapted(h, y, &LoraTargets::up, "up", MatrixRole::kFirst);
     if (model_.llama) {
       y = builder_.Map(NodeKind::kSwiGlu, {y}, "swiglu");

@@ -22,6 +22,8 @@ void ReadFirstQwen(HfConfig& /*config*/, OrderedJson& keys) {
 void ReadFalcon(HfConfig& config, OrderedJson& keys) {
   const bool is_new = config.BoolOr({"new_decoder_architecture"}, false);
   const bool is_single = config.BoolOr({"multi_query"}, true);
+  const bool has_two = config.WholeOr({"num_ln_in_parallel_attn"}, 1, 2, is_new ? 2 : 1) == 2;
+  if (has_two) keys["parallel_blocks"] = "two-norms";
   // RefinedWeb, its first code for 40B, only has the number of keys.
   if (config.Has("n_head_kv")) return;
   if (!is_new && is_single) keys["groups"] = 1;

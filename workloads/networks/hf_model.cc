@@ -283,8 +283,12 @@ void RemarkOnTraits(HfConfig& config, const HfFamily& family, OrderedJson& keys)
   if (family.Is(kMoreNorms)) config.Remark("norms behind attention and MLP are left out");
   const HfNames parallel_names = {"use_parallel_residual", "parallel_attn"};
   if (config.BoolOr(parallel_names, family.Is(kParallel))) {
-    const char* name = config.Has("parallel_attn") ? "parallel_attn" : "use_parallel_residual";
-    config.Remark(fmt::format("{}: attention and MLP come one after the other here", name));
+    // GPT-NeoX has a norm for each of the two.
+    const bool has_two =
+        keys.contains("parallel_blocks") || family.model_type == std::string_view("gpt_neox");
+    keys["parallel_blocks"] = has_two ? "two-norms" : "one-norm";
+  } else {
+    keys.erase("parallel_blocks");
   }
   if (family.Is(kPositions)) {
     const int64_t rows = config.WholeOr({"n_positions", "max_position_embeddings", "max_seq_len"},

@@ -63,8 +63,9 @@ double ParametersOf(const GptModel& model, bool of_token) {
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
   const double table = static_cast<double>(model.vocabulary) * h;
   // The biases and norms of a layer.
-  const double vectors =
-      (model.llama ? 2 * h : qkv + ff + 2 * h + 4 * h) + (model.latent ? model.latent->Gains() : 0);
+  const double norms = model.parallel == ParallelBlocks::kOneNorm ? 1 : 2;
+  const double vectors = (model.llama ? norms * h : qkv + ff + 2 * h + norms * 2 * h) +
+                         (model.latent ? model.latent->Gains() : 0);
   // What joins a token with the one before it, and three norms.
   const double ahead = model.predict_ahead * (2 * h * h + (model.llama ? 3 : 6) * h);
   return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
@@ -135,6 +136,9 @@ namespace {
 
 constexpr const char* kPresetOr = "the preset's, or ";
 constexpr ValueName<bool> kRouterNames[] = {{"softmax", false}, {"sigmoid", true}};
+constexpr ValueName<ParallelBlocks> kParallelNames[] = {{"no", ParallelBlocks::kNone},
+                                                        {"one-norm", ParallelBlocks::kOneNorm},
+                                                        {"two-norms", ParallelBlocks::kTwoNorms}};
 constexpr ValueName<bool> kStyleNames[] = {{"gpt", false}, {"llama", true}};
 
 const Fields<ExpertModel>& ExpertFields() {
@@ -268,6 +272,9 @@ const Fields<GptModel>& DecoderFields() {
        {"scaled_rotary", &GptModel::scaled_rotary, TrueFalse(), OrUsual(kPresetOr),
         "rotary embeddings also scale queries and keys (YaRN; llama style); it only takes time",
         "true"},
+       {"parallel_blocks", &GptModel::parallel, OneOf(kParallelNames), OrUsual(kPresetOr),
+        "attention and MLP of a layer have the same input, with one norm for both or one each",
+        "\"one-norm\""},
        {"experts", ObjectOf(ShapeIn<ExpertFields>), Optional("the preset's, or none"),
         "experts instead of MLPs (llama style)",
         R"({"count": 8, "per_token": 2, "hidden": 14336})"},
@@ -305,6 +312,8 @@ void CheckModel(const JsonReader& reader, const GptModel& model) {
   if (model.heads % model.Groups() != 0) {
     reader.Fail(fmt::format("{} groups do not divide {} heads", model.groups, model.heads));
   }
+  if (model.parallel != ParallelBlocks::kNone && model.experts)
+    reader.Fail("\"parallel_blocks\" are of attention and an MLP, and there are \"experts\"");
   if (model.experts && !model.llama)
     reader.Fail("\"experts\" are SwiGLUs without biases; expected \"style\": \"llama\"");
   if (!model.latent && model.head_size == 0 && model.hidden % model.heads != 0) {

@@ -38,6 +38,11 @@ struct ExpertModel {
   std::vector<double> RoutingAttributes() const;
 };
 
+// Where a layer's MLP gets its input from: from the sum after attention, or, so that both can be
+// computed at the same time, from what attention gets it from (GPT-J, PaLM), or from a norm of that
+// of its own (GPT-NeoX).
+enum class ParallelBlocks : uint8_t { kNone, kOneNorm, kTwoNorms };
+
 struct GptModel {
   std::string name;
   uint32_t layers = 0;
@@ -58,6 +63,7 @@ struct GptModel {
   uint64_t head_size = 0;      // 0: hidden / heads
   bool head_norms = false;     // RMS norms of each head's queries and keys, which only take time
   bool scaled_rotary = false;  // rotary embeddings scale what they turn (YaRN); it only takes time
+  ParallelBlocks parallel = ParallelBlocks::kNone;
   std::optional<ExpertModel> experts = std::nullopt;
 
   // Tokens after the next one that are predicted too, by a layer after the others (multi-token

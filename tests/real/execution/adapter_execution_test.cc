@@ -1,5 +1,6 @@
 // Low-rank adapters: whatever the strategy, the numbers are the serial step's, and what is frozen
 // stays as it was. Packed documents: attention stays within them, however ranks share the work.
+// Attention and MLP side by side.
 #include <string>
 #include <vector>
 
@@ -152,6 +153,22 @@ TEST(PackedDocumentsTest, EveryStrategyGivesTheSerialNumbers) {
     for (const Strategy& strategy : Strategies(network)) {
       SCOPED_TRACE(strategy.name);
       ExpectSerialNumbers(network, training, strategy);
+    }
+  }
+}
+
+TEST(ParallelBlocksTest, EveryStrategyGivesTheSerialNumbers) {
+  for (const bool llama : {false, true}) {
+    for (const ParallelBlocks parallel : {ParallelBlocks::kOneNorm, ParallelBlocks::kTwoNorms}) {
+      const Training training = TrainingOf(Recomputation::kFull);
+      GptModel model = Decoder(llama, std::nullopt);
+      model.parallel = parallel;
+      const Network network = MakeDecoder(model, training);
+      EXPECT_EQ(network.Parameters(), model.Parameters());
+      for (const Strategy& strategy : Strategies(network)) {
+        SCOPED_TRACE(strategy.name);
+        ExpectSerialNumbers(network, training, strategy);
+      }
     }
   }
 }

@@ -155,7 +155,15 @@ TEST(HfModelTest, GptsAreOfTheirOwnStyle) {
     "hidden_size": 6144, "num_attention_heads": 64, "intermediate_size": 24576,
     "vocab_size": 50432, "hidden_act": "gelu_fast", "tie_word_embeddings": false})");
   EXPECT_NEAR(neox.model.Parameters(), 20.55e9, 0.05e9);
-  EXPECT_THAT(neox.remarks, ::testing::ElementsAre(HasSubstr("use_parallel_residual")));
+  EXPECT_THAT(neox.remarks, ::testing::IsEmpty());
+  EXPECT_EQ(neox.model.parallel, ParallelBlocks::kTwoNorms);
+  const HfModel gptj = Read(R"({"model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16,
+    "vocab_size": 50400, "tie_word_embeddings": false})");
+  EXPECT_EQ(gptj.model.parallel, ParallelBlocks::kOneNorm);
+  const HfModel falcon = Read(R"({"model_type": "falcon", "num_hidden_layers": 60,
+    "hidden_size": 8192, "num_attention_heads": 128, "num_kv_heads": 8, "vocab_size": 65024,
+    "new_decoder_architecture": true})");
+  EXPECT_EQ(falcon.model.parallel, ParallelBlocks::kTwoNorms);
 }
 
 TEST(HfModelTest, WhatIsWrittenIsReadAsTheSameModel) {
