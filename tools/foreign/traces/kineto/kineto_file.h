@@ -91,7 +91,7 @@ struct KinetoOptions {
   std::string step_name;        // of annotations that are steps, instead of ProfilerStep#N
   std::optional<int64_t> step;  // the number of the only step that is wanted
   // Of a schedule: of how many ranks it is, whose others do what those that were traced did.
-  std::optional<uint32_t> extrapolate;
+  std::optional<uint32_t> extrapolate = std::nullopt;
 };
 
 // A range that says of which collective the kernels are that were launched in it (on the host's
