@@ -88,8 +88,8 @@ ImportedScenario ImportDeepSpeed(const RunSource& source) {
   constexpr const char* kOwn[] = {"zero_optimization", "train_batch_size", "bf16", "fp16",
                                   "train_micro_batch_size_per_gpu"};
   const JsonReader root = document.Root();
-  const bool is_known = std::any_of(std::begin(kOwn), std::end(kOwn),
-                                    [&](const char* key) { return root.Has(key); });
+  const bool is_known =
+      std::any_of(std::begin(kOwn), std::end(kOwn), [&](const char* key) { return root.Has(key); });
   if (!is_known) {
     throw Error({draft.file(), 0, ""},
                 "no configuration of DeepSpeed; expected zero_optimization or train_batch_size");
