@@ -9,7 +9,6 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/error.h"
-#include "sim/base/interruption.h"
 #include "sim/base/threads.h"
 #include "sim/report/job_part.h"
 #include "topology/fabrics/router.h"
