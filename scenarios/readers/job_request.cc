@@ -37,6 +37,9 @@ std::string MeshText(const Workload& workload) {
   return text;
 }
 
+// From this generation on, matrix units read 8-bit operands along either side (Blackwell).
+constexpr uint32_t kReadsColumns = 100;
+
 // Of the cluster's first device.
 uint32_t CapabilityOf(const Cluster& cluster) { return cluster.DeviceOf(0).compute_capability; }
 
@@ -45,6 +48,7 @@ JobRequest ReadStep(const JsonReader& root, uint32_t capability, ReaderCache* ca
   ModelAndTraining read = cache != nullptr
                               ? cache->ModelOf(root.At("model"), root.At("training"))
                               : ReadModelAndTraining(root.At("model"), root.At("training"));
+  read.training.reads_columns = capability >= kReadsColumns;
   const Network& network = *read.network;
   const Training& training = read.training;
   const JsonReader strategy_reader = root.At("strategy");

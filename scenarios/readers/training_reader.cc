@@ -44,6 +44,7 @@ constexpr ValueName<OptimizerKernels> kOptimizerNames[] = {{"fused", OptimizerKe
 constexpr ValueName<bool> kFusionNames[] = {{"unfused", false}, {"fused", true}};
 constexpr ValueName<bool> kWeighingNames[] = {{"combination", false}, {"activation", true}};
 constexpr ValueName<bool> kCastsNames[] = {{"kept", true}, {"again", false}};
+constexpr ValueName<bool> kScaleNames[] = {{"by-casts", false}, {"apart", true}};
 constexpr FlagName<Training> kNarrowKeptNames[] = {
     {"activations", &Training::keeps_narrow_activations},
     {"attention", &Training::keeps_narrow_attention}};
@@ -84,6 +85,10 @@ void Check(const Training& training, const JsonReader& reader) {
   };
   const bool keeps_narrow = training.keeps_narrow_activations || training.keeps_narrow_attention;
   const bool is_selective = training.recomputation == Recomputation::kSelective;
+  const bool has_blocks =
+      training.products == ProductRecipe::kMxfp8 || training.products == ProductRecipe::kNvfp4;
+  needs("scales", !training.orders_scales_apart || has_blocks,
+        "\"by-casts\", or \"products\" to be mxfp8 or nvfp4");
   needs("casts", training.keeps_casts || (is_selective && !is_plain),
         "\"kept\", or selective recomputation and products in 8 bits");
   needs("narrow_kept", !keeps_narrow || (is_selective && !is_plain),
@@ -155,6 +160,10 @@ const Fields<Training>& TrainingFields() {
         "precision of the layers' products; plain: as \"precision\" says; the others: Transformer "
         "Engine's recipes",
         "\"fp8\"", kOfDecoders},
+       {"scales", &Training::orders_scales_apart, OneOf(kScaleNames), Usual(),
+        "what puts the scales of blocks in the order that products read: the casts, or a kernel "
+        "for each operand (Transformer Engine before 2.12 for mxfp8, before 2.17 for nvfp4)",
+        "\"apart\"", kOfDecoders},
        {"precise_layers", &Training::precise_layers, AWhole(0, 1000), Usual(),
         "this many layers at either end keep plain products", "1", kOfDecoders},
        {"narrow_parameters", &Training::narrow_parameters, TrueFalse(), Usual(),

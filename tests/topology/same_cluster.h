@@ -40,6 +40,10 @@ inline void ExpectSameDevice(const DeviceSpec& a, const DeviceSpec& b) {
     return std::multimap(spec.sources.begin(), spec.sources.end());
   };
   EXPECT_EQ(sources(a), sources(b));
+  ASSERT_EQ(a.gemm_model_4 == nullptr, b.gemm_model_4 == nullptr);
+  if (a.gemm_model_4) {
+    EXPECT_EQ(*a.gemm_model_4, *b.gemm_model_4);
+  }
   ASSERT_EQ(a.gemm_model_8 == nullptr, b.gemm_model_8 == nullptr);
   if (a.gemm_model_8) {
     EXPECT_EQ(*a.gemm_model_8, *b.gemm_model_8);

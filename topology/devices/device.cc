@@ -78,6 +78,7 @@ double WavesBeside(const Waves& waves, const Gemm& gemm) {
 bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DType::kFp4; }
 
 const GemmModel* ModelOf(const DeviceSpec& device, DType dtype) {
+  if (dtype == DType::kFp4 && device.gemm_model_4) return device.gemm_model_4.get();
   return IsNarrow(dtype) && device.gemm_model_8 ? device.gemm_model_8.get()
                                                 : device.gemm_model.get();
 }

@@ -29,8 +29,8 @@
 //              compute its place (aten/src/ATen/native/cuda/CUDALoops.cuh), which multiprocessors
 //              bound;
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
-// peak, except for those of 8 and 4 bits, which have a model of their own (gemm_model_8) where 8
-// bits were measured; where there are points only, a batch of b GEMMs fills the device as one with
+// peak, except for those of 8 and 4 bits, which have models of their own (gemm_model_8, and
+// gemm_model_4 where 4 bits were measured, too); where there are points only, a batch of b GEMMs fills the device as one with
 // b·m rows.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
@@ -134,6 +134,7 @@ struct DeviceSpec {
   std::vector<GemmPoint> gemm_points;
   std::shared_ptr<const GemmModel> gemm_model;    // null for none
   std::shared_ptr<const GemmModel> gemm_model_8;  // of 8 and 4 bits; null: like other products
+  std::shared_ptr<const GemmModel> gemm_model_4;  // of 4 bits; null: like those of 8
   std::shared_ptr<const AttentionModel> attention_model;     // null for none
   std::shared_ptr<const DevicePoints> points;                // a user's own; null for none
   std::shared_ptr<const MeasuredKernels> measured;           // by a calibration; null for none

@@ -105,6 +105,12 @@ struct Training {
   // Attention cores, the head, the embedding and everything that is not a product stay in
   // `precision`.
   ProductRecipe products = ProductRecipe::kNone;
+  // The order that products read the scales of blocks in (mxfp8, nvfp4) is made by a kernel of its
+  // own for each operand, rather than by the casts (workloads/planner/casts.h).
+  bool orders_scales_apart = false;
+  // The device's matrix units read 8-bit operands along columns as well as along rows (Blackwell),
+  // so that arrays with one scale need no transposed copy. Not a key: the device says it.
+  bool reads_columns = false;
   uint32_t precise_layers = 0;  // this many first and last layers keep products in `precision`
   // The matrices of these products are kept and gathered only in 8 bits (Megatron-Core's
   // fp8_param_gather); else also in `precision`. MXFP8 scales rows and columns apart, so that a

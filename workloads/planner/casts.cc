@@ -1,5 +1,7 @@
 #include "workloads/planner/casts.h"
 
+#include <algorithm>
+
 #include "sim/base/error.h"
 
 namespace rehearse {
@@ -26,6 +28,18 @@ bool LooksForLargest(ProductRecipe recipe) {
   return recipe == ProductRecipe::kFp8Current || recipe == ProductRecipe::kNvfp4;
 }
 
+// What a cast reaches of the rate that memory-bound kernels do.
+double ShareOf(ProductRecipe recipe) {
+  if (recipe == ProductRecipe::kMxfp8) return 0.85;
+  return recipe == ProductRecipe::kNvfp4 ? 0.72 : 1;
+}
+
+// Bytes of an element that take as long.
+constexpr double kRoundedAtRandom = 1.4;
+constexpr double kOrderOfScales = 0.6;
+// Of the memory's rate.
+constexpr double kShareOfLooking = 0.71;
+
 }  // namespace
 
 DType TypeOf(ProductRecipe recipe) {
@@ -49,12 +63,33 @@ double BytesOfCopy(ProductRecipe recipe) {
   return SizeOf(TypeOf(recipe)).value() + ScalesOf(recipe);
 }
 
-KernelCost CostOfCast(ProductRecipe recipe, double elements, double element, CastBehind behind,
-                      uint32_t copies) {
-  if (recipe == ProductRecipe::kFp8 && behind == CastBehind::kNorm) return {0, 0};
-  const bool is_known = recipe == ProductRecipe::kFp8Current && behind != CastBehind::kOther;
-  const uint32_t reads = LooksForLargest(recipe) && !is_known ? 2 : 1;
-  return {elements * (reads * element + copies * BytesOfCopy(recipe)), reads};
+uint32_t CopiesOf(const Training& training) {
+  const bool has_one_scale =
+      training.products == ProductRecipe::kFp8 || training.products == ProductRecipe::kFp8Current;
+  return training.reads_columns && has_one_scale ? 1 : 2;
+}
+
+KernelCost CostOfCast(const Training& training, const CastWork& work) {
+  const ProductRecipe recipe = training.products;
+  const uint32_t copies = std::min(work.copies, CopiesOf(training));
+  if (recipe == ProductRecipe::kFp8 && work.behind == CastBehind::kNorm)
+    return copies == 2 ? CostOfTurn(recipe, work.elements) : KernelCost{0, 0};
+  const bool is_known = recipe == ProductRecipe::kFp8Current && work.behind != CastBehind::kOther;
+  const bool looks = LooksForLargest(recipe) && !is_known;
+  double bytes = work.element + copies * BytesOfCopy(recipe);
+  if (looks) {
+    const bool is_slow = recipe == ProductRecipe::kFp8Current && training.reads_columns;
+    bytes += work.element / (is_slow ? kShareOfLooking : 1);
+  }
+  bytes /= ShareOf(recipe);
+  uint32_t kernels = looks ? 2 : 1;
+  if (recipe == ProductRecipe::kMxfp8) ++kernels;
+  if (recipe == ProductRecipe::kNvfp4 && work.is_gradient) bytes += kRoundedAtRandom;
+  if (training.orders_scales_apart) {
+    bytes += copies * kOrderOfScales;
+    kernels += copies;
+  }
+  return {work.elements * bytes, kernels};
 }
 
 KernelCost CostOfTurn(ProductRecipe recipe, double elements) {

@@ -482,7 +482,7 @@ void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& grad
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   AddBias(plan, node, gradient, /*back=*/true);
-  const Tensor dy = ToOperand(plan, node, gradient, gradient.layout);
+  const Tensor dy = ToOperand(plan, node, gradient, gradient.layout, /*is_gradient=*/true);
   const BufferId weight = plan.parameters.gathering.OperandBackward(matrix, plan.action);
   Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);
   MultiplyGrouped(plan, node, GemmMode::kNN, dy.buffer, weight, dx.buffer, false);

@@ -86,8 +86,8 @@ Gemm GemmOf(const Plan& plan, BufferId c, uint64_t k, GemmMode mode) {
 }
 
 // `is_free`: the kernel before it does it.
-Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free,
-            uint32_t copies = 2) {
+Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free, uint32_t copies,
+            bool is_gradient) {
   const ProductRecipe recipe = plan.training.products;
   PlanBuilder& builder = plan.builder;
   Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
@@ -95,7 +95,11 @@ Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free,
   builder.AddMemoryOp(
       "cast " + tensor.name, Kernel::kCopy,
       is_free ? KernelCost{0, 0}
-              : CostOfCast(recipe, builder.LocalElements(tensor), plan.element(), behind, copies),
+              : CostOfCast(plan.training, {.elements = builder.LocalElements(tensor),
+                                           .element = plan.element(),
+                                           .behind = behind,
+                                           .copies = copies,
+                                           .is_gradient = is_gradient}),
       {tensor.buffer}, {narrow.buffer});
   return narrow;
 }
@@ -120,6 +124,10 @@ bool IsNarrowNode(const Plan& plan, uint32_t node) {
   return multiplies && !shape.window && IsNarrow(plan.training, plan.network, *shape.matrix);
 }
 
+bool IsFrozen(const Plan& plan, uint32_t node) {
+  return plan.network.matrices[*plan.Node(node).matrix].is_frozen;
+}
+
 }  // namespace
 
 Tensor CastInput(Plan& plan, uint32_t node) {
@@ -132,10 +140,11 @@ Tensor CastInput(Plan& plan, uint32_t node) {
       (!plan.training.keeps_casts && IsRecomputedOp(plan.network, from, plan.training));
   return Cast(plan, x, BehindOf(from.kind),
               plan.training.fused_experts && from.kind == NodeKind::kSwiGlu && from.of_choices,
-              is_again ? 1 : 2);
+              is_again || IsFrozen(plan, node) ? 1 : 2, /*is_gradient=*/false);
 }
 
-Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout) {
+Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout,
+                 bool is_gradient) {
   const bool casts = !IsNarrow(tensor.dtype) && IsNarrowNode(plan, node);
   const bool waits = casts && !PartialAxes(tensor.layout).empty();
   // What an activation passes back, in the case of experts' SwiGLU cast already.
@@ -146,9 +155,12 @@ Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& 
   const bool is_free = plan.training.fused_experts && is_of_experts;
   const CastBehind behind =
       is_of_experts || is_of(MatrixRole::kFirst) ? CastBehind::kActivation : CastBehind::kOther;
-  Tensor moved = plan.builder.Redistribute(
-      casts && !waits ? Cast(plan, tensor, behind, is_free) : tensor, layout);
-  return waits ? Cast(plan, moved, behind, is_free) : moved;
+  const uint32_t copies = casts && IsFrozen(plan, node) ? 1 : 2;
+  const auto cast = [&](const Tensor& wide) {
+    return Cast(plan, wide, behind, is_free, copies, is_gradient);
+  };
+  Tensor moved = plan.builder.Redistribute(casts && !waits ? cast(tensor) : tensor, layout);
+  return waits ? cast(moved) : moved;
 }
 
 void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds,

@@ -16,7 +16,8 @@ namespace rehearse {
 
 // X or dY of the node's product, cast if the product takes it so, in the layout that the product
 // wants.
-Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout);
+Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout,
+                 bool is_gradient);
 // X before it is moved there; X itself if it is not cast.
 Tensor CastInput(Plan& plan, uint32_t node);
 

@@ -53,7 +53,7 @@ BufferId ParameterArrays::AddNarrowCopies(uint32_t matrix) const {
   const Training& training = places_.training();
   Buffer copies = MatrixBuffer(matrix, plan_.Label("cast " + places_.ShapeOf(matrix).name),
                                BufferKind::kBuffer, TypeOf(training.products), /*share=*/false);
-  const double count = KeepsOnlyNarrow(training) ? 1 : 2;
+  const double count = KeepsOnlyNarrow(training) ? 1 : CopiesOf(training);
   copies.bytes = Bytes(count * BytesOfCopy(training.products) * places_[matrix].elements);
   return plan_.AddBuffer(std::move(copies));
 }
@@ -86,7 +86,8 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   }
   if (place.Shares(3) && !places_.strategy().shard->backward_axes.empty())
     arrays.near_share = plan_.AddBuffer(NearShare(index));
-  if (places_.IsNarrow(index) && !place.Shares(3)) arrays.narrow = AddNarrowCopies(index);
+  const bool is_one = KeepsOnlyNarrow(places_.training()) && CopiesOf(places_.training()) == 1;
+  if (places_.IsNarrow(index) && !place.Shares(3) && !is_one) arrays.narrow = AddNarrowCopies(index);
   if (!places_.IsTrained(index)) return;
   // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
   Buffer gradient =

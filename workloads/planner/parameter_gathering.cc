@@ -275,15 +275,15 @@ void ParameterGathering::ReleaseAfterForward(uint32_t begin, uint32_t end,
 BufferId ParameterGathering::NarrowOf(uint32_t index, BufferId whole, bool turned) {
   Held& held = held_[index];
   const bool is_kept_narrow = KeepsOnlyNarrow(training_);
-  if (is_kept_narrow && !turned) return whole;
+  if (is_kept_narrow && (!turned || CopiesOf(training_) == 1)) return whole;
   if (held.narrow_of == whole) return held.narrow;
   const LayerTag tag(&plan_, places_.ShapeOf(index).layer);
   if (places_[index].Shares(3)) held.narrow = arrays_.AddNarrowCopies(index);
   held.narrow_of = whole;
   const double elements = places_[index].elements;
   const KernelCost cost = is_kept_narrow ? CostOfTurn(training_.products, elements)
-                                         : CostOfCast(training_.products, elements, plan_.element(),
-                                                      CastBehind::kOther);
+                                         : CostOfCast(training_, {.elements = elements,
+                                                                  .element = plan_.element()});
   const std::string what = is_kept_narrow ? "turn " : "cast ";
   plan_.AddMemoryOp(what + places_.ShapeOf(index).name + " weight", Kernel::kCopy, cost, {whole},
                     {held.narrow});

@@ -78,7 +78,7 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   }
   PlanBuilder& builder = plan.builder;
   const Tensor input = CastInput(plan, node);
-  const Tensor x = ToOperand(plan, node, input, layouts.x);
+  const Tensor x = ToOperand(plan, node, input, layouts.x, /*is_gradient=*/false);
   const BufferId weight = plan.parameters.gathering.Operand(matrix, plan.action);
   Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns,
                                 plan.parameters.places[matrix].products.y);
@@ -106,7 +106,7 @@ void TakeOperandAgain(Plan& plan, uint32_t node) {
   const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
   if (layouts.summa) return;
   const Tensor input = CastInput(plan, node);
-  const Tensor x = ToOperand(plan, node, input, layouts.x);
+  const Tensor x = ToOperand(plan, node, input, layouts.x, /*is_gradient=*/false);
   plan.State(node).operand = plan.strategy.gathers_inputs_again ? input : x;
 }
 
@@ -118,7 +118,8 @@ void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
     return;
   }
   const Tensor dy =
-      ToOperand(plan, node, gradient, Resolved(plan.parameters.places[matrix].products.y));
+      ToOperand(plan, node, gradient, Resolved(plan.parameters.places[matrix].products.y),
+                /*is_gradient=*/true);
   Tensor x = plan.State(node).operand;
   const bool is_frozen = plan.network.matrices[matrix].is_frozen;
   if (!plan.action.puts_off_weights && !is_frozen) x = OperandOfWeightGradient(plan, node, x);

@@ -305,7 +305,7 @@ DeviceSpec PartOf(DeviceSpec spec, uint32_t parts) {
   spec.cache = Bytes(0);
   spec.cache_bandwidth = BytesPerSecond(0);
   spec.gemm_points.clear();
-  spec.gemm_model = spec.gemm_model_8 = nullptr;
+  spec.gemm_model = spec.gemm_model_8 = spec.gemm_model_4 = nullptr;
   spec.attention_model = nullptr;
   spec.points = nullptr;
   spec.measured = nullptr;
