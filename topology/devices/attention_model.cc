@@ -75,10 +75,12 @@ AttentionRates Flash3OnHopper() {
 // rates of a B200 (4 to 128 heads, 4,096 to 131,072 tokens): forward has a median error of 9.6 %
 // and a worst of 28 % with 8 heads, backward 2.6 % and 40 % with 4 heads. Other forward rates are
 // from ai-dynamo/aiconfigurator 095f58a51c4c, causal prefill by TensorRT-LLM; backward of heads of
-// 64 has the same ratio to 128 as forward.
+// 64 has the same ratio to 128 as the B200's forward. Exponentials bound the forward pass, shared
+// memory the backward one (FlashAttention-4, together.ai/blog/flashattention-4): a B300, which has
+// twice the units for exponentials and the B200's shared memory, gains forward only.
 AttentionRates CudnnOnBlackwell(double forward_64, double forward_128) {
-  const double backward_128 = 0.45 * forward_128 / 0.62;
-  const double backward_64 = backward_128 * forward_64 / forward_128;
+  constexpr double backward_128 = 0.45;
+  constexpr double backward_64 = backward_128 * 0.37 / 0.62;
   return {AttentionKernel::kCudnn, 256, Pass({forward_64, forward_128, forward_128}, 1, 20, 1.2),
           Pass({backward_64, backward_128, backward_128}, 1, 20, 0.15)};
 }

@@ -24,6 +24,9 @@ constexpr uint64_t kMostSplitWaves = 3;
 // (float8/config.py) agree. Products without it are 1.1 to 1.2 times as fast (pytorch/ao #2377).
 // Blackwell has no such choice (NVIDIA/TransformerEngine #2748).
 constexpr double kExactSums = 1.15;
+// See gemm_model.h.
+constexpr double kExposedOnHopper = 0.84;
+constexpr Bytes kLeastResult(2);  // an element of what a product writes
 // At this size half of the rate is lost that large products lose in the long run.
 constexpr Flops kHalfSustained(0.12e12);
 
@@ -60,7 +63,16 @@ const std::array<LibraryRow, 7>& Libraries() {
          0,
          {0.982, 1, 0.964}}},
        {"ada", {Tiles(1, 1, 1, false), 0.6, 2.5, Seconds(0), microseconds(0.5), 0.9, 1.5}},
-       {"hopper", {Tiles(1, 0.8, 0.7, true), 0.1, 10, microseconds(0.5), microseconds(3), 1, 0}},
+       {"hopper",
+        {Tiles(1, 0.8, 0.7, true),
+         0.1,
+         10,
+         microseconds(0.5),
+         microseconds(3),
+         1,
+         0,
+         {1, 1, 1},
+         kExposedOnHopper}},
        {"blackwell",
         {Tiles(0.97, 0.93, 0.63, true),
          0.04,
@@ -79,10 +91,26 @@ const std::array<LibraryRow, 7>& Libraries() {
          microseconds(3),
          0.78,
          0,
-         {1 / kExactSums, 1, 1 / kExactSums}}},
+         {1 / kExactSums, 1, 1 / kExactSums},
+         kExposedOnHopper}},
        {"blackwell-8",
         {Tiles(0.97, 0.93, 0.63, true), 0.24, 3.6, microseconds(0.1), microseconds(5), 0.6, 0}}}};
   return rows;
+}
+
+double ElementsOf(uint64_t rows, uint64_t columns, uint32_t batch) {
+  return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(batch);
+}
+
+// What a product reads and writes of the sums that it adds to, besides its operands; 0 if it only
+// writes its result, in 16 bits or in the operands' type.
+Bytes SumsOf(const Gemm& gemm, Bytes element, Bytes bytes) {
+  const Bytes operands = element * (ElementsOf(gemm.m, gemm.k, gemm.batch) +
+                                    ElementsOf(gemm.n, gemm.k, gemm.batch));
+  const Bytes result = std::max(element, kLeastResult) * ElementsOf(gemm.m, gemm.n, gemm.batch);
+  constexpr double kReadAndWritten = 1.999;
+  const bool adds = gemm.mode == GemmMode::kTN && bytes - operands >= kReadAndWritten * result;
+  return adds ? bytes - operands : Bytes(0);
 }
 
 double SustainedTime(const GemmModel& model, Flops flops) {
@@ -143,8 +171,10 @@ Seconds TimeOf(const GemmModel& model, const Gemm& gemm, Bytes element, Bytes by
   const GemmLibraryFigures& library = FiguresOf(model.library);
   const double tiles = ChooseTiles(model, gemm, element, peak, bandwidth).time.value() *
                        SustainedTime(model, FlopsOf(gemm));
-  const double memory = (bytes / (bandwidth * library.memory_share)).value();
-  Seconds time = Seconds(std::sqrt(tiles * tiles + memory * memory)) + model.launch;
+  const Bytes exposed = library.exposed_sums * SumsOf(gemm, element, bytes);
+  const double memory = ((bytes - exposed) / (bandwidth * library.memory_share)).value();
+  Seconds time =
+      Seconds(std::sqrt(tiles * tiles + memory * memory)) + exposed / bandwidth + model.launch;
   if (library.spill > 0) {
     const Bytes result = element * (static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
                                     static_cast<double>(gemm.batch));

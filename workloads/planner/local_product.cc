@@ -92,15 +92,15 @@ Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free, u
   PlanBuilder& builder = plan.builder;
   Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
                                      tensor.layout, TypeOf(recipe), Bytes(BytesOfCopy(recipe)));
-  builder.AddMemoryOp(
-      "cast " + tensor.name, Kernel::kCopy,
-      is_free ? KernelCost{0, 0}
-              : CostOfCast(plan.training, {.elements = builder.LocalElements(tensor),
-                                           .element = plan.element(),
-                                           .behind = behind,
-                                           .copies = copies,
-                                           .is_gradient = is_gradient}),
-      {tensor.buffer}, {narrow.buffer});
+  builder.AddMemoryOp("cast " + tensor.name, Kernel::kCopy,
+                      is_free
+                          ? KernelCost{0, 0}
+                          : CostOfCast(plan.training, {.elements = builder.LocalElements(tensor),
+                                                       .element = plan.element(),
+                                                       .behind = behind,
+                                                       .copies = copies,
+                                                       .is_gradient = is_gradient}),
+                      {tensor.buffer}, {narrow.buffer});
   return narrow;
 }
 

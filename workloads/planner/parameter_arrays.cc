@@ -87,7 +87,8 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   if (place.Shares(3) && !places_.strategy().shard->backward_axes.empty())
     arrays.near_share = plan_.AddBuffer(NearShare(index));
   const bool is_one = KeepsOnlyNarrow(places_.training()) && CopiesOf(places_.training()) == 1;
-  if (places_.IsNarrow(index) && !place.Shares(3) && !is_one) arrays.narrow = AddNarrowCopies(index);
+  if (places_.IsNarrow(index) && !place.Shares(3) && !is_one)
+    arrays.narrow = AddNarrowCopies(index);
   if (!places_.IsTrained(index)) return;
   // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
   Buffer gradient =

@@ -281,9 +281,9 @@ BufferId ParameterGathering::NarrowOf(uint32_t index, BufferId whole, bool turne
   if (places_[index].Shares(3)) held.narrow = arrays_.AddNarrowCopies(index);
   held.narrow_of = whole;
   const double elements = places_[index].elements;
-  const KernelCost cost = is_kept_narrow ? CostOfTurn(training_.products, elements)
-                                         : CostOfCast(training_, {.elements = elements,
-                                                                  .element = plan_.element()});
+  const KernelCost cost =
+      is_kept_narrow ? CostOfTurn(training_.products, elements)
+                     : CostOfCast(training_, {.elements = elements, .element = plan_.element()});
   const std::string what = is_kept_narrow ? "turn " : "cast ";
   plan_.AddMemoryOp(what + places_.ShapeOf(index).name + " weight", Kernel::kCopy, cost, {whole},
                     {held.narrow});

@@ -51,6 +51,16 @@ TEST(NarrowProductsTest, MakeAStepShorter) {
   EXPECT_LT(Play({"training.products=fp8"}).step, Play({"training.products=fp8-current"}).step);
 }
 
+TEST(NarrowProductsTest, OrderScalesInKernelsOfTheirOwnIfAsked) {
+  const std::string blackwell = "cluster=dgx-b200:nodes=2";
+  for (const char* recipe : {"training.products=mxfp8", "training.products=nvfp4"}) {
+    EXPECT_GT(Play({blackwell, recipe, "training.scales=apart"}).step,
+              Play({blackwell, recipe}).step);
+  }
+  EXPECT_THAT(ErrorOf({"training.products=fp8", "training.scales=apart"}),
+              AllOf(HasSubstr("/training/scales"), HasSubstr("mxfp8 or nvfp4")));
+}
+
 TEST(NarrowProductsTest, NeedDevicesWithUnitsForThem) {
   EXPECT_THAT(
       ErrorOf({"cluster=dgx-a100:nodes=2", "training.products=fp8"}),
