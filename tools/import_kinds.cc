@@ -341,13 +341,14 @@ std::optional<NamedModel> GivenModel(const std::string& given) {
 }
 
 // A file that a run's file names: beside it, or in a folder above, where such runs are started.
-// Nothing that is no JSON or Python by its name.
+// Nothing that is no JSON, Python or script by its name.
 std::optional<std::string> TextBeside(const std::string& file, const std::string& name) {
   namespace fs = std::filesystem;
   const fs::path path = name;
-  if (file == kStandardInput || path.is_absolute() ||
-      !(path.extension() == ".json" || path.extension() == ".py"))
-    return std::nullopt;
+  constexpr const char* kExtensions[] = {".json", ".py", ".sh", ".slurm", ".sbatch", ".env"};
+  const bool is_known = std::find(std::begin(kExtensions), std::end(kExtensions),
+                                  path.extension()) != std::end(kExtensions);
+  if (file == kStandardInput || path.is_absolute() || !is_known) return std::nullopt;
   std::error_code error;
   fs::path folder = fs::absolute(file, error).parent_path();
   constexpr int kMostFolders = 16;
@@ -391,8 +392,12 @@ Imported ImportDeepSpeedRun(const ImportRequest& request) {
 }
 
 Imported ImportMegatronRun(const ImportRequest& request) {
-  if (!request.dry_run) return ImportRun(request, ImportMegatron);
   const RunSettings settings = SettingsOf(request);
+  if (!request.dry_run) {
+    const auto beside = [&](const std::string& name) { return TextBeside(request.file(), name); };
+    return OfScenario(ImportMegatron(ReadInputFile(request.file()), request.file(), request.cluster,
+                                     settings, beside));
+  }
   const ImportedScenario scenario =
       ImportMegatron(DryRunScript(request.file(), settings), request.file() + " (dry run)",
                      request.cluster, settings);
