@@ -714,8 +714,8 @@ void ShellReader::EndCommand(std::string_view by) {
   script_.commands.push_back({std::move(words), now == Runs::kOpen});
 }
 
-// Of `source FILE`, `. FILE` and `sbatch ... FILE`. What comes before an unknown part of its path is
-// the script's folder.
+// Of `source FILE`, `. FILE` and `sbatch ... FILE`. What comes before an unknown part of its path
+// is the script's folder.
 void ShellReader::FindFile(const std::vector<ShellWord>& words) {
   const std::string& command = words.front().text;
   const bool submits = command == "sbatch";
