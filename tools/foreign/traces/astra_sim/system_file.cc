@@ -100,6 +100,10 @@ AstraSystem ReadAstraSystem(const JsonReader& root) {
         system.remarks.emplace_back(
             "scheduling-policy: collectives that wait for each other go in their order, as by "
             "FIFO");
+    } else if (name.ends_with("-implementation-custom")) {
+      system.remarks.push_back(
+          fmt::format("not supported: {}; its traces are a schedule themselves (import chakra)",
+                      Printable(name)));
     } else {
       others += (others.empty() ? "" : ", ") + Printable(name);
     }
