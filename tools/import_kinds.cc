@@ -156,20 +156,44 @@ AstraFiles SortAstraFiles(const std::vector<std::string>& paths) {
   return files;
 }
 
+// Collectives of all ranks, one after the other, as --set names them: all-reduce=1MiB. Nothing
+// where it names none.
+std::optional<Imported> CollectivesOfSettings(const RunSettings& settings, uint32_t ranks) {
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const auto& [name, value] : settings) {
+    constexpr const char* kKinds[] = {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"};
+    if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) continue;
+    ops.push_back(
+        {{"name", name}, {"collective", name}, {"communicator", "all"}, {"bytes", value}});
+    if (ops.size() > 1) ops.back()["after"] = ops.size() - 2;
+  }
+  if (ops.empty()) return std::nullopt;
+  const nlohmann::ordered_json schedule = {{"schema", "rehearse.schedule.v1"},
+                                           {"name", "collectives"},
+                                           {"ranks", ranks},
+                                           {"communicators", {{{"name", "all"}, {"ranks", "all"}}}},
+                                           {"ops", ops}};
+  return Imported{schedule.dump(), "a schedule of " + RanksText(ranks), {}};
+}
+
 // A workload whose collectives go by the network's dimensions.
 Imported ImportAstraStep(const ImportRequest& request, const AstraFiles& files) {
   Imported imported;
   ImportRequest workload = request;
   workload.files = files.workload;
-  const bool is_text = files.workload.size() == 1 && !files.workload.front().ends_with(".et") &&
-                       !std::filesystem::is_directory(files.workload.front());
+  const bool is_one = files.workload.size() == 1 && !files.workload.front().ends_with(".et") &&
+                      !std::filesystem::is_directory(files.workload.front());
+  const bool is_text = is_one && IsAstraWorkload(ReadInputFile(files.workload.front()));
   const std::vector<AstraDimension> dimensions =
       ReadAstraDimensions(ReadInputFile(files.network), InputName(files.network));
   uint32_t npus = 1;
   for (const AstraDimension& dimension : dimensions) npus *= dimension.size;
-  imported = is_text ? ImportAstraWorkloadFile(workload, npus) : ImportTraces(workload);
-  const JsonDocument document =
-      JsonDocument::FromText(imported.text, "the schedule of " + files.workload.front());
+  imported = files.workload.empty() ? CollectivesOfSettings(SettingsOf(request), npus).value()
+             : is_text              ? ImportAstraWorkloadFile(workload, npus)
+                                    : ImportTraces(workload);
+  const JsonDocument document = JsonDocument::FromText(
+      imported.text,
+      files.workload.empty() ? "--set" : "the schedule of " + files.workload.front());
   Schedule schedule = ReadSchedule(document.Root());
   AstraSystem system;
   if (!files.system.empty()) {
@@ -185,7 +209,8 @@ Imported ImportAstraStep(const ImportRequest& request, const AstraFiles& files) 
 
 Imported ImportAstra(const ImportRequest& request) {
   const AstraFiles files = SortAstraFiles(request.files);
-  if (!files.workload.empty() && !files.network.empty()) return ImportAstraStep(request, files);
+  const bool has_step = !files.workload.empty() || CollectivesOfSettings(SettingsOf(request), 1);
+  if (has_step && !files.network.empty()) return ImportAstraStep(request, files);
   if (!files.workload.empty()) {
     ImportRequest workload = request;
     workload.files = files.workload;
@@ -205,7 +230,8 @@ Imported ImportAstra(const ImportRequest& request) {
     ReadAstraSystem(json.Root());
     imported.remarks.emplace_back(
         "how collectives go by dimension is part of a schedule, not of a cluster: it is in what "
-        "import astra-sim makes of the network, the system and a workload (NAME.*.et, or a text)");
+        "import astra-sim makes of the network, the system and a workload (NAME.*.et, a text, or "
+        "--set all-reduce=1MiB)");
   }
   return imported;
 }

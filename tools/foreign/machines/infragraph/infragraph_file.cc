@@ -20,8 +20,6 @@ namespace {
 
 constexpr const char* kInfraExpected = "an infrastructure of InfraGraph (YAML or JSON)";
 
-constexpr uint32_t kMostByConnections = 10'000;
-
 // Of another spelling: "giga_bits_per_second" is gigabitspersecond.
 std::string WithoutUnderscores(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
@@ -302,10 +300,11 @@ class InfraReader {
       for (const InfraEnd* end : {&edge.from, &edge.to}) {
         uint32_t& count = most[end->steps.front().name];
         count = std::max(count, end->steps.front().end.value_or(1));
-        if (count > kMostByConnections)
+        // All are joined by something, two at most by each.
+        if (count > 2 * edges.size())
           owner.At("connections")
-              .Fail(fmt::format("more than {} of {}", kMostByConnections,
-                                Quoted(end->steps.front().name)));
+              .Fail(fmt::format("there is a {} numbered {}, but no more than {} connections",
+                                Quoted(end->steps.front().name), count - 1, edges.size()));
       }
     }
     for (size_t i = 0; i < all->size(); ++i) {
