@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
-#include "sim/base/visible_text.h"
+#include "tools/foreign/machines/imported_cluster.h"
 
 namespace rehearse {
 namespace {
