@@ -9,6 +9,7 @@
 #include "sim/base/input_file.h"
 #include "sim/base/text_stream.h"
 #include "tools/foreign/logs/nccl_tests/nccl_log.h"
+#include "tools/foreign/machines/smi/link_listing.h"
 #include "tools/foreign/traces/astra_sim/workload_text.h"
 #include "tools/foreign/traces/goal/goal.h"
 
@@ -54,6 +55,7 @@ std::optional<std::string> KindOfXml(std::string_view head) {
 std::optional<std::string> KindOfJson(std::string_view name, std::string_view head) {
   if (HasAny(head, {"\"traceEvents\"", "\"deviceProperties\""})) return "kineto";
   if (Has(head, "\"instances\"") && Has(head, "\"devices\"")) return "infragraph";
+  if (HasAll(head, {"\"link_type\"", "\"links\"", "\"bdf\""})) return "smi";
   if (HasAny(head, {"\"model_type\"", "\"architectures\""})) return "hf";
   // Large traces of profilers begin with what the run was called.
   if (EndsWithAny(name, {".pt.trace.json", ".pt.trace.json.gz"})) return "kineto";
@@ -106,6 +108,7 @@ std::optional<std::string> KindOfText(std::string_view name, std::string_view he
   if (EndsWithAny(name, {".yaml", ".yml"})) return KindOfYaml(head);
   if (IsMegatron(head)) return "megatron";
   if (Has(head, "GPU0") && HasAny(head, {"GPU1", "CPU Affinity"})) return "smi";
+  if (HasAny(head, {"LINK TYPE TABLE", "Link Type between"}) || IsNvLinkStatus(head)) return "smi";
   return std::nullopt;
 }
 
@@ -159,6 +162,7 @@ std::optional<std::string> ForeignKindOf(std::string_view name, std::string_view
   if (first == std::string_view::npos) return std::nullopt;
   if (head[first] == '<') return KindOfXml(head);
   if (head[first] == '{') return KindOfJson(name, head);
+  if (head[first] == '[' && HasAll(head, {"\"link_type\"", "\"links\"", "\"bdf\""})) return "smi";
   if (head[first] == '[' && HasAll(head, {"\"jobid\"", "\"submitted_time\"", "\"attempts\""}))
     return "philly";
   if (std::optional<std::string> jobs = KindOfJobs(head)) return jobs;

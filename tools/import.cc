@@ -132,6 +132,8 @@ CommandSyntax ImportSyntax() {
       "  rehearse import hf config.json -o model.json\n"
       "  rehearse import chakra traces -o step.schedule.json\n"
       "  rehearse import goal step.goal -o step.schedule.json\n"
+      "  rehearse import astra-sim network.yml system.json traces -o step.schedule.json\n"
+      "  rehearse import astra-sim network.yml system.json --set all-reduce=1MiB -o step.json\n"
       "  rehearse import kineto traces -o timeline.json\n"
       "  rehearse import kineto traces --as schedule -o step.schedule.json\n"
       "  rehearse import kineto rank-0.json.gz --as schedule --extrapolate 64 -o job.json\n"

@@ -33,6 +33,8 @@
 #include "tools/foreign/runs/nemo/nemo_import.h"
 #include "tools/foreign/runs/torchtitan/torchtitan_import.h"
 #include "tools/foreign/runs/torchtune/torchtune_import.h"
+#include "tools/foreign/traces/astra_sim/dimension_collectives.h"
+#include "tools/foreign/traces/astra_sim/system_file.h"
 #include "tools/foreign/traces/astra_sim/workload_text.h"
 #include "tools/foreign/traces/chakra/chakra_read.h"
 #include "tools/foreign/traces/goal/goal.h"
@@ -96,27 +98,9 @@ Imported ImportHf(const ImportRequest& request) {
 std::string RanksText(uint32_t ranks);
 RunSettings SettingsOf(const ImportRequest& request);
 
-// What ASTRA-sim's system.json says of collectives; the rest of it decides nothing here.
-void RemarkOnSystem(const std::string& path, std::vector<std::string>* remarks) {
-  const JsonDocument document = JsonDocument::FromFile(path);
-  const JsonReader root = document.Root();
-  if (!root.IsObject()) root.Expected("the system of ASTRA-sim, such as {\"endpoint-delay\": 1}");
-  std::string others;
-  for (const auto& [name, value] : root.Members()) {
-    if (name.ends_with("-implementation")) {
-      remarks->push_back(
-          fmt::format("{}: {}; here --algorithm and --protocol none say how a "
-                      "collective runs",
-                      Printable(name), Quoted(value.value().dump())));
-    } else {
-      others += (others.empty() ? "" : ", ") + Printable(name);
-    }
-  }
-  if (!others.empty()) remarks->push_back("not supported: " + others);
-}
+Imported ImportTraces(const ImportRequest& request);
 
-Imported ImportAstraWorkloadFile(const ImportRequest& request) {
-  uint32_t ranks = 0;
+Imported ImportAstraWorkloadFile(const ImportRequest& request, uint32_t ranks) {
   if (!request.cluster.empty()) ranks = ReadClusterArgument(request.cluster, {})->device_count();
   WorkloadSettings settings;
   for (const RunSetting& setting : SettingsOf(request))
@@ -127,11 +111,128 @@ Imported ImportAstraWorkloadFile(const ImportRequest& request) {
           std::move(workload.remarks)};
 }
 
+Imported ImportAstraWorkloadAlone(const ImportRequest& request) {
+  return ImportAstraWorkloadFile(request, 0);
+}
+
+// What the files given to `import astra-sim` are, in any order.
+struct AstraFiles {
+  std::string network;
+  std::string system;
+  std::vector<std::string> workload;  // a text, or Chakra's traces
+};
+
+bool IsAstraNetwork(const std::string& path, const std::string& text) {
+  if (path.ends_with(".yml") || path.ends_with(".yaml")) return true;
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return false;
+  return (text[first] >= '0' && text[first] <= '9') ||
+         (text[first] == '{' && text.find("\"logical-dims\"") != std::string::npos);
+}
+
+AstraFiles SortAstraFiles(const std::vector<std::string>& paths) {
+  AstraFiles files;
+  for (const std::string& path : paths) {
+    std::error_code ignored;  // what cannot be examined cannot be read either
+    if (path.ends_with(".et") || std::filesystem::is_directory(path, ignored)) {
+      files.workload.push_back(path);
+      continue;
+    }
+    const std::string text = ReadInputFile(path);
+    const bool is_json =
+        path.ends_with(".json") && IsAstraSystem(JsonDocument::FromText(text, path).Root());
+    std::string* const of_kind = is_json                      ? &files.system
+                                 : IsAstraNetwork(path, text) ? &files.network
+                                                              : nullptr;
+    if (of_kind == nullptr) {
+      files.workload.push_back(path);
+      continue;
+    }
+    if (!of_kind->empty())
+      throw Error(
+          fmt::format("found two {}: {} and {}", is_json ? "systems" : "networks", *of_kind, path));
+    *of_kind = path;
+  }
+  return files;
+}
+
+// Collectives of all ranks, one after the other, as --set names them: all-reduce=1MiB. Nothing
+// where it names none.
+std::optional<Imported> CollectivesOfSettings(const RunSettings& settings, uint32_t ranks) {
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const auto& [name, value] : settings) {
+    constexpr const char* kKinds[] = {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"};
+    if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) continue;
+    ops.push_back(
+        {{"name", name}, {"collective", name}, {"communicator", "all"}, {"bytes", value}});
+    if (ops.size() > 1) ops.back()["after"] = ops.size() - 2;
+  }
+  if (ops.empty()) return std::nullopt;
+  const nlohmann::ordered_json schedule = {{"schema", "rehearse.schedule.v1"},
+                                           {"name", "collectives"},
+                                           {"ranks", ranks},
+                                           {"communicators", {{{"name", "all"}, {"ranks", "all"}}}},
+                                           {"ops", ops}};
+  return Imported{schedule.dump(), "a schedule of " + RanksText(ranks), {}};
+}
+
+// A workload whose collectives go by the network's dimensions.
+Imported ImportAstraStep(const ImportRequest& request, const AstraFiles& files) {
+  Imported imported;
+  ImportRequest workload = request;
+  workload.files = files.workload;
+  const bool is_one = files.workload.size() == 1 && !files.workload.front().ends_with(".et") &&
+                      !std::filesystem::is_directory(files.workload.front());
+  const bool is_text = is_one && IsAstraWorkload(ReadInputFile(files.workload.front()));
+  const std::vector<AstraDimension> dimensions =
+      ReadAstraDimensions(ReadInputFile(files.network), InputName(files.network));
+  uint32_t npus = 1;
+  for (const AstraDimension& dimension : dimensions) npus *= dimension.size;
+  imported = files.workload.empty() ? CollectivesOfSettings(SettingsOf(request), npus).value()
+             : is_text              ? ImportAstraWorkloadFile(workload, npus)
+                                    : ImportTraces(workload);
+  const JsonDocument document = JsonDocument::FromText(
+      imported.text,
+      files.workload.empty() ? "--set" : "the schedule of " + files.workload.front());
+  Schedule schedule = ReadSchedule(document.Root());
+  AstraSystem system;
+  if (!files.system.empty()) {
+    const JsonDocument json = JsonDocument::FromFile(files.system);
+    system = ReadAstraSystem(json.Root());
+  }
+  imported.remarks.insert(imported.remarks.end(), system.remarks.begin(), system.remarks.end());
+  GoByDimension(dimensions, system, &schedule, &imported.remarks);
+  imported.text = WriteSchedule(std::move(schedule), ReadScheduleTitle(document.Root()));
+  imported.what += " whose collectives go by dimension";
+  return imported;
+}
+
 Imported ImportAstra(const ImportRequest& request) {
-  if (IsAstraWorkload(ReadInputFile(request.file()))) return ImportAstraWorkloadFile(request);
-  Imported imported = ImportMachineFile("astra-sim", request);
-  for (size_t i = 1; i < request.files.size(); ++i)
-    RemarkOnSystem(request.files[i], &imported.remarks);
+  const AstraFiles files = SortAstraFiles(request.files);
+  const bool has_step = !files.workload.empty() || CollectivesOfSettings(SettingsOf(request), 1);
+  if (has_step && !files.network.empty()) return ImportAstraStep(request, files);
+  if (!files.workload.empty()) {
+    ImportRequest workload = request;
+    workload.files = files.workload;
+    if (!files.system.empty())
+      throw Error("a system says how collectives go on a network; expected the network, too");
+    return ImportAstraWorkloadFile(workload, 0);
+  }
+  if (files.network.empty())
+    throw Error(
+        "expected the network of ASTRA-sim (network.yml), alone or with its system.json and "
+        "a workload");
+  ImportRequest network = request;
+  network.files = {files.network};
+  Imported imported = ImportMachineFile("astra-sim", network);
+  if (!files.system.empty()) {
+    const JsonDocument json = JsonDocument::FromFile(files.system);
+    ReadAstraSystem(json.Root());
+    imported.remarks.emplace_back(
+        "how collectives go by dimension is part of a schedule, not of a cluster: it is in what "
+        "import astra-sim makes of the network, the system and a workload (NAME.*.et, a text, or "
+        "--set all-reduce=1MiB)");
+  }
   return imported;
 }
 
@@ -266,13 +367,14 @@ std::optional<NamedModel> GivenModel(const std::string& given) {
 }
 
 // A file that a run's file names: beside it, or in a folder above, where such runs are started.
-// Nothing that is no JSON or Python by its name.
+// Nothing that is no JSON, Python or script by its name.
 std::optional<std::string> TextBeside(const std::string& file, const std::string& name) {
   namespace fs = std::filesystem;
   const fs::path path = name;
-  if (file == kStandardInput || path.is_absolute() ||
-      !(path.extension() == ".json" || path.extension() == ".py"))
-    return std::nullopt;
+  constexpr const char* kExtensions[] = {".json", ".py", ".sh", ".slurm", ".sbatch", ".env"};
+  const bool is_known = std::find(std::begin(kExtensions), std::end(kExtensions),
+                                  path.extension()) != std::end(kExtensions);
+  if (file == kStandardInput || path.is_absolute() || !is_known) return std::nullopt;
   std::error_code error;
   fs::path folder = fs::absolute(file, error).parent_path();
   constexpr int kMostFolders = 16;
@@ -316,8 +418,12 @@ Imported ImportDeepSpeedRun(const ImportRequest& request) {
 }
 
 Imported ImportMegatronRun(const ImportRequest& request) {
-  if (!request.dry_run) return ImportRun(request, ImportMegatron);
   const RunSettings settings = SettingsOf(request);
+  if (!request.dry_run) {
+    const auto beside = [&](const std::string& name) { return TextBeside(request.file(), name); };
+    return OfScenario(ImportMegatron(ReadInputFile(request.file()), request.file(), request.cluster,
+                                     settings, beside));
+  }
   const ImportedScenario scenario =
       ImportMegatron(DryRunScript(request.file(), settings), request.file() + " (dry run)",
                      request.cluster, settings);
@@ -381,12 +487,12 @@ constexpr ImportKind kKinds[] = {
      ImportKind::kDevice, ImportInfrastructure},
     {"astra-sim",
      "a network of ASTRA-sim (network.yml, with or without system.json) or SimAI, link by link; "
-     "or a workload, as astra-workload",
-     "a cluster file",
+     "or a workload, which with a network and a system.json goes by dimension",
+     "a cluster file, or a schedule",
      ImportKind::kFiles | ImportKind::kDevice | ImportKind::kCluster | ImportKind::kSettings,
      ImportAstra},
     {"astra-workload", "a workload of ASTRA-sim 1.0, SimAI or aicb (text)", "a schedule",
-     ImportKind::kCluster | ImportKind::kSettings, ImportAstraWorkloadFile},
+     ImportKind::kCluster | ImportKind::kSettings, ImportAstraWorkloadAlone},
     {"hf", "the config.json of a decoder on Hugging Face", "a model file", ImportKind::kNone,
      ImportHf},
     {"megatron",

@@ -4,6 +4,7 @@
 
 #include "scenarios/explaining/explanation.h"
 #include "sim/base/units.h"
+#include "sim/report/kernel_name.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -14,6 +15,9 @@ void Heading(Page& page, const char* what, const std::string& remark) {
   page.Line("{}   {}", page.pen(Ink::kBold, what), page.pen(Ink::kFaint, remark));
 }
 
+// Of a kernel from a profile without what C++ adds to it; tables have all of it.
+std::string ShortOp(const OpName& name) { return Shortened(ShortKernelName(name.op), 33); }
+
 // Says how many rows are not shown.
 void More(Page& page, size_t all, size_t shown) {
   if (all > shown) page.Line("  … and {} more", all - shown);
@@ -22,8 +26,9 @@ void More(Page& page, size_t all, size_t shown) {
 void WriteShares(Page& page, const std::vector<PathShare>& shares, Seconds step, size_t rows) {
   for (size_t i = 0; i < std::min(rows, shares.size()); ++i) {
     const PathShare& share = shares[i];
-    page.Line("  {:<34}{:>8}{:>12}{:>10}", Shortened(share.name, 33), Grouped(share.steps),
-              Print(share.seconds), Percent(Share(share.seconds.value(), step.value())));
+    page.Line("  {:<34}{:>8}{:>12}{:>10}", Shortened(ShortKernelName(share.name), 33),
+              Grouped(share.steps), Print(share.seconds),
+              Percent(Share(share.seconds.value(), step.value())));
   }
   More(page, shares.size(), rows);
 }
@@ -51,8 +56,8 @@ void WritePath(Page& page, const Explanation& explanation, size_t rows) {
                                               "rank", "time", "from", "layer", "phase")));
   for (size_t i = 0; i < std::min(rows, longest.size()); ++i) {
     const PathStep& step_of = longest[i];
-    page.Line("  {:<34}{:>8}{:>12}{:>12}{:>7}  {}", Shortened(step_of.name.op, 33),
-              Grouped(step_of.rank), Print(step_of.end - step_of.begin), Print(step_of.begin),
+    page.Line("  {:<34}{:>8}{:>12}{:>12}{:>7}  {}", ShortOp(step_of.name), Grouped(step_of.rank),
+              Print(step_of.end - step_of.begin), Print(step_of.begin),
               step_of.layer < 0 ? "" : fmt::format("{}", step_of.layer), Name(step_of.phase));
   }
   More(page, longest.size(), rows);
@@ -67,7 +72,7 @@ void WriteSlack(Page& page, const Explanation& explanation, size_t rows) {
     if (slack.median > Seconds(0)) spare.push_back(slack);
   }
   for (size_t i = 0; i < std::min(rows, spare.size()); ++i) {
-    page.Line("  {:<34}{:<16}{:>8}{:>12}{:>12}", Shortened(spare[i].name.op, 33),
+    page.Line("  {:<34}{:<16}{:>8}{:>12}{:>12}", ShortOp(spare[i].name),
               Shortened(spare[i].name.kind, 15), Grouped(spare[i].runs), Print(spare[i].least),
               Print(spare[i].median));
   }
@@ -85,7 +90,7 @@ void WriteExposure(Page& page, const Explanation& explanation, size_t rows) {
                                                     "axis", "runs", "time", "exposed", "of step")));
   for (size_t i = 0; i < std::min(rows, explanation.exposed.size()); ++i) {
     const NamedExposure& row = explanation.exposed[i];
-    page.Line("  {:<34}{:<16}{:>8.4g}{:>12}{:>12}{:>10}", Shortened(row.name.op, 33),
+    page.Line("  {:<34}{:<16}{:>8.4g}{:>12}{:>12}{:>10}", ShortOp(row.name),
               Shortened(row.name.kind, 15), row.operations, Print(row.seconds), Print(row.exposed),
               Percent(Share(row.exposed.value(), step.value())));
   }
@@ -103,7 +108,7 @@ void WriteLinks(Page& page, const Explanation& explanation, size_t rows) {
               Grouped(link.most_at_once));
     for (size_t j = 0; j < std::min(rows, link.shared_by.size()); ++j) {
       const SharingOp& sharer = link.shared_by[j];
-      page.Line("    {:<34}{:<16}{:>8} at once{:>14}", Shortened(sharer.name.op, 33),
+      page.Line("    {:<34}{:<16}{:>8} at once{:>14}", ShortOp(sharer.name),
                 Shortened(sharer.name.kind, 15), Grouped(sharer.most_at_once), Print(sharer.bytes));
     }
     More(page, link.shared_by.size(), rows);
@@ -114,9 +119,8 @@ void WriteLinks(Page& page, const Explanation& explanation, size_t rows) {
                                                     "axis", "transfers", "held back by", "share")));
   for (size_t i = 0; i < std::min(rows, explanation.bottlenecks.size()); ++i) {
     const NamedBottleneck& row = explanation.bottlenecks[i];
-    page.Line("  {:<34}{:<16}{:>10}  {:<38}{:>8}", Shortened(row.name.op, 33),
-              Shortened(row.name.kind, 15), Grouped(row.transfers), Shortened(row.link, 37),
-              Percent(row.share));
+    page.Line("  {:<34}{:<16}{:>10}  {:<38}{:>8}", ShortOp(row.name), Shortened(row.name.kind, 15),
+              Grouped(row.transfers), Shortened(row.link, 37), Percent(row.share));
   }
   More(page, explanation.bottlenecks.size(), rows);
 }

@@ -12,6 +12,7 @@
 #include "sim/base/gzip.h"
 #include "sim/base/version.h"
 #include "sim/report/comparison.h"
+#include "sim/report/kernel_name.h"
 
 namespace rehearse {
 namespace {
@@ -103,7 +104,7 @@ class RunWriter {
     for (size_t i = 0; i < role.ops.size(); ++i) {
       const RecordedOp& op = recorded.ops[i];
       const ReportedOp& own = role.ops[i];
-      name.push_back(strings_.Of(op.name));
+      name.push_back(strings_.Of(names_.Of(op.name)));
       kind.push_back(strings_.Of(op.kind));
       detail.push_back(strings_.Of(own.detail));
       span_class.push_back(static_cast<int64_t>(own.span_class));
@@ -277,16 +278,18 @@ class RunWriter {
   const Timeline& timeline_;
   PageColumns& columns_;
   Strings strings_;
+  ShortNames names_;  // of ops
   int64_t tick_ = 1;
 };
 
 // The ops that differ most are columns, because as objects they would be two thirds of a header.
 Json WorstOps(const Comparison& comparison, size_t most, PageColumns* columns) {
   Strings strings;
+  ShortNames names;
   Numbers a, axis, b, layer, name, occurrence, phase;
   for (const size_t i : comparison.Worst(most)) {
     const ComparedOp& op = comparison.ops[i];
-    name.push_back(strings.Of(op.op.name));
+    name.push_back(strings.Of(names.Of(op.op.name)));
     axis.push_back(strings.Of(op.op.axis));
     phase.push_back(strings.Of(Name(op.op.phase)));
     layer.push_back(op.op.layer);

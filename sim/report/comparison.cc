@@ -11,6 +11,7 @@
 
 #include "sim/base/error.h"
 #include "sim/report/fixed_ops.h"
+#include "sim/report/kernel_name.h"
 #include "sim/report/numbered_spans.h"
 
 namespace rehearse {
@@ -162,8 +163,8 @@ void CompareOrder(const Timeline& a_timeline, const std::vector<NumberedRank>& a
       const bool is_first = !places.empty() && place < places.back();
       if (is_first && comparison->first_out_of_order.empty()) {
         const RecordedOp& op = *meanings[number].op;
-        comparison->first_out_of_order =
-            fmt::format("\"{}\" of layer {} on rank {}", op.name, op.layer, ranks.first);
+        comparison->first_out_of_order = fmt::format(
+            "\"{}\" of layer {} on rank {}", ShortKernelName(op.name), op.layer, ranks.first);
       }
       places.push_back(place);
     }

@@ -6,6 +6,7 @@
 
 #include "sim/base/units.h"
 #include "sim/report/comparison.h"
+#include "sim/report/kernel_name.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -75,7 +76,7 @@ bool PartsCancel(const Comparison& comparison) {
 }
 
 std::string Describe(const ComparedOp& op) {
-  std::string text = op.op.name;
+  std::string text = ShortKernelName(op.op.name);
   if (op.op.layer >= 0) text += fmt::format(" layer {}", op.op.layer);
   text += fmt::format(" {}", Name(op.op.phase));
   if (op.occurrence > 0) text += fmt::format(" #{}", op.occurrence + 1);

@@ -9,6 +9,7 @@
 #include "sim/base/units.h"
 #include "sim/report/comparison.h"
 #include "sim/report/fixed_ops.h"
+#include "sim/report/kernel_name.h"
 #include "sim/report/text_page.h"
 
 namespace rehearse {
@@ -153,25 +154,6 @@ TimelineSummary SummarizeTimeline(const TimelineRecord& record) {
   LongestFirst(&summary.communicators);
   LongestFirst(&summary.phases);
   return summary;
-}
-
-std::string ShortKernelName(const std::string& name) {
-  std::string text = name;
-  for (const std::string_view noise : {"(anonymous namespace)::", "void "}) {
-    for (size_t at = text.find(noise); at != std::string::npos; at = text.find(noise, at))
-      text.erase(at, noise.size());
-  }
-  // Only names with arguments of templates or of a function's are C++'s.
-  std::string result;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '(' && depth == 0 && !result.empty()) break;
-    if (c == '<') ++depth;
-    if (depth == 0) result += c;
-    if (c == '>' && depth > 0) --depth;
-  }
-  while (!result.empty() && result.back() == ' ') result.pop_back();
-  return depth != 0 || result.empty() ? name : result;
 }
 
 // ---- As text and for programs -------------------------------------------------------------------

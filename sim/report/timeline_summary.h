@@ -51,9 +51,6 @@ struct TimelineSummary {
 
 TimelineSummary SummarizeTimeline(const TimelineRecord& record);
 
-// A kernel's name in C++ without its arguments, the arguments of templates and what is anonymous.
-std::string ShortKernelName(const std::string& name);
-
 // At most `rows` of each list.
 std::string ToText(const TimelineSummary& summary, bool color, size_t rows);
 nlohmann::ordered_json ToJson(const TimelineSummary& summary);

@@ -9,6 +9,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/units.h"
+#include "sim/report/kernel_name.h"
 #include "sim/report/lanes.h"
 #include "sim/report/span_classes.h"
 #include "sim/report/stacked_timelines.h"
@@ -342,10 +343,11 @@ class Picture {
       box(span_class, begin, end - begin - hair);
       if (end - begin >= kTitled)
         AddTitle(NameOf(*span, op), span->begin, span->end, {begin, y, end - begin, height});
-      if (svg::TextWidth(op.name, kSpanTextSize) + 6 <= end - begin) {
+      const std::string label = end - begin >= kTitled ? ShortKernelName(op.name) : op.name;
+      if (svg::TextWidth(label, kSpanTextSize) + 6 <= end - begin) {
         front_ += fmt::format("<text class=\"n\" x=\"{}\" y=\"{}\" style=\"fill:{}\">{}</text>",
                               Pixels((begin + end) / 2), Pixels(y + height / 2 + 3.7),
-                              classes_.all()[span_class].ink, Escape(op.name));
+                              classes_.all()[span_class].ink, Escape(label));
       }
     }
     narrow.Flush(box);

@@ -692,6 +692,49 @@ touch ran
   EXPECT_TRUE(std::filesystem::exists(folder_ / "ran"));
 }
 
+TEST_F(ImportTest, AScriptReadsInWhatLiesBesideIt) {
+  Write("train.sh", "NODES=2\nLAYERS=32\n. `pwd`/conf.sh\nsbatch --nodes=$NODES job.sh\n");
+  Write("conf.sh", R"sh(ARGS="--num-layers $LAYERS --hidden-size 4096 --num-attention-heads 32"
+)sh");
+  Write("job.sh", R"sh(#!/bin/bash
+#SBATCH --ntasks-per-node=8
+srun sh -c "python pretrain_gpt.py $ARGS --seq-length 4096 --micro-batch-size 1 --vocab-size 9 \
+  --bf16"
+)sh");
+  const Outcome outcome = Execute("import megatron train.sh");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json scenario = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(scenario["model"]["layers"], 32);
+  EXPECT_EQ(scenario["cluster"], "dgx-h100:nodes=2");
+  EXPECT_THAT(outcome.err, HasSubstr("line 3: reads conf.sh in its place"));
+}
+
+// ASTRA-sim's regression test once more, from its files.
+TEST_F(ImportTest, CollectivesGoByDimensionAsASystemSays) {
+  if (!HasYaml()) GTEST_SKIP() << "built without yaml-cpp";
+  Write("network.yml",
+        "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n");
+  Write("system.json", R"({"scheduling-policy": "LIFO", "endpoint-delay": 10,
+    "preferred-dataset-splits": 4, "all-reduce-implementation": ["ring"], "local-mem-bw": 50,
+    "collective-optimization": "localBWAware"})");
+  Write("micro.txt", "MICRO\n1\nsum -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 1048576 0\n");
+  const Outcome machine = Execute("import astra-sim network.yml system.json -o cluster.json");
+  ASSERT_EQ(machine.code, 0) << machine.err;
+  EXPECT_THAT(machine.out + machine.err, HasSubstr("part of a schedule, not of a cluster"));
+  for (const char* workload : {"--set all-reduce=1MiB", "micro.txt"}) {
+    const Outcome step = Execute(std::string("import astra-sim system.json network.yml ") +
+                                 workload + " -o step.json");
+    ASSERT_EQ(step.code, 0) << step.err;
+    const Outcome run = Execute("run step.json --cluster cluster.json --format json");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const double seconds = nlohmann::json::parse(run.out)["step_seconds"].get<double>();
+    EXPECT_NEAR(seconds, 117.78e-6, 0.0005 * 117.78e-6) << workload;
+  }
+  EXPECT_THAT(Execute("import astra-sim system.json").err, HasSubstr("expected the network"));
+  EXPECT_THAT(Execute("import astra-sim network.yml network.yml").err,
+              HasSubstr("found two networks"));
+}
+
 TEST_F(ImportTest, ADryRunThatStartsNothingIsAMistake) {
   Write("train.sh", "true\n");
   const Outcome outcome = Execute("import megatron train.sh --dry-run");

@@ -1,6 +1,8 @@
 // Clusters from InfraGraph, Keysight's schema of infrastructures.
 #include "tools/foreign/machines/infragraph/import_infragraph.h"
 
+#include <map>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -154,10 +156,51 @@ TEST(ImportInfraGraphTest, OlderSpellingsAreRead) {
   const ImportedCluster imported = Infra("{\"infrastructure\": " + old + "}");
   EXPECT_EQ(imported.cluster->Link(0).bandwidth.value(), 32e9);
   EXPECT_EQ(imported.cluster->device_count(), 2u);
-  EXPECT_THAT(InfraErrorOf(With(kInfraPair, R"("edges": [{"ep1": {"component": "xpu"})",
-                                R"("connections": ["xpu.0.bus.nic.0"],
-                                   "edges": [{"ep1": {"component": "xpu"})")),
-              AllOf(HasSubstr("/devices/0/connections"), HasSubstr("edges")));
+}
+
+// Two hosts of two XPUs with a NIC each, under a switch; the numbers say how many there are.
+constexpr const char* kInfraOfConnections = R"({"infrastructure": {"name": "old",
+  "devices": [
+    {"name": "host", "components": [{"name": "xpu", "type": "xpu"},
+      {"name": "nic", "type": "nic", "external": true}, {"name": "nvlsw", "type": "custom",
+       "description": "NVLink Switch"}],
+     "links": [{"name": "pcie", "bandwidth": {"choice": "gigabytes_per_second",
+                "gigabytes_per_second": 32}}, {"name": "nvlink", "bandwidth":
+                {"gigabytes_per_second": 128}}],
+     "connections": ["xpu.0.pcie.nic.0", "xpu.1.pcie.nic.1", "xpu.0.nvlink.nvlsw.0",
+                     "xpu.1.nvlink.nvlsw.0"]},
+    {"name": "box", "components": [{"name": "asic", "type": "custom", "description": "switch"},
+      {"name": "port", "type": "nic"}], "links": [{"name": "ic"}],
+     "connections": ["asic.0.ic.port.0", "asic.0.ic.port.1", "asic.0.ic.port.2",
+                     "asic.0.ic.port.3"]}],
+  "instances": [{"name": "server", "device": "host"}, {"name": "leaf", "device": "box"}],
+  "links": [{"name": "eth", "bandwidth": {"gigabytes_per_second": 50}}],
+  "connections": ["server.0.nic.0.eth.leaf.0.port.0", "server.0.nic.1.eth.leaf.0.port.1",
+                  "server.1.nic.0.eth.leaf.0.port.2", "server.1.nic.1.eth.leaf.0.port.3"]}})";
+
+TEST(ImportInfraGraphTest, ConnectionsOfTheSchemaBeforeAreRead) {
+  const ImportedCluster imported = Infra(kInfraOfConnections);
+  const Cluster& cluster = *imported.cluster;
+  EXPECT_EQ(cluster.device_count(), 4u);
+  EXPECT_EQ(cluster.node_count(), 2u);
+  EXPECT_EQ(CountOf(cluster, VertexKind::kNic), 4u);
+  std::map<double, uint32_t> links;  // one way, by bandwidth
+  for (uint32_t i = 0; i < cluster.link_count(); ++i) ++links[cluster.Link(i).bandwidth.value()];
+  EXPECT_EQ(links[128e9], 8u);  // both ways of four NVLinks
+  EXPECT_EQ(links[32e9], 8u);
+  EXPECT_EQ(links[50e9], 8u);
+  ExpectComesBack(cluster);
+}
+
+TEST(ImportInfraGraphTest, ConnectionsThatAreNoneAreRefused) {
+  const auto refused = [](const char* by) {
+    return InfraErrorOf(With(kInfraOfConnections, "\"xpu.0.pcie.nic.0\"", by));
+  };
+  for (const char* by : {"\"xpu.0.bus.nic.0\"", "\"xpu.0.pcie\"", "\"pcie.nic.0\"", "\"\"",
+                         "\"xpu.0.pcie.nic.0.pcie.xpu.1\"", "\"..\""})
+    EXPECT_THAT(refused(by), HasSubstr("/devices/0/connections/0")) << by;
+  EXPECT_THAT(refused("\"xpu.77777.pcie.nic.0\""),
+              HasSubstr("a \"xpu\" numbered 77777, but no more than 4 connections"));
 }
 
 TEST(ImportInfraGraphTest, PortsAreAPartOfWhatTheyLeadTo) {

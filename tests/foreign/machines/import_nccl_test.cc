@@ -237,6 +237,37 @@ TEST(ImportNcclTest, APciTreeAloneGivesGpusAndNicsByTheirClass) {
               Contains(HasSubstr("0102:00:00.0: a PCI device that is not a GPU")));
 }
 
+// As Azure's and Oracle's files are: NVLinks are left to NCCL.
+TEST(ImportNcclTest, OnABoardOfEightThatIsNamedThereIsAnNvSwitch) {
+  std::string pcis;
+  for (int i = 0; i < 8; ++i) {
+    pcis += fmt::format(
+        R"(<pci busid="000{}:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>)", i);
+  }
+  const std::string text =
+      "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\">" + pcis + "</cpu></system>";
+  const auto imported = [&](const char* device) {
+    return ImportNcclTopology(text, "cloud.xml", device);
+  };
+  const ImportedCluster board = imported("a100-80g");
+  EXPECT_EQ(CountOf(*board.cluster, VertexKind::kNvSwitch), 1u);
+  // Twelve links of 25 GB/s.
+  EXPECT_EQ(LinkNamed(*board.cluster, "node0/gpu0->node0/nvswitch").bandwidth,
+            BytesPerSecond(300e9));
+  EXPECT_THAT(board.remarks, Contains(HasSubstr("taken as 12 of each a100-80g to an NVSwitch")));
+  for (const char* other : {"", "h100-pcie", "v100-16g"})
+    EXPECT_EQ(CountOf(*imported(other).cluster, VertexKind::kNvSwitch), 0u) << other;
+}
+
+// As Amazon's file of p5.48xlarge is: 32 NICs without a class, and no GPUs.
+TEST(ImportNcclTest, MoreDevicesWithoutAClassThanAMachineHasGpusAreRefused) {
+  std::string pcis;
+  for (int i = 10; i < 42; ++i) pcis += fmt::format(R"(<pci busid="0000:{}:00.0"/>)", i);
+  const std::string error = ErrorThrownBy(
+      [&] { ImportXml("<system version=\"1\"><cpu numaid=\"0\">" + pcis + "</cpu></system>"); });
+  EXPECT_THAT(error, HasSubstr("32 PCI devices have no class"));
+}
+
 TEST(ImportNcclTest, WithoutClassesTheOddOneIsTakenForTheNic) {
   const ImportedCluster imported = ImportXml(R"(<system version="1">
   <cpu numaid="0"><pci busid="0000:00:16.0"/><pci busid="0000:00:17.0"/></cpu>

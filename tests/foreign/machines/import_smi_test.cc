@@ -264,6 +264,67 @@ TEST(ImportSmiErrorTest, RowsMustBeTheColumns) {
   EXPECT_THAT(ErrorOf(wide + "\n"), HasSubstr("more than 256 columns"));
 }
 
+// ---- Other commands -----------------------------------------------------------------------------
+
+// What `nvidia-smi nvlink -s` prints.
+std::string Status(const std::string& model, uint32_t gpus, uint32_t active, uint32_t idle = 0) {
+  std::string text;
+  for (uint32_t i = 0; i < gpus; ++i) {
+    text += fmt::format("GPU {}: {} (UUID: GPU-{})\n", i, model, i);
+    for (uint32_t link = 0; link < active + idle; ++link)
+      text += fmt::format("\t Link {}: {}\n", link, link < active ? "25 GB/s" : "<inactive>");
+  }
+  return text;
+}
+
+TEST(ImportSmiLinksTest, EightGpusMeetAtAnNvSwitchAndTwoEachOther) {
+  const ImportedCluster eight = Import(Status("NVIDIA A100-SXM4-80GB", 8, 12));
+  EXPECT_EQ(eight.cluster->device_count(), 8u);
+  EXPECT_EQ(eight.cluster->DeviceOf(0).name, "a100-80g");
+  EXPECT_EQ(CountOf(*eight.cluster, VertexKind::kNvSwitch), 1u);
+  EXPECT_THAT(eight.remarks, Contains(HasSubstr("taken as 12 of each GPU to an NVSwitch")));
+  const ImportedCluster two = Import(Status("Tesla V100-SXM2-16GB", 2, 4, 2));
+  EXPECT_EQ(CountOf(*two.cluster, VertexKind::kNvSwitch), 0u);
+  EXPECT_DOUBLE_EQ(BandwidthBetween(*two.cluster, 0, 1), 80e9);  // four links, as NCCL counts them
+  const ImportedCluster four = Import(Status("NVIDIA H100 80GB HBM3", 4, 18));
+  EXPECT_EQ(CountOf(*four.cluster, VertexKind::kNvSwitch), 0u);
+  EXPECT_THAT(four.remarks, Contains(HasSubstr("taken as 6 between each two GPUs")));
+}
+
+TEST(ImportSmiLinksTest, WhatIsNotCertainIsRefused) {
+  EXPECT_THAT(ErrorOf(Status("Tesla V100-SXM2-16GB", 8, 6)),
+              HasSubstr("expected the output of nvidia-smi topo -m"));
+  EXPECT_THAT(ErrorOf(Status("NVIDIA A100-SXM4-80GB", 2, 12) + "GPU 2: x (UUID: y)\n"),
+              HasSubstr("0 of its links are active, of the first GPU's 12"));
+}
+
+TEST(ImportSmiLinksTest, AmdsJsonSaysWhatItsTablesSay) {
+  std::string json;
+  for (int i = 0; i < 3; ++i) {
+    std::string links;
+    for (int j = 0; j < 3; ++j) {
+      // The first and the last are two hops apart.
+      const bool is_near = i - j == 1 || j - i == 1;
+      links += fmt::format(
+          R"({}{{"gpu": {}, "bdf": "0000:0{}:00.0", "link_type": "{}", "num_hops": {}}})",
+          links.empty() ? "" : ", ", j, j, i == j ? "SELF" : "XGMI",
+          i == j    ? 0
+          : is_near ? 1
+                    : 2);
+    }
+    json += fmt::format(R"({}{{"gpu": {}, "bdf": "0000:0{}:00.0", "links": [{}]}})",
+                        json.empty() ? "" : ", ", i, i, links);
+  }
+  for (const std::string& text : {"[" + json + "]", "{\"topology\": [" + json + "]}"}) {
+    const ImportedCluster imported = Import(text);
+    EXPECT_EQ(imported.cluster->device_count(), 3u);
+    EXPECT_EQ(Between(imported, 0, 1), "");
+    EXPECT_NE(Between(imported, 0, 2), "");
+  }
+  EXPECT_THAT(ErrorOf(R"([{"gpu": 0, "links": [{"gpu": 7, "link_type": "XGMI"}]}])"),
+              HasSubstr("expected a whole number from 0 to 0"));
+}
+
 TEST(ImportSmiErrorTest, ContradictionsAreRefused) {
   EXPECT_THAT(ErrorOf(" GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n"),
               StartsWith("box.txt:3: the table is not symmetric"));

@@ -492,6 +492,8 @@ TEST(MegatronImportTest, WhatIsNoTrainingOfADecoderIsRefused) {
   EXPECT_THAT(refused(arguments + "--num-tokens-to-generate 8"), HasSubstr("generates text"));
   EXPECT_THAT(refused(arguments + "--skip-train"), HasSubstr("does not train"));
   EXPECT_THAT(refused(arguments + "--vocab-file vocab.txt"), HasSubstr("BERT's"));
+  EXPECT_THAT(refused(arguments + "--vocab-size 9 --tokenizer-type BertWordPieceLowerCase"),
+              HasSubstr("is BERT's, and nothing says pretrain_gpt.py"));
   EXPECT_EQ(refused(arguments + "--vocab-file vocab.json --merge-file merges.txt"), "no error");
   EXPECT_EQ(refused(arguments + "--vocab-file tokenizer.model"), "no error");
   EXPECT_THAT(refused("MODE: inference\nMODEL_ARGS:\n  --num-layers: 2\n"),

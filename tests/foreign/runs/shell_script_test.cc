@@ -1,6 +1,10 @@
 // What the words of a script's commands are, without running it.
 #include "tools/foreign/runs/megatron/shell_script.h"
 
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,6 +142,57 @@ TEST(ShellScriptTest, BatchOptionsAreKept) {
   std::vector<std::string> words;
   for (const ShellWord& word : script.batch_options) words.push_back(word.text);
   EXPECT_THAT(words, ElementsAre("--nodes=4", "-N", "2"));
+}
+
+std::vector<std::string> WordsWithFiles(const std::string& script,
+                                        const std::map<std::string, std::string>& files,
+                                        ShellScript* read = nullptr) {
+  ShellStart start;
+  start.files = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = files.find(name);
+    return found == files.end() ? std::nullopt : std::optional<std::string>(found->second);
+  };
+  const ShellScript own = ReadShellScript(script, "run.sh", start);
+  std::vector<std::string> words;
+  for (const ShellCommand& command : own.commands) {
+    const std::string& first = command.words.front().text;
+    if (first == "." || first == "source" || first == "sbatch") continue;
+    for (const ShellWord& word : command.words)
+      words.push_back(fmt::format("{}:{}", word.line, word.text));
+  }
+  if (read != nullptr) *read = own;
+  return words;
+}
+
+TEST(ShellScriptTest, ScriptsBesideItAreReadInTheirPlace) {
+  const std::map<std::string, std::string> files = {
+      {"conf.sh", "A=2$B\nif [ $B = 1 ]; then C=yes; fi"},
+      {"conf/model.sh", "A=3"},
+      {"job.slurm", "#SBATCH --ntasks-per-node=8\nrun $A\n"}};
+  EXPECT_THAT(WordsWithFiles("B=1\n. `pwd`/conf.sh\nrun $A $C", files),
+              ElementsAre("3:run", "2:21", "2:yes"));
+  EXPECT_THAT(WordsWithFiles("source \"${DIR}/conf/model.sh\"; run $A", files),
+              ElementsAre("1:run", "1:3"));
+  EXPECT_THAT(WordsWithFiles("source /home/me/conf.sh\nrun $A", files),
+              ElementsAre("2:run", "1:2$B"));
+  // Nothing from outside, nothing under unknown conditions, nothing that is not there.
+  EXPECT_THAT(WordsWithFiles(". ../conf.sh; run $A", files), ElementsAre("1:run", "1:$A"));
+  EXPECT_THAT(WordsWithFiles("if [ -f x ]; then . conf.sh; fi; run $A", files),
+              ElementsAre("1:run", "1:$A"));
+  EXPECT_THAT(WordsWithFiles(". other.sh; run $A", files), ElementsAre("1:run", "1:$A"));
+  ShellScript read;
+  EXPECT_THAT(WordsWithFiles("A=4\nsbatch -p x --nodes=12 job.slurm", files, &read),
+              ElementsAre("2:run", "1:4"));
+  ASSERT_EQ(read.batch_options.size(), 4u);
+  EXPECT_EQ(read.batch_options[2].text, "--nodes=12");
+  EXPECT_EQ(read.batch_options[3].text, "--ntasks-per-node=8");
+  ASSERT_EQ(read.read_in.size(), 1u);
+  EXPECT_EQ(read.read_in.front().text, "job.slurm");
+}
+
+TEST(ShellScriptTest, AScriptThatReadsItselfInEnds) {
+  const std::map<std::string, std::string> files = {{"a.sh", "run\n. a.sh\n"}};
+  EXPECT_EQ(WordsWithFiles(". a.sh", files).size(), 32u);
 }
 
 TEST(ShellScriptTest, WhatIsNeverClosedIsToldWhereItBegins) {

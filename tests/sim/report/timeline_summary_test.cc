@@ -93,15 +93,6 @@ TEST(TimelineSummaryTest, WhatIsNotKnownIsSaidAndIsNoNumber) {
   EXPECT_FALSE(ToJson(summary)["communicators"][0].contains("waiting_seconds"));
 }
 
-TEST(TimelineSummaryTest, NamesInCxxAreShort) {
-  EXPECT_EQ(ShortKernelName("void cutlass::Kernel<float, 8>(int*)"), "cutlass::Kernel");
-  EXPECT_EQ(ShortKernelName("void (anonymous namespace)::a<b::c<d>>::e<1>(f)"), "a::e");
-  EXPECT_EQ(ShortKernelName("all-reduce"), "all-reduce");
-  EXPECT_EQ(ShortKernelName("ampere_bf16_gemm_128x64"), "ampere_bf16_gemm_128x64");
-  EXPECT_EQ(ShortKernelName("a<b"), "a<b");
-  EXPECT_EQ(ShortKernelName(""), "");
-}
-
 TEST(TimelineSummaryTest, TextHasTheStepAndAtMostSoManyRows) {
   const std::string text = ToText(SummarizeTimeline(TwoRanks()), false, 1);
   EXPECT_THAT(text, HasSubstr("One step takes 10 ms"));

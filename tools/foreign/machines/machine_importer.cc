@@ -118,6 +118,14 @@ class MachineImporter {
     }
     size_t gpus = std::numeric_limits<size_t>::max();
     for (const auto& [cpu, devices] : by_cpu) gpus = std::min(gpus, devices.size());
+    // More than a machine has GPUs: files of clouds may list NICs only, since NCCL finds the rest.
+    constexpr size_t kMostOfMachine = 16;
+    if (!has_gpu_elements && !by_cpu.empty() && gpus * by_cpu.size() > kMostOfMachine) {
+      Fail(0, fmt::format("{} PCI devices have no class, and nothing says which of them are GPUs; "
+                          "expected what NCCL writes on the machine itself "
+                          "(NCCL_TOPO_DUMP_FILE)",
+                          gpus * by_cpu.size()));
+    }
     for (const auto& [cpu, devices] : by_cpu) {
       for (size_t i = 0; i < devices.size(); ++i) {
         const std::string& name = system_.pcis[devices[i]].bus_text;
@@ -258,6 +266,25 @@ class MachineImporter {
     }
     for (uint32_t i = 0; i < gpus_.size(); ++i)
       for (const auto& [other, count] : links_[i].to_gpu) CheckSymmetry(i, other, count);
+    AssumeGpuLinks();
+  }
+
+  // Files of clouds leave NVLinks to NCCL, which finds them on the machine. Eight GPUs of a kind
+  // that comes on boards of eight, as the user says that they are, have an NVSwitch there.
+  void AssumeGpuLinks() {
+    constexpr size_t kOnABoard = 8;
+    constexpr uint32_t kOldest = 80;
+    const bool has_links = std::any_of(links_.begin(), links_.end(), [](const GpuLinks& links) {
+      return links.to_switch > 0 || !links.to_gpu.empty();
+    });
+    const bool is_board = chosen_kind_ && gpus_.size() == kOnABoard && system_.host_count == 1 &&
+                          chosen_kind_->nvlinks > 0 && chosen_kind_->sm >= kOldest &&
+                          !chosen_kind_->device.ends_with("-pcie") &&
+                          !chosen_kind_->device.ends_with("-nvl");
+    if (has_links || !is_board) return;
+    for (GpuLinks& links : links_) links.to_switch = chosen_kind_->nvlinks;
+    remarks_.Add(fmt::format("the file has no NVLinks; taken as {} of each {} to an NVSwitch",
+                             chosen_kind_->nvlinks, chosen_kind_->device));
   }
 
   void ReadGpuLink(uint32_t gpu, const NcclPci& pci, const NcclLink& link) {
@@ -310,7 +337,7 @@ class MachineImporter {
   }
 
   ClusterLink LinksOf(uint32_t gpu, uint32_t count, Seconds latency) {
-    const NcclGpu& element = *system_.pcis[gpus_[gpu]].gpu;
+    const NcclGpu element = system_.pcis[gpus_[gpu]].gpu.value_or(NcclGpu());
     if (links_[gpu].is_xgmi)
       return XgmiLinksOf(element.gcn.empty() ? kinds_[gpu].gcn : element.gcn, count, latency);
     return NvLinksOf(element.sm > 0 ? element.sm : kinds_[gpu].sm, count, latency);

@@ -24,18 +24,19 @@ namespace {
 constexpr const char* kNpu = "h100";  // where nothing says what NPUs are
 constexpr uint64_t kMostNpus = 100'000;
 constexpr uint64_t kMostAstraLinks = 400'000;
+// Of networks given link by link: only the order in which chunks come depends on it.
+constexpr BytesPerSecond kUnknownRate(1e18);
 constexpr double kGigabyte = 1024.0 * 1024 * 1024;
 constexpr double kMostGigabytes = 1e9;
 constexpr double kMostNanoseconds = 1e9;
 
-enum class NpuShape : uint8_t { kRing, kFullyConnected, kSwitch };
 struct ShapeName {
   const char* name;
-  NpuShape shape;
+  AstraShape shape;
 };
-constexpr ShapeName kShapeNames[] = {{"Ring", NpuShape::kRing},
-                                     {"FullyConnected", NpuShape::kFullyConnected},
-                                     {"Switch", NpuShape::kSwitch}};
+constexpr ShapeName kShapeNames[] = {{"Ring", AstraShape::kRing},
+                                     {"FullyConnected", AstraShape::kFullyConnected},
+                                     {"Switch", AstraShape::kSwitch}};
 
 class AstraDrawing {
  public:
@@ -60,9 +61,12 @@ class AstraDrawing {
     }
     const uint32_t spec = cluster_.AddDeviceSpec(SpecOf(*kind_));
     for (uint64_t i = 0; i < count; ++i) {
-      const std::string node = of_machine > 0 ? fmt::format("node{}", i / of_machine) : "";
+      // ASTRA-sim knows no boxes, so its rings go from NPU to NPU once; in a box there would be as
+      // many as its links allow.
+      const std::string node =
+          of_machine > 0 ? fmt::format("node{}", i / of_machine) : fmt::format("npu{}", i);
       const std::string name =
-          of_machine > 0 ? fmt::format("{}/gpu{}", node, i % of_machine) : fmt::format("npu{}", i);
+          of_machine > 0 ? fmt::format("{}/gpu{}", node, i % of_machine) : node;
       cluster_.AddVertex({name, VertexKind::kDevice, node}, spec);
     }
   }
@@ -101,19 +105,21 @@ class AstraDrawing {
 
 // ---- A product of dimensions --------------------------------------------------------------------
 
-struct NpuDimension {
-  NpuShape shape = NpuShape::kRing;
-  uint64_t size = 1;
-  ClusterLink link;
-};
+ClusterLink LinkOf(const AstraDimension& dimension) {
+  return {.kind = LinkKind::kNvLink,
+          .index = 0,
+          .bandwidth = dimension.bandwidth,
+          .efficiency = 1,
+          .latency = dimension.latency};
+}
 
-NpuShape ShapeOf(const JsonReader& name) {
+AstraShape ShapeOf(const JsonReader& name) {
   std::vector<std::string> names;
   for (const ShapeName& known : kShapeNames) names.emplace_back(known.name);
   return kShapeNames[name.Choice(names)].shape;
 }
 
-std::vector<NpuDimension> ReadDimensions(const JsonReader& root, Remarks& remarks) {
+std::vector<AstraDimension> ReadDimensions(const JsonReader& root, Remarks& remarks) {
   constexpr const char* kNames[] = {"topology", "npus_count", "bandwidth", "latency"};
   for (const auto& [name, value] : root.Members()) {
     if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames))
@@ -128,18 +134,17 @@ std::vector<NpuDimension> ReadDimensions(const JsonReader& root, Remarks& remark
                              std::max<size_t>(of[0].size(), 1)));
     }
   }
-  std::vector<NpuDimension> dimensions;
+  std::vector<AstraDimension> dimensions;
   uint64_t npus = 1;
   for (size_t d = 0; d < of[0].size(); ++d) {
-    NpuDimension dimension;
+    AstraDimension dimension;
     dimension.shape = ShapeOf(of[0][d]);
-    dimension.size = static_cast<uint64_t>(of[1][d].Integer(1, kMostNpus));
+    dimension.size = static_cast<uint32_t>(of[1][d].Integer(1, kMostNpus));
     const double gigabytes = of[2][d].Number(0, kMostGigabytes);
     if (gigabytes <= 0) of[2][d].Expected("GB/s, above 0");
     const double nanoseconds = of[3][d].Number(0, kMostNanoseconds);
-    dimension.link = {.kind = LinkKind::kNvLink,
-                      .bandwidth = BytesPerSecond(gigabytes * kGigabyte),
-                      .latency = Seconds(nanoseconds * 1e-9)};
+    dimension.bandwidth = BytesPerSecond(gigabytes * kGigabyte);
+    dimension.latency = Seconds(nanoseconds / 1e9);
     npus *= dimension.size;
     if (npus > kMostNpus) of[1][d].Fail(fmt::format("more than {} NPUs", kMostNpus));
     dimensions.push_back(dimension);
@@ -148,30 +153,31 @@ std::vector<NpuDimension> ReadDimensions(const JsonReader& root, Remarks& remark
 }
 
 // One dimension's links among the NPUs that differ in it only: first, first + stride, ...
-void DrawDimension(const NpuDimension& dimension, const std::string& name, uint64_t first,
+void DrawDimension(const AstraDimension& dimension, const std::string& name, uint64_t first,
                    uint64_t stride, AstraDrawing* drawing) {
   const auto npu = [&](uint64_t i) { return static_cast<VertexId>(first + i * stride); };
   const uint64_t size = dimension.size;
-  if (dimension.shape == NpuShape::kSwitch) {
+  const ClusterLink link = LinkOf(dimension);
+  if (dimension.shape == AstraShape::kSwitch) {
     const VertexId middle = drawing->AddSwitch(name, VertexKind::kNvSwitch);
-    for (uint64_t i = 0; i < size; ++i) drawing->Join(npu(i), middle, dimension.link);
+    for (uint64_t i = 0; i < size; ++i) drawing->Join(npu(i), middle, link);
     return;
   }
   for (uint64_t i = 0; i < size; ++i) {
-    if (dimension.shape == NpuShape::kFullyConnected) {
-      for (uint64_t j = i + 1; j < size; ++j) drawing->Join(npu(i), npu(j), dimension.link);
+    if (dimension.shape == AstraShape::kFullyConnected) {
+      for (uint64_t j = i + 1; j < size; ++j) drawing->Join(npu(i), npu(j), link);
     } else if (i + 1 < size) {
-      drawing->Join(npu(i), npu(i + 1), dimension.link);
+      drawing->Join(npu(i), npu(i + 1), link);
     } else if (size > 2) {
-      drawing->Join(npu(i), npu(0), dimension.link);
+      drawing->Join(npu(i), npu(0), link);
     }
   }
 }
 
 ImportedCluster DrawProduct(const JsonReader& root, AstraDrawing drawing) {
-  const std::vector<NpuDimension> dimensions = ReadDimensions(root, drawing.remarks());
+  const std::vector<AstraDimension> dimensions = ReadDimensions(root, drawing.remarks());
   uint64_t npus = 1;
-  for (const NpuDimension& dimension : dimensions) npus *= dimension.size;
+  for (const AstraDimension& dimension : dimensions) npus *= dimension.size;
   drawing.AddNpus(npus, 0);
   uint64_t stride = 1;
   for (size_t d = 0; d < dimensions.size(); ++d) {
@@ -302,6 +308,52 @@ ImportedCluster DrawLinks(std::string_view text, const std::string& file, AstraD
 }
 
 }  // namespace
+
+std::vector<AstraDimension> ReadAstraDimensions(std::string_view text, const std::string& file) {
+  RefuseNonText(text, file, "a network of ASTRA-sim", Escapes::kRefused);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] >= '0' && text[first] <= '9') {
+    LinkList list(text, file);
+    const std::vector<std::string> head = list.Next();
+    constexpr uint64_t kMostNodes = 2 * kMostNpus;
+    const bool is_simai = head.size() == kFieldsOfSimAi;
+    const uint64_t nodes = list.Count(head[0], kMostNodes);
+    uint64_t switches = 0;
+    for (size_t i = is_simai ? 2 : 1; i < (is_simai ? 4u : 2u) && i < head.size(); ++i)
+      switches += list.Count(head[i], kMostNodes);
+    if (switches >= nodes) list.Fail("expected fewer switches than nodes");
+    return {{.shape = AstraShape::kRing,
+             .size = static_cast<uint32_t>(nodes - switches),
+             .bandwidth = kUnknownRate,
+             .latency = Seconds(0)}};
+  }
+  const JsonDocument document = ReadYaml(text, file);
+  const JsonReader root = document.Root();
+  if (root.IsObject() && root.Has("topology")) {
+    Remarks remarks;
+    return ReadDimensions(root, remarks);
+  }
+  if (!root.IsObject() || !root.Has("logical-dims"))
+    root.Expected("topology, npus_count, bandwidth and latency, or logical-dims");
+  std::vector<AstraDimension> dimensions;
+  uint64_t npus = 1;
+  for (const JsonReader& size : root.At("logical-dims").Elements()) {
+    AstraDimension dimension;
+    dimension.bandwidth = kUnknownRate;
+    const std::string word = size.IsString() ? size.String() : "";
+    const auto [end, fault] =
+        std::from_chars(word.data(), word.data() + word.size(), dimension.size);
+    if (!size.IsString())
+      dimension.size = static_cast<uint32_t>(size.Integer(1, kMostNpus));
+    else if (fault != std::errc() || end != word.data() + word.size() || dimension.size == 0)
+      size.Expected("how many NPUs the dimension has");
+    npus *= dimension.size;
+    if (npus > kMostNpus) size.Fail(fmt::format("more than {} NPUs", kMostNpus));
+    dimensions.push_back(dimension);
+  }
+  if (dimensions.empty()) root.At("logical-dims").Expected("the size of each dimension");
+  return dimensions;
+}
 
 ImportedCluster ImportAstraNetwork(std::string_view text, const std::string& file,
                                    const std::string& device) {

@@ -14,12 +14,28 @@
 // takes the closed form that ASTRA-sim's logical ring has on one dimension.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "sim/base/quantity.h"
 #include "tools/foreign/machines/imported_cluster.h"
 
 namespace rehearse {
+
+enum class AstraShape : uint8_t { kRing, kFullyConnected, kSwitch };
+
+struct AstraDimension {
+  AstraShape shape = AstraShape::kRing;
+  uint32_t size = 1;
+  BytesPerSecond bandwidth;  // of a link, one way
+  Seconds latency;
+};
+
+// The dimensions of a network, the nearest first; of ns-3's logical topology ("logical-dims") their
+// sizes, and of a network given link by link one with all NPUs. Throws Error with file and line.
+std::vector<AstraDimension> ReadAstraDimensions(std::string_view text, const std::string& file);
 
 // `file` is its name in messages. `device` is what NPUs are; "" leaves it to the file. Throws Error
 // with file and line.

@@ -151,7 +151,9 @@ class InfraImporter {
       if (usual_.device.empty()) usual_ = kind->second;
     }
     if (gpus_.empty())
-      throw Error({file_, 0, ""}, "there is no xpu in this infrastructure, expected some");
+      throw Error({file_, 0, ""},
+                  "there is no xpu in this infrastructure, expected instances of devices that have "
+                  "some");
   }
 
   GpuKind KindOf(const InfraComponent& component) {

@@ -76,8 +76,8 @@ class InfraReader {
     if (!root.IsObject()) root.Expected(kInfraExpected);
     if (root.Has("infrastructure")) root = root.At("infrastructure");
     if (!root.IsObject()) root.Expected(kInfraExpected);
-    RefuseConnections(root);
-    Understand(root, {"name", "description", "devices", "links", "instances", "edges"});
+    Understand(root,
+               {"name", "description", "devices", "links", "instances", "edges", "connections"});
     InfraGraph graph;
     graph.place = root.place();
     if (IsGiven(root, "name")) graph.name = root.At("name").String();
@@ -88,6 +88,8 @@ class InfraReader {
     for (const JsonReader& instance : ListAt(root, "instances"))
       graph.instances.push_back(ReadInstance(instance));
     graph.edges = ReadEdges(root, graph.links, "instance");
+    ReadConnections(root, graph.links, &graph.edges);
+    CountByConnections(root, "instances", graph.edges, &graph.instances);
     return graph;
   }
 
@@ -112,13 +114,6 @@ class InfraReader {
     return static_cast<uint32_t>(reader.At("count").Integer(0, kMostInfraCount));
   }
 
-  static void RefuseConnections(const JsonReader& reader) {
-    if (IsGiven(reader, "connections"))
-      reader.At("connections")
-          .Fail(
-              "found connections, which InfraGraph had before its edges, expected \"edges\" with "
-              "ep1, ep2, scheme and link");
-  }
   void Understand(const JsonReader& reader, const std::vector<std::string>& keys) {
     if (!reader.IsObject()) reader.Expected("an object");
     for (const auto& [key, value] : reader.Members())
@@ -127,8 +122,7 @@ class InfraReader {
   }
 
   InfraDevice ReadDevice(const JsonReader& reader) {
-    RefuseConnections(reader);
-    Understand(reader, {"name", "description", "components", "links", "edges"});
+    Understand(reader, {"name", "description", "components", "links", "edges", "connections"});
     InfraDevice device;
     device.name = NameOf(reader);
     device.text = InfraText(device.name + " " + TextAt(reader, "description"));
@@ -137,6 +131,8 @@ class InfraReader {
       device.components.push_back(ReadComponent(component));
     device.links = ReadLinks(reader);
     device.edges = ReadEdges(reader, device.links, "device");
+    ReadConnections(reader, device.links, &device.edges);
+    CountByConnections(reader, "components", device.edges, &device.components);
     return device;
   }
 
@@ -255,6 +251,66 @@ class InfraReader {
       edges.push_back(std::move(edge));
     }
     return edges;
+  }
+
+  // Of the schema before: "xpu.0.pcie.nic.1", "host.0.nic.0.eth.switch.0.port.3". Names have an
+  // index behind them, but for the link's.
+  static void ReadConnections(const JsonReader& owner, const std::vector<InfraLink>& links,
+                              std::vector<InfraEdge>* edges) {
+    for (const JsonReader& reader : ListAt(owner, "connections")) {
+      InfraEdge edge;
+      edge.place = edge.from.place = edge.to.place = reader.place();
+      InfraEnd* end = &edge.from;
+      std::optional<uint32_t> link;
+      const std::string text = reader.String();
+      std::vector<std::string> parts;
+      for (size_t begin = 0; begin <= text.size();) {
+        const size_t dot = std::min(text.find('.', begin), text.size());
+        parts.push_back(text.substr(begin, dot - begin));
+        begin = dot + 1;
+      }
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const std::optional<uint32_t> index =
+            i + 1 < parts.size() ? InfraIndex(parts[i + 1]) : std::nullopt;
+        if (index && !parts[i].empty()) {
+          end->steps.push_back({.name = parts[i], .begin = index, .end = *index + 1, .step = 1});
+          ++i;
+          continue;
+        }
+        for (uint32_t at = 0; at < links.size() && !link; ++at)
+          if (links[at].name == parts[i]) link = at;
+        if (!link || end == &edge.to)
+          reader.Expected("a connection over a link that is here, such as \"xpu.0.pcie.nic.1\"");
+        end = &edge.to;
+      }
+      if (edge.from.steps.empty() || edge.to.steps.empty())
+        reader.Expected("a connection between two, such as \"xpu.0.pcie.nic.1\"");
+      edge.link = *link;
+      edges->push_back(std::move(edge));
+    }
+  }
+  // Then counts could be left to the connections.
+  template <typename Counted>
+  static void CountByConnections(const JsonReader& owner, const char* key,
+                                 const std::vector<InfraEdge>& edges, std::vector<Counted>* all) {
+    if (ListAt(owner, "connections").empty()) return;
+    const std::vector<JsonReader> given = ListAt(owner, key);
+    std::map<std::string, uint32_t, std::less<>> most;
+    for (const InfraEdge& edge : edges) {
+      for (const InfraEnd* end : {&edge.from, &edge.to}) {
+        uint32_t& count = most[end->steps.front().name];
+        count = std::max(count, end->steps.front().end.value_or(1));
+        // All are joined by something, two at most by each.
+        if (count > 2 * edges.size())
+          owner.At("connections")
+              .Fail(fmt::format("there is a {} numbered {}, but no more than {} connections",
+                                Quoted(end->steps.front().name), count - 1, edges.size()));
+      }
+    }
+    for (size_t i = 0; i < all->size(); ++i) {
+      const auto found = most.find((*all)[i].name);
+      if (found != most.end() && !IsGiven(given[i], "count")) (*all)[i].count = found->second;
+    }
   }
 
   bool IsManyToMany(const JsonReader& reader) {

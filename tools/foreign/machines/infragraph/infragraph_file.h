@@ -3,8 +3,9 @@
 // Nothing is expanded yet (tools/foreign/machines/infragraph/infragraph_expand.h).
 //
 // Of older versions "npu" is read as xpu, "type" as choice, "many2many": true as a scheme, and a
-// link's bandwidth without "physical" around it. Their "connections" are refused, as is the scheme
-// "ring", whose meaning InfraGraph leaves open.
+// link's bandwidth without "physical" around it, and "connections" such as "xpu.0.pcie.nic.1", by
+// whose numbers components and instances are counted where they do not say. The scheme "ring" is
+// refused, whose meaning InfraGraph leaves open.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "tools/foreign/machines/import_rates.h"
+#include "tools/foreign/machines/smi/link_listing.h"
 #include "tools/foreign/machines/smi/rocm_topology.h"
 
 namespace rehearse {
@@ -571,7 +572,15 @@ class Importer {
 
 ImportedCluster ImportSmiTopology(std::string_view text, const std::string& file,
                                   const std::string& device) {
-  return Importer(text, file, device).Import();
+  std::optional<LinkListing> listing;
+  if (IsNvLinkStatus(text)) listing = ReadNvLinkStatus(text, file, device);
+  if (!listing && IsAmdTopologyJson(text)) listing = ReadAmdTopologyJson(text, file);
+  if (!listing) return Importer(text, file, device).Import();
+  ImportedCluster imported =
+      Importer(listing->table, file, listing->device.empty() ? device : listing->device).Import();
+  imported.remarks.insert(imported.remarks.begin(), listing->remarks.begin(),
+                          listing->remarks.end());
+  return imported;
 }
 
 }  // namespace rehearse

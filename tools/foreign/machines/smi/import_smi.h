@@ -17,6 +17,9 @@
 // NVSwitch with # links each. NICs are numbered as in the table and have a port to the vertex
 // "fabric".
 //
+// What other commands list of links becomes such a table
+// (tools/foreign/machines/smi/link_listing.h).
+//
 // The table does not say the following, so the remarks say what is assumed: which GPUs these are,
 // generation and width of PCIe, the speed of NICs, the processor.
 #pragma once

@@ -22,6 +22,11 @@ std::vector<std::string> SmiSeeds() {
       "== ROCm System Management Interface ==\n== Hops between two GPUs ==\n GPU0 GPU1\nGPU0 0 1\n"
       "GPU1 1 0\n\n== Link Type between two GPUs ==\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n"
       "GPU[0]\t: (Topology) Numa Node: 0\n",
+      "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n\t Link 0: 25 GB/s\n\t Link 1: <inactive>\n"
+      "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-2)\n\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n",
+      R"([{"gpu": 0, "bdf": "0000:01:00.0", "links": [{"gpu": 0, "link_type": "SELF"},
+          {"gpu": 1, "link_type": "XGMI", "num_hops": 1, "bandwidth": "64000-64000"}]},
+          {"gpu": 1, "bdf": "0000:02:00.0", "links": [{"gpu": 0, "link_type": "XGMI"}]}])",
       "LINK TYPE TABLE:\n 0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 SELF XGMI\n"
       "0000:22:00.0 PCIE SELF\n"};
 }
@@ -62,7 +67,10 @@ std::vector<std::string> SmiWords() {
           "Hops between two GPUs\n",
           "XGMI",
           "PCIE",
-          "GPU[0] Numa Node: 1\n"};
+          "GPU[0] Numa Node: 1\n",
+          "GPU 2: Tesla V100-SXM2-16GB\n",
+          "Link 3: 25.781 GB/s\n",
+          "<inactive>"};
 }
 
 const FuzzTargetRow kSmiRow({"smi", ReadSmi, SmiSeeds, SmiWords});

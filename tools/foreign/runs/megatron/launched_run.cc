@@ -355,7 +355,7 @@ void RefuseOtherProgram(const ShellWord& program, const std::string& name) {
 
 // What only runs that do not train a decoder are given.
 void RefuseOtherRuns(const std::vector<WrittenArgument>& arguments, const std::string& name,
-                     bool is_log) {
+                     bool is_log, bool is_gpt = false) {
   struct OtherArgument {
     std::string_view argument;
     const char* why;
@@ -366,6 +366,7 @@ void RefuseOtherRuns(const std::vector<WrittenArgument>& arguments, const std::s
       {"perform-rl-step", "steps of reinforcement learning are not supported"},
       {"encoder-num-layers", "there is an encoder, which is not supported"},
       {"decoder-num-layers", "there is an encoder, which is not supported"},
+      {"bert-no-binary-head", "there is an encoder, which is not supported"},
       {"bert-load", "there is an encoder, which is not supported"},
       {"img-h", "what images pass is not supported"},
       {"model-provider", "what images pass before the decoder is not supported"},
@@ -384,6 +385,15 @@ void RefuseOtherRuns(const std::vector<WrittenArgument>& arguments, const std::s
       if (argument.name == other.argument && is_given(other.argument))
         throw Error({name, argument.line, ""}, fmt::format("--{}: {}", argument.name, other.why));
     }
+  }
+  for (const WrittenArgument& argument : arguments) {
+    const bool has_pieces =
+        !argument.values.empty() && argument.values.front().starts_with("BertWordPiece");
+    if (argument.name == "tokenizer-type" && has_pieces && !is_gpt)
+      throw Error({name, argument.line, ""},
+                  fmt::format("--tokenizer-type: {} is BERT's, and nothing says pretrain_gpt.py: "
+                              "there is an encoder, which is not supported",
+                              argument.values.front()));
   }
   // pretrain_gpt.py takes GPT-2's tokenizer unless it is told another, and that has merges.
   if (is_given("merge-file") || is_given("tokenizer-type") || is_given("tokenizer-model")) return;
@@ -406,8 +416,9 @@ bool IsForPrograms(std::string_view variable) {
                      [&](std::string_view begin) { return variable.starts_with(begin); });
 }
 
-ShellStart StartOf(const RunSettings& settings) {
+ShellStart StartOf(const RunSettings& settings, const ShellFiles& files) {
   ShellStart start;
+  start.files = files;
   start.is_fixed = true;
   for (const RunSetting& setting : settings) start.variables[setting.name] = {setting.value, 0};
   return start;
@@ -551,10 +562,12 @@ std::string AsShellReadsIt(std::string_view text) {
   return escaped;
 }
 
-LaunchedRun ReadScript(std::string_view text, const std::string& name,
-                       const RunSettings& settings) {
-  const ShellScript script = ReadShellScript(AsShellReadsIt(text), name, StartOf(settings));
+LaunchedRun ReadScript(std::string_view text, const std::string& name, const RunSettings& settings,
+                       const ShellFiles& files) {
+  const ShellScript script = ReadShellScript(AsShellReadsIt(text), name, StartOf(settings, files));
   LaunchedRun run;
+  for (const ShellWord& file : script.read_in)
+    run.remarks.push_back(fmt::format("line {}: reads {} in its place", file.line, file.text));
   AddEnvironment(script, &run);
   if (IsList(script)) {
     std::vector<ShellWord> words;
@@ -570,6 +583,11 @@ LaunchedRun ReadScript(std::string_view text, const std::string& name,
                                     [](const ShellWord& word) { return IsProgram(word); });
   const bool has_program = program != launch.words.end();
   if (has_program) RefuseOtherProgram(*program, name);
+  for (size_t i = 1; !has_program && i < launch.words.size(); ++i) {
+    const std::string& module = launch.words[i].text;
+    if (launch.words[i - 1].text == "-m" && !module.starts_with("torch."))
+      RefuseOtherProgram(launch.words[i], name);
+  }
   const std::vector<ShellWord> launcher(launch.words.begin(),
                                         has_program ? program : launch.words.begin());
   auto first = has_program ? std::next(program) : launch.words.begin();
@@ -578,7 +596,8 @@ LaunchedRun ReadScript(std::string_view text, const std::string& name,
                          [](const ShellWord& word) { return IsArgument(word.text); });
   }
   run.arguments = ArgumentsOf({first, launch.words.end()}, &run.remarks);
-  RefuseOtherRuns(run.arguments, name, /*is_log=*/false);
+  const bool is_gpt = has_program && program->text.find("gpt") != std::string::npos;
+  RefuseOtherRuns(run.arguments, name, /*is_log=*/false, is_gpt);
   FindRanks(script, launcher, &run);
   if (!script.left_open.empty()) {
     run.remarks.push_back(
@@ -689,11 +708,11 @@ LaunchedRun ReadTestConfig(std::string_view text, const std::string& name) {
 }  // namespace
 
 LaunchedRun ReadLaunchedRun(std::string_view text, const std::string& name,
-                            const RunSettings& settings) {
+                            const RunSettings& settings, const ShellFiles& files) {
   LaunchedRun run = text.find(kBegin) != std::string_view::npos ? ReadLog(text, name)
                     : IsTestConfig(text)                        ? ReadTestConfig(text, name)
                     : IsRecipe(text)                            ? ReadRecipe(text, name)
-                                                                : ReadScript(text, name, settings);
+                                     : ReadScript(text, name, settings, files);
   AddSettings(settings, &run);
   return run;
 }

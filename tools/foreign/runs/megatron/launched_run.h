@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tools/foreign/runs/adapters.h"
+#include "tools/foreign/runs/megatron/shell_script.h"
 #include "tools/foreign/runs/model_names.h"
 #include "tools/foreign/runs/origin.h"
 #include "tools/foreign/runs/run_settings.h"
@@ -57,8 +58,8 @@ struct LaunchedRun {
   const char* software = nullptr;                        // in place of Megatron-LM's own
 };
 
-// Throws Error with file and line.
+// `files` are what a script may read in. Throws Error with file and line.
 LaunchedRun ReadLaunchedRun(std::string_view text, const std::string& name,
-                            const RunSettings& settings = {});
+                            const RunSettings& settings = {}, const ShellFiles& files = nullptr);
 
 }  // namespace rehearse

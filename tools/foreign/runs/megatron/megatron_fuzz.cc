@@ -6,7 +6,14 @@
 namespace rehearse {
 namespace {
 
-void ReadMegatron(std::string_view input) { ImportMegatron(input, "run.sh", "dgx-h100:nodes=2"); }
+// A script that is read in reads itself in.
+void ReadMegatron(std::string_view input) {
+  ImportMegatron(input, "run.sh", "dgx-h100:nodes=2", {},
+                 [](const std::string& name) -> std::optional<std::string> {
+                   if (name != "conf.sh") return std::nullopt;
+                   return "#SBATCH -N 2\nC=\"--num-layers 8 $C\"\n. $D/conf.sh\n";
+                 });
+}
 
 std::vector<std::string> MegatronSeeds() {
   return {
@@ -42,12 +49,17 @@ std::vector<std::string> MegatronSeeds() {
       "trainer:\n  devices: 8\n  num_nodes: 2\n  precision: bf16\nmodel:\n  num_layers: 4\n"
       "  hidden_size: 64\n  num_attention_heads: 4\n  encoder_seq_length: 64\n  vocab_size: 99\n"
       "  micro_batch_size: 1\n  activation: swiglu\n  optim: {name: distributed_fused_adam}\n",
+      ". `pwd`/conf.sh; source conf.sh && sbatch --nodes 2 x/conf.sh\npython pretrain_gpt.py $C "
+      "--hidden-size 64 --num-attention-heads 4 --seq-length 64 --vocab-size 9 "
+      "--micro-batch-size 1\n",
       "sbatch <<E\nsrun python p.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
       "--pp-partition-method type:transformer|embedding --seq-length 64\nE\n"};
 }
 
 std::vector<std::string> MegatronWords() {
   return {"--num-layers",
+          ". conf.sh",
+          "sbatch x.sh",
           "--hidden-size",
           "--num-attention-heads",
           "--seq-length",

@@ -24,9 +24,10 @@ Degree DegreeOf(ArgumentList& arguments, ArgumentList::Names names) {
 }  // namespace
 
 ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
-                                const std::string& cluster, const RunSettings& settings) {
+                                const std::string& cluster, const RunSettings& settings,
+                                const ShellFiles& files) {
   ScenarioDraft draft(file);
-  return ImportLaunchedRun(ReadLaunchedRun(text, draft.file(), settings), cluster, &draft);
+  return ImportLaunchedRun(ReadLaunchedRun(text, draft.file(), settings, files), cluster, &draft);
 }
 
 ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::string& cluster,

@@ -18,9 +18,10 @@ namespace rehearse {
 
 // `file` is its name in messages; `cluster` is the command line's --cluster, "" if none is given;
 // `settings` are its --set (tools/foreign/runs/megatron/launched_run.h).
-// Throws Error with file, line and argument.
+// `files` are what a script may read in. Throws Error with file, line and argument.
 ImportedScenario ImportMegatron(std::string_view text, const std::string& file,
-                                const std::string& cluster, const RunSettings& settings = {});
+                                const std::string& cluster, const RunSettings& settings = {},
+                                const ShellFiles& files = nullptr);
 
 // The same of arguments that were read of something else.
 ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::string& cluster,

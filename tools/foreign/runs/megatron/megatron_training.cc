@@ -94,7 +94,8 @@ void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft) {
   const std::string method =
       arguments.Text({"recompute-method", "activations-checkpoint-method"}).value_or("");
   const int64_t count = arguments.WholeOr(count_names, 1, 10000, 1);
-  const bool is_selective = kind == 1 || arguments.Switch({"recompute-activations"});
+  const bool is_switched = arguments.Switch({"recompute-activations"});
+  const bool is_selective = kind == 1 || is_switched;
   const bool is_full = kind == 0 || is_all || (kind == 2 && !is_selective && !method.empty());
   if (!is_full && !is_selective) {
     draft.Set("/training/recomputation", "none");

@@ -14,6 +14,7 @@
 namespace rehearse {
 namespace {
 
+constexpr size_t kMostFiles = 32;  // that are read in
 constexpr size_t kLargestScript = size_t{1} << 20;
 constexpr size_t kMostExpanded = size_t{4} << 20;
 constexpr int kDeepestExpansion = 32;
@@ -89,7 +90,7 @@ struct Condition {
 class ShellReader {
  public:
   ShellReader(std::string_view text, const std::string& name, const ShellStart& start)
-      : name_(name), source_(WithLines(text)) {
+      : name_(name), source_(WithLines(text)), files_(start.files) {
     for (const auto& [variable, value] : start.variables) {
       LinedText lined;
       for (const char c : value.text) lined.Add(c, value.line);
@@ -168,6 +169,8 @@ class ShellReader {
   std::vector<LinedText> ReadArray(Cursor& cursor);
   void Assign(const std::string& variable, ShellValue value, bool appends, int line);
   void EndCommand(std::string_view by);
+  void FindFile(const std::vector<ShellWord>& words);
+  void ReadIn(Cursor& cursor);
   void EndCondition();
   std::optional<bool> TruthOf(const std::vector<ShellWord>& words);
   std::optional<bool> TruthOf(const std::vector<Condition>& conditions);
@@ -193,6 +196,8 @@ class ShellReader {
   std::vector<Condition> condition_;
   std::set<std::string, std::less<>> fixed_;  // variables that keep their values
   std::vector<std::string> here_documents_;   // whose text begins on the next line
+  ShellFiles files_;
+  std::optional<LinedText> file_;  // to be read before what follows
   size_t spent_ = 0;
   int depth_ = 0;
 };
@@ -705,7 +710,55 @@ void ShellReader::EndCommand(std::string_view by) {
     status_ = true;
   }
   if (words.empty() || now == Runs::kNo) return;
+  if (now == Runs::kYes) FindFile(words);
   script_.commands.push_back({std::move(words), now == Runs::kOpen});
+}
+
+// Of `source FILE`, `. FILE` and `sbatch ... FILE`. What comes before an unknown part of its path
+// is the script's folder.
+void ShellReader::FindFile(const std::vector<ShellWord>& words) {
+  const std::string& command = words.front().text;
+  const bool submits = command == "sbatch";
+  if (!files_ || words.size() < 2 || !(submits || command == "." || command == "source")) return;
+  const ShellWord* named = submits ? nullptr : &words[1];
+  for (size_t i = 1; i < words.size() && submits && named == nullptr; ++i) {
+    const std::string_view word = words[i].text;
+    for (const char* ending : {".sh", ".slurm", ".sbatch"})
+      if (word.ends_with(ending) && !word.starts_with("-")) named = &words[i];
+  }
+  if (submits) {
+    for (size_t i = 1; i < words.size() && &words[i] != named; ++i)
+      script_.batch_options.push_back(words[i]);
+  }
+  if (named == nullptr || script_.read_in.size() >= kMostFiles) return;
+  std::string path = named->text;
+  const size_t unknown = path.find_last_of("$`)}");
+  if (unknown != std::string::npos) path.erase(0, std::min(path.find('/', unknown), path.size()));
+  if (path.find("..") != std::string::npos) return;  // not this folder's
+  while (!path.empty()) {
+    const std::optional<std::string> text = path.front() == '/' ? std::nullopt : files_(path);
+    if (text) {
+      if (source_.text.size() + text->size() > kLargestScript)
+        Fail(named->line, "scripts that are read in grow to more than 1 MiB");
+      script_.read_in.push_back({path, named->line});
+      file_.emplace();
+      for (const char c : *text) file_->Add(c, named->line);
+      file_->Add('\n', named->line);
+      return;
+    }
+    const size_t slash = path.find('/');
+    path.erase(0, slash == std::string::npos ? path.size() : slash + 1);
+  }
+}
+
+// Puts a file that was found at the cursor.
+void ShellReader::ReadIn(Cursor& cursor) {
+  if (!file_) return;
+  const LinedText file = *std::exchange(file_, std::nullopt);
+  cursor.at = std::min(cursor.at, source_.text.size());
+  source_.text.insert(cursor.at, file.text);
+  source_.lines.insert(source_.lines.begin() + static_cast<ptrdiff_t>(cursor.at),
+                       file.lines.begin(), file.lines.end());
 }
 
 void ShellReader::EndCondition() {
@@ -1007,6 +1060,7 @@ ShellScript ShellReader::Read() {
       EndCommand(is_double ? (c == '&' ? "&&" : "||") : (c == '|' ? "|" : ""));
       if (c == '\n') SkipHereDocuments(cursor);
       cursor.at += is_double ? 2 : 1;
+      ReadIn(cursor);
     } else if (!TakeKeyword(cursor) && !TakeAssignment(cursor)) {
       const int line = cursor.Line();
       Words words;
@@ -1019,6 +1073,9 @@ ShellScript ShellReader::Read() {
       if (declares) command_.clear();
       starts_ = declares || (starts_ && command_.empty());
     }
+    if (!cursor.AtEnd()) continue;
+    EndCommand("");
+    ReadIn(cursor);
   }
   EndCommand("");
   return std::move(script_);

@@ -6,10 +6,13 @@
 // where what they ask is known. Unknown words such as "$1" or "$(hostname)" stay as written. Loops,
 // functions and unknown conditions are gone through once: what they run is marked as conditional,
 // and their assignments do not count. Nothing is executed, and no variable is taken from the
-// environment, but some can be given.
+// environment, but some can be given. Scripts that are read in (`source`) or submitted (`sbatch`)
+// are read in their place, where they lie beside this one; their lines are those of the command.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,12 +35,17 @@ struct ShellScript {
   std::vector<ShellWord> batch_options;                     // Slurm's #SBATCH lines
   std::vector<std::string> left_open;                       // variables that may or may not be set
   std::vector<ShellWord> documents;                         // here-documents, as written
+  std::vector<ShellWord> read_in;                           // files that were read in their place
 };
+
+// The text of a file that a script names, if it is there.
+using ShellFiles = std::function<std::optional<std::string>(const std::string& name)>;
 
 // Variables that a script begins with; "1" is its first argument.
 struct ShellStart {
   std::map<std::string, ShellWord, std::less<>> variables = {};
-  bool is_fixed = false;  // they keep their values, whatever the script assigns
+  bool is_fixed = false;       // they keep their values, whatever the script assigns
+  ShellFiles files = nullptr;  // null: none are there
 };
 
 // Throws Error with file and line for what is never closed, and for what is too large.
