@@ -27,14 +27,14 @@ struct NarrowRow {
 };
 
 // 8,192 cubed in 4 bits by cuBLAS 13.3 on a B200 over what gemm_model_8 gives for the peak of 4
-// bits: 5,239 of 6,205 TFLOP/s.
-constexpr double kFoursOfB200 = 0.844;
+// bits: 5,239 of 5,767 TFLOP/s.
+constexpr double kFoursOfB200 = 0.909;
 constexpr const char* kMeasuredOnB200 =
     "8,192 cubed by cuBLAS on a B200: 5,239 TFLOP/s (deepseek-ai/DeepGEMM #348)";
-// The twelve products of a layer with 15,872 tokens on a B300: 3.764 ms, of which 24 kernels that
-// order scales take the 0.5 ms that casts.h gives them, where gemm_model_8 gives 2.281 ms for the
-// peak of 4 bits. It has half as much again as a B200's, and products hardly gain by it.
-constexpr double kFoursOfB300 = 0.70;
+// The twelve products of a layer with 15,872 tokens on a B300: 3.76 ms, of which the 24 kernels that
+// order scales take 0.35 (workloads/planner/casts.h), where gemm_model_8 gives 2.19 ms for the peak
+// of 4 bits. It has half as much again as a B200's, and products hardly gain by it.
+constexpr double kFoursOfB300 = 0.641;
 constexpr const char* kMeasuredOnB300 =
     "twelve products on a B300 (NVIDIA/TransformerEngine d0067d0da, docs/examples/gemm_profiling, "
     "pre-quantized)";

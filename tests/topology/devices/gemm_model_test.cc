@@ -319,7 +319,7 @@ TEST(GemmModelTest, ProductsInFourBitsReachWhatWasMeasured) {
     layer += InFourBits("b300", kRows, n, k) + InFourBits("b300", kRows, k, n) +
              InFourBits("b300", k, n, kRows);
   }
-  EXPECT_NEAR(layer.value(), 3.26e-3, 0.1e-3);
+  EXPECT_NEAR(layer.value(), 3.42e-3, 0.05e-3);
 }
 
 Seconds OfWeights(const char* device, DType dtype, uint64_t m, uint64_t n, uint64_t k, bool adds) {
