@@ -144,8 +144,12 @@ Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& 
   };
   const bool is_of_experts = is_of(MatrixRole::kExpertFirst);
   const bool is_free = plan.training.fused_experts && is_of_experts;
-  const CastBehind behind =
-      is_of_experts || is_of(MatrixRole::kFirst) ? CastBehind::kActivation : CastBehind::kOther;
+  const auto is_followed_by = [&](NodeKind kind) {
+    return node + 1 < plan.network.nodes.size() && plan.Node(node + 1).kind == kind;
+  };
+  const bool is_first =
+      (is_of_experts || is_of(MatrixRole::kFirst)) && !is_followed_by(NodeKind::kSquaredRelu);
+  const CastBehind behind = is_first ? CastBehind::kActivation : CastBehind::kOther;
   Tensor moved = plan.builder.Redistribute(
       casts && !waits ? Cast(plan, tensor, behind, is_free) : tensor, layout);
   return waits ? Cast(plan, moved, behind, is_free) : moved;
