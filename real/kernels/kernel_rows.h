@@ -38,6 +38,10 @@ void SwiGlu(const KernelCall<T>& call);
 template <typename T>
 void SwiGluBackward(const KernelCall<T>& call);
 template <typename T>
+void SquaredRelu(const KernelCall<T>& call);
+template <typename T>
+void SquaredReluBackward(const KernelCall<T>& call);
+template <typename T>
 void Residual(const KernelCall<T>& call);
 template <typename T>
 void Dropout(const KernelCall<T>& call);
@@ -52,6 +56,21 @@ template <typename T>
 void JoinHeads(const KernelCall<T>& call);
 template <typename T>
 void SplitHeads(const KernelCall<T>& call);
+// kernels_state_space.cc
+template <typename T>
+void StateConvolution(const KernelCall<T>& call);
+template <typename T>
+void StateConvolutionBackward(const KernelCall<T>& call);
+template <typename T>
+void StateChunks(const KernelCall<T>& call);
+template <typename T>
+void StateScan(const KernelCall<T>& call);
+template <typename T>
+void StateScanBackward(const KernelCall<T>& call);
+template <typename T>
+void StateNorm(const KernelCall<T>& call);
+template <typename T>
+void StateNormBackward(const KernelCall<T>& call);
 // kernels_norm.cc
 template <typename T>
 void NormStatistics(const KernelCall<T>& call);

@@ -1,4 +1,4 @@
-// Element-wise kernels: biases, GELU, SwiGLU, ReLU, dropout and residuals.
+// Element-wise kernels: biases, GELU, SwiGLU, ReLU and its square, dropout and residuals.
 //
 // gelu(x) = x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))) (Hendrycks, Gimpel 2016);
 // silu(x) = x/(1 + e^-x).
@@ -223,6 +223,33 @@ void ReluBackward(const KernelCall<T>& call) {
   }
 }
 
+template <typename T>
+void SquaredRelu(const KernelCall<T>& call) {
+  const Operand<T>& x = call.reads[0];
+  const Operand<T>& y = call.writes[0];
+  CheckSameShape(x, y);
+  for (uint64_t i = 0; i < x.rows; ++i) {
+    const T* from = x.Row(i);
+    T* to = y.Row(i);
+    for (uint64_t j = 0; j < x.columns; ++j) to[j] = from[j] > 0 ? from[j] * from[j] : T(0);
+  }
+}
+
+template <typename T>
+void SquaredReluBackward(const KernelCall<T>& call) {
+  const Operand<T>& dy = call.reads[0];
+  const Operand<T>& x = call.reads[1];
+  const Operand<T>& dx = call.writes[0];
+  CheckSameShape(dy, x);
+  CheckSameShape(dx, x);
+  for (uint64_t i = 0; i < x.rows; ++i) {
+    const T* gradient = dy.Row(i);
+    const T* from = x.Row(i);
+    T* to = dx.Row(i);
+    for (uint64_t j = 0; j < x.columns; ++j) to[j] = from[j] > 0 ? 2 * from[j] * gradient[j] : T(0);
+  }
+}
+
 REHEARSE_INSTANTIATE(Bias);
 REHEARSE_INSTANTIATE(BiasBackward);
 REHEARSE_INSTANTIATE(BiasGelu);
@@ -234,5 +261,7 @@ REHEARSE_INSTANTIATE(Dropout);
 REHEARSE_INSTANTIATE(DropoutBackward);
 REHEARSE_INSTANTIATE(Relu);
 REHEARSE_INSTANTIATE(ReluBackward);
+REHEARSE_INSTANTIATE(SquaredRelu);
+REHEARSE_INSTANTIATE(SquaredReluBackward);
 
 }  // namespace rehearse::kernels

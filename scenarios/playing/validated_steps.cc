@@ -18,6 +18,7 @@ constexpr StepClass kPlain = StepClass::kPlain;
 constexpr StepClass kStages = StepClass::kStages;
 constexpr StepClass kExperts = StepClass::kExperts;
 constexpr StepClass kAdapters = StepClass::kAdapters;
+constexpr StepClass kHybrids = StepClass::kHybrids;
 
 constexpr std::array kTable = {
     ValidatedSteps{kPlain, "a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
@@ -48,6 +49,7 @@ constexpr std::array kTable = {
     ValidatedSteps{kAdapters, "h100", "nemo", "data-parallel", 1, 1, 1, 0.140, -0.140},
     ValidatedSteps{kAdapters, "h100", "nemo", "megatron", 8, 8, 32, 0.038, -0.038},
     ValidatedSteps{kAdapters, "h100", "nemo-launcher", "megatron", 6, 8, 8, 0.143, -0.143},
+    ValidatedSteps{kHybrids, "h100", "nemo", "megatron", 7, 32, 2048, 0.262, -0.262},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {
@@ -62,6 +64,8 @@ StepClass ClassOf(const Scenario& scenario) {
     if (matrix.is_frozen) return StepClass::kAdapters;
   for (const NetworkNode& node : workload->network->nodes)
     if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
+  for (const NetworkNode& node : workload->network->nodes)
+    if (node.kind == NodeKind::kStateSpace) return StepClass::kHybrids;
   const bool shares = workload->strategy.context.has_value();
   return workload->pipeline || shares ? StepClass::kStages : StepClass::kPlain;
 }
@@ -76,6 +80,8 @@ const char* PartsOf(StepClass kind) {
       return "experts";
     case StepClass::kAdapters:
       return "low-rank adapters";
+    case StepClass::kHybrids:
+      return "state-space layers";
   }
   CHECK(false);
 }

@@ -19,6 +19,7 @@ enum class StepClass : uint8_t {
   kStages,    // published-stages.csv: stages, or shared sequences
   kExperts,   // published-experts.csv: experts, with or without stages
   kAdapters,  // published-adapters.csv: all but low-rank adapters is frozen
+  kHybrids,   // published-hybrids.csv: state-space layers, without experts
 };
 
 // Rows of one device that ran one software with one kind of strategy.

@@ -573,6 +573,8 @@ void ComposedSteps::Play(const SpacePoint& point, const Values& values, PieceKin
     for (const auto& [path, change] : space_.axes[i].choices[point[i]].changes)
       if (path.rfind("model", 0) == 0) as_written.Set(path + "=" + change.dump());
   const GptModel model = ReadModel(as_written.Root().At("model"));
+  if (!model.layer_pattern.empty())
+    throw Error("steps are composed of equal layers, which a \"layer_pattern\" has not");
   // Layers take turns, and some at either end differ.
   uint32_t turn = std::max(1u, model.global_every);
   uint32_t first = 0;

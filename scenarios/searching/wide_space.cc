@@ -65,6 +65,10 @@ class WideReader {
         most_ranks_(most_ranks) {
     const JsonReader root = scenario.Root();
     shapes_.model = ReadModel(root.At("model"));
+    if (!shapes_.model.layer_pattern.empty())
+      root.At("model").Fail(
+          "steps of a search without a \"strategy\" are composed of equal layers, which a "
+          "\"layer_pattern\" has not; expected a \"strategy\"");
     const JsonReader training = root.At("training");
     shapes_.sequence = static_cast<uint64_t>(training.At("sequence").Integer(1, 1 << 24));
     shapes_.batch = static_cast<uint64_t>(training.At("batch").Integer(1, int64_t{1} << 32));

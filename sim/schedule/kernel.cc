@@ -34,6 +34,10 @@ const char* Name(Kernel kernel) {
       return "swiglu";
     case Kernel::kSwiGluBackward:
       return "swiglu-backward";
+    case Kernel::kSquaredRelu:
+      return "squared-relu";
+    case Kernel::kSquaredReluBackward:
+      return "squared-relu-backward";
     case Kernel::kNormStatistics:
       return "norm-statistics";
     case Kernel::kNorm:
@@ -138,6 +142,20 @@ const char* Name(Kernel kernel) {
       return "join-heads";
     case Kernel::kSplitHeads:
       return "split-heads";
+    case Kernel::kStateConvolution:
+      return "state-convolution";
+    case Kernel::kStateConvolutionBackward:
+      return "state-convolution-backward";
+    case Kernel::kStateChunks:
+      return "state-chunks";
+    case Kernel::kStateScan:
+      return "state-scan";
+    case Kernel::kStateScanBackward:
+      return "state-scan-backward";
+    case Kernel::kStateNorm:
+      return "state-norm";
+    case Kernel::kStateNormBackward:
+      return "state-norm-backward";
     case Kernel::kSquaredNorm:
       return "squared-norm";
     case Kernel::kAdam:

@@ -212,6 +212,33 @@ enum class Kernel : uint8_t {
   // those of A, one expert's after the other's. dW is written, or added to where it is read.
   //                                                              reads A, B [, C]; writes C
   kGroupedGemm,
+
+  // ---- state-space layers (sim/schedule/state_space.h), and MLPs beside them --------------------
+  kSquaredRelu,          // Y = max(X, 0)².                                      reads X; writes Y
+  kSquaredReluBackward,  // reads dY, X; writes dX
+  // Attributes of those below: StateSpaceAttribute. Columns of X: z, x, B, C and dt of each group
+  // of heads, those of M x, B and C, those of Y and G heads'.
+  // M = silu(x, B, C convolved over the rows before each one, with bias); W has the taps of each
+  // column, those of the row itself last.                             reads X, W, bias; writes M
+  kStateConvolution,
+  // dX's columns of x, B and C; the others stay.
+  //                         reads dM, X, W, bias, d W, d bias, dX; writes dX, d W, d bias
+  kStateConvolutionBackward,
+  // With dt = softplus(dt of X + its bias), A = -exp(A's logarithm), from zero at the start of a
+  // sequence, h = exp(dt·A)·h + dt·x·Bᵀ for each head. S has the h with which each chunk of rows
+  // begins, heads × head size × state.            reads M, X, bias of dt, logarithm of A; writes S
+  kStateChunks,
+  // Y = h·C + D·x, G = Y·silu(z).       reads M, X, bias of dt, logarithm of A, D, S; writes Y, G
+  kStateScan,
+  // dX's columns of z and dt; its others are zero.
+  //                  reads dG, Y, M, X, bias of dt, logarithm of A, D, S and the three's gradients;
+  //                                                            writes dM, dX, the three's gradients
+  kStateScanBackward,
+  // Normalises the columns of each group: R = 1/rms, rows × groups, epsilon 1e-5, Y = G·R·gain.
+  //                                                                     reads G, gain; writes Y, R
+  kStateNorm,
+  //                                              reads dY, G, gain, R, d gain; writes dG, d gain
+  kStateNormBackward,
 };
 const char* Name(Kernel kernel);  // "bias-gelu"
 

@@ -202,7 +202,88 @@ class Decoder {
     return out;
   }
 
+  // Megatron-LM's mixer as a textbook has it, one token after the other. Columns of the first
+  // product lie group by group: z, x, B, C, dt.
+  Array StateSpace(const Array& u) {
+    const StateSpaceModel& of = *model_.mamba;
+    const uint64_t heads = of.Heads(model_.hidden);
+    const uint64_t of_group = heads / of.groups;
+    const uint64_t inner = of_group * of.head;  // of a group
+    const uint64_t block = 2 * inner + 2 * of.state + of_group;
+    const uint64_t mixed = inner + 2 * of.state;
+    const Array in = Product(u, "in projection", of.groups * block);
+    const Array& taps = Parameter("convolution", 1, of.groups * mixed * of.conv);
+    const Array& taps_bias = Parameter("convolution bias", 1, of.groups * mixed);
+    const Array& dt_bias = Parameter("dt bias", 1, heads);
+    const Array& a_log = Parameter("A logarithm", 1, heads);
+    const Array& d = Parameter("D", 1, heads);
+    const Array& gain = Parameter("state norm gain", 1, of.groups * inner);
+    const auto silu = [](const Number& v) { return v / (Number(1) + exp(Number(0) - v)); };
+    Array m(u.rows, of.groups * mixed);
+    Array y(u.rows, of.groups * inner);
+    std::map<uint64_t, std::vector<Number>> states;  // of each head
+    for (uint64_t row = 0; row < u.rows; ++row) {
+      const uint64_t place = row % training_.Attended();
+      if (place == 0) states.clear();
+      for (uint64_t group = 0; group < of.groups; ++group) {
+        for (uint64_t i = 0; i < mixed; ++i) {
+          const uint64_t to = group * mixed + i;
+          Number sum = taps_bias(0, to);
+          for (uint64_t tap = 0; tap < of.conv; ++tap) {
+            const uint64_t back = of.conv - 1 - tap;
+            if (back > place) continue;
+            sum += taps(0, to * of.conv + tap) * in(row - back, group * block + inner + i);
+          }
+          m(row, to) = silu(sum);
+        }
+        Number squares = 0;
+        for (uint64_t h = 0; h < of_group; ++h) {
+          const uint64_t head = group * of_group + h;
+          std::vector<Number>& state =
+              states.try_emplace(head, of.head * of.state, Number(0)).first->second;
+          const Number raw =
+              in(row, group * block + 2 * inner + 2 * of.state + h) + dt_bias(0, head);
+          const Number dt = log(Number(1) + exp(raw));
+          const Number decay = exp(dt * (Number(0) - exp(a_log(0, head))));
+          for (uint64_t p = 0; p < of.head; ++p) {
+            const Number x = m(row, group * mixed + h * of.head + p);
+            Number sum = d(0, head) * x;
+            for (uint64_t n = 0; n < of.state; ++n) {
+              Number& of_state = state[p * of.state + n];
+              of_state = decay * of_state + dt * x * m(row, group * mixed + inner + n);
+              sum += of_state * m(row, group * mixed + inner + of.state + n);
+            }
+            const uint64_t column = group * inner + h * of.head + p;
+            y(row, column) = sum * silu(in(row, group * block + h * of.head + p));
+            squares += y(row, column) * y(row, column) / static_cast<double>(inner);
+          }
+        }
+        for (uint64_t i = group * inner; i < (group + 1) * inner; ++i)
+          y(row, i) = y(row, i) / sqrt(squares + kEpsilon) * gain(0, i);
+      }
+    }
+    return Product(y, "out projection", model_.hidden);
+  }
+
+  Array LayerOfPattern(const Array& x) {
+    const Array h = Norm(x, "norm");
+    const char letter = model_.layer_pattern[static_cast<size_t>(layer_)];
+    if (letter == 'M') return Sum(x, StateSpace(h));
+    if (letter == '-') {
+      const uint64_t up = model_.FeedForward() * (model_.squared_relu ? 1 : 2);
+      return Sum(x, Product(Activated(Product(h, "up", up)), "down", model_.hidden));
+    }
+    const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();
+    return Sum(x, Product(Attention(Product(h, "qkv", qkv)), "projection", model_.hidden));
+  }
+
   Array Activated(const Array& x) {
+    if (model_.squared_relu) {
+      Array y(x.rows, x.columns);
+      for (size_t i = 0; i < x.values.size(); ++i)
+        if (x.values[i].value() > 0) y.values[i] = x.values[i] * x.values[i];
+      return y;
+    }
     if (!model_.llama) {
       Array y = WithBias(x, "up bias");
       for (Number& v : y.values) {
@@ -225,6 +306,7 @@ class Decoder {
   // embedding 0, its dropout 1, then 11 nodes per layer, the 6th and the last of which are
   // residuals.
   Array Layer(const Array& x) {
+    if (!model_.layer_pattern.empty()) return LayerOfPattern(x);
     const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
     const uint64_t h = model_.hidden;
     const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();

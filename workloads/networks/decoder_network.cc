@@ -79,9 +79,10 @@ class Decoder {
   }
 
   uint32_t Layer(uint32_t x, uint32_t layer) {
+    if (!model_.layer_pattern.empty()) return LayerOfPattern(x, layer);
     const uint32_t h = Norm(x, "norm 1");
     const uint32_t y = Attention(h, x, layer);
-    if (model_.experts && model_.experts->IsIn(layer)) return Experts(y, layer);
+    if (model_.experts && model_.experts->IsIn(layer)) return Experts(Norm(y, "norm 2"), y, layer);
     switch (model_.parallel) {
       case ParallelBlocks::kNone:
         return FeedForward(Norm(y, "norm 2"), y);
@@ -91,6 +92,25 @@ class Decoder {
         return FeedForward(Norm(x, "norm 2"), y);
     }
     internal::FailCheck(__FILE__, __LINE__, "unknown place of an MLP");
+  }
+
+  // A norm and one of what a layer may consist of, whose result is added to x.
+  uint32_t LayerOfPattern(uint32_t x, uint32_t layer) {
+    const uint32_t h = Norm(x, "norm");
+    switch (static_cast<LayerLetter>(model_.layer_pattern[layer])) {
+      case LayerLetter::kStateSpace: {
+        const uint32_t y = AddStateSpace(model_.mamba.value_or(StateSpaceModel()),
+                                         training_.Attended(), h, &network_, &builder_);
+        return builder_.Map(NodeKind::kAdd, {y, x}, "residual");
+      }
+      case LayerLetter::kAttention:
+        return Attention(h, x, layer);
+      case LayerLetter::kMlp:
+        return FeedForward(h, x);
+      case LayerLetter::kExperts:
+        return Experts(h, x, layer);
+    }
+    internal::FailCheck(__FILE__, __LINE__, "unknown letter of a layer");
   }
 
   NetworkNode& Last() { return network_.nodes.back(); }
@@ -146,7 +166,7 @@ class Decoder {
     if (window > 0 && window < training_.Attended())
       Last().attributes.push_back(static_cast<double>(window));
     Last().whole_samples = true;
-    if (model_.llama) Last().rotary = (model_.heads + groups) * size;
+    if (model_.llama && model_.rotary) Last().rotary = (model_.heads + groups) * size;
     Last().scaled_rotary = model_.scaled_rotary;
     Last().has_extra = model_.llama && model_.head_norms;
     SetHeads(groups);
@@ -172,12 +192,10 @@ class Decoder {
   // x and what the MLP makes of h.
   uint32_t FeedForward(uint32_t h, uint32_t x) {
     const uint64_t columns = model_.FeedForward();
-    uint32_t y = builder_.Product(h, "up", model_.llama ? 2 * columns : columns, "mlp up",
-                                  MatrixRole::kFirst);
+    uint32_t y = builder_.Product(h, "up", Gated(columns), "mlp up", MatrixRole::kFirst);
     y = Adapted(h, y, &LoraTargets::up, "up", MatrixRole::kFirst);
     if (model_.llama) {
-      y = builder_.Map(NodeKind::kSwiGlu, {y}, "swiglu");
-      Last().columns = columns;
+      y = Activated(y, columns, "");
     } else {
       y = builder_.Map(NodeKind::kBiasGelu, {y}, "gelu", "bias, gelu", "gelu, bias backward");
       Last().vectors = {builder_.AddVector("up bias", columns)};
@@ -188,8 +206,12 @@ class Decoder {
     return Residual(y, x, "down", "residual 2");
   }
 
-  uint32_t SwiGlu(uint32_t x, uint64_t columns, const std::string& name) {
-    const uint32_t y = builder_.Map(NodeKind::kSwiGlu, {x}, name);
+  // The columns of the product that an activation with so many results takes.
+  uint64_t Gated(uint64_t columns) const { return model_.IsGated() ? 2 * columns : columns; }
+
+  uint32_t Activated(uint32_t x, uint64_t columns, const std::string& of) {
+    const NodeKind kind = model_.IsGated() ? NodeKind::kSwiGlu : NodeKind::kSquaredRelu;
+    const uint32_t y = builder_.Map(kind, {x}, of + (model_.IsGated() ? "swiglu" : "squared relu"));
     Last().columns = columns;
     Last().of_choices = builder_.Node(x).of_choices;
     return y;
@@ -219,12 +241,11 @@ class Decoder {
 
   // The shared expert comes where Megatron-LM has it, so that it may run beside the tokens' travel:
   // its first half on the way there, its second on the way back.
-  uint32_t Experts(uint32_t x, uint32_t layer) {
+  uint32_t Experts(uint32_t h, uint32_t x, uint32_t layer) {
     const ExpertModel& experts = *model_.experts;
     std::vector<double> routing = experts.RoutingAttributes();
     routing[kRoutingSeed] += layer * 1e6;  // so that each layer has other busy experts
     const uint64_t kept = KeptRows(MakeRouting(routing), builder_.Node(x).rows);
-    const uint32_t h = Norm(x, "norm 2");
     const uint32_t logits =
         builder_.Product(h, "router", experts.count, "router logits", MatrixRole::kRouter);
     const uint32_t weights =
@@ -238,13 +259,13 @@ class Decoder {
     uint32_t shared = 0;
     if (experts.shared > 0) {
       shared =
-          builder_.Product(h, "shared up", 2 * experts.shared, "shared up", MatrixRole::kFirst);
-      shared = SwiGlu(shared, experts.shared, "shared swiglu");
+          builder_.Product(h, "shared up", Gated(experts.shared), "shared up", MatrixRole::kFirst);
+      shared = Activated(shared, experts.shared, "shared ");
     }
     y = Choices(NodeKind::kArrive, y, "rows of experts", kept);
     Last().attributes = {static_cast<double>(experts.count)};
-    y = Grouped(y, "experts up", 2 * experts.hidden, "experts up", MatrixRole::kExpertFirst);
-    y = SwiGlu(y, experts.hidden, "experts swiglu");
+    y = Grouped(y, "experts up", Gated(experts.hidden), "experts up", MatrixRole::kExpertFirst);
+    y = Activated(y, experts.hidden, "experts ");
     Last().has_extra = experts.biased;
     y = Grouped(y, "experts down", model_.hidden, "experts down", MatrixRole::kExpertSecond);
     Last().has_extra = experts.biased;

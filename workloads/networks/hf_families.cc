@@ -119,6 +119,63 @@ void ReadGraniteHybrid(HfConfig& config, OrderedJson& keys) {
   }
 }
 
+// The numbers of Mamba-2's layers, under the names that Nemotron-H or Mamba-2 has for them.
+OrderedJson ReadStateSpaceNumbers(HfConfig& config, const HfNames& state, const HfNames& head,
+                                  const HfNames& heads) {
+  OrderedJson numbers;
+  numbers["state"] = config.WholeOr(state, 1, kMostHfColumns, 128);
+  numbers["head"] = config.WholeOr(head, 1, kMostHfColumns, 64);
+  numbers["groups"] = config.WholeOr({"n_groups", "mamba_n_groups"}, 1, 1 << 16, 8);
+  numbers["heads"] = config.WholeOr(heads, 1, 1 << 16, 128);
+  numbers["conv"] = config.WholeOr({"conv_kernel"}, 1, 1 << 10, 4);
+  numbers["chunk"] = config.WholeOr({"chunk_size"}, 1, 1 << 20, 256);
+  for (const char* name :
+       {"expand", "mamba_hidden_act", "use_mamba_kernels", "time_step_limit", "time_step_rank",
+        "time_step_min", "time_step_max", "time_step_floor", "rescale_prenorm_residual",
+        "residual_in_fp32", "norm_before_gate", "mamba_ssm_cache_dtype", "use_conv_bias"})
+    config.Has(name);
+  config.LeaveOut("mamba_proj_bias", false, "biases of state-space layers are");
+  return numbers;
+}
+
+// One letter for each layer, or its name.
+std::string ReadLayerLetters(HfConfig& config) {
+  if (config.Has("hybrid_override_pattern")) return config.At({"hybrid_override_pattern"}).String();
+  const std::vector<std::string> names = {"mamba", "attention", "mlp", "moe"};
+  std::string letters;
+  for (const JsonReader& layer : config.At({"layers_block_type"}).Elements())
+    letters += "M*-E"[layer.Choice(names)];
+  return letters;
+}
+
+void ReadNemotronH(HfConfig& config, OrderedJson& keys) {
+  const std::string letters = ReadLayerLetters(config);
+  keys["layer_pattern"] = letters;
+  keys["mamba"] =
+      ReadStateSpaceNumbers(config, {"ssm_state_size"}, {"mamba_head_dim"}, {"mamba_num_heads"});
+  keys["activation"] = "squared-relu";
+  keys["rotary"] = false;
+  const int64_t head = config.WholeOr({"attention_head_dim"}, 1, 1 << 16, 0);
+  if (head > 0) keys["head_size"] = head;
+  if (config.Has("mlp_hidden_act")) {
+    const JsonReader activation = config.At({"mlp_hidden_act"});
+    if (activation.String() != "relu2")
+      config.Remark("mlp_hidden_act: played as a squared ReLU, which costs as much");
+  }
+  if (letters.find('E') == std::string::npos) {
+    for (const char* name : {"n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
+                             "moe_shared_expert_intermediate_size", "n_shared_experts"})
+      config.Has(name);
+  }
+  if (config.WholeOr({"moe_latent_size"}, 0, kMostHfColumns, 0) > 0)
+    config.At({"moe_latent_size"}).Fail("experts of shorter vectors are not supported");
+}
+
+void ReadMamba2(HfConfig& config, OrderedJson& keys) {
+  keys["layer_pattern"] = std::string(keys["layers"].get<size_t>(), 'M');
+  keys["mamba"] = ReadStateSpaceNumbers(config, {"state_size"}, {"head_dim"}, {"num_heads"});
+}
+
 void ReadOlmo(HfConfig& config, OrderedJson& keys) {
   config.Has("clip_qkv");
   if (config.Has("mlp_hidden_size"))
@@ -246,6 +303,9 @@ constexpr HfFamily kFamilies[] = {
     {"minimax_m2", kExperts | kSigmoid | kHeadNorms, 0, ReadMiniMax},
     {"olmoe", kExperts | kHeadNorms},
     {"phimoe", kExperts | kLayerNorms | kWindow},
+    // With state spaces.
+    {"nemotron_h", kStateSpaces | kExperts | kMayBeDense | kSigmoid, 0, ReadNemotronH},
+    {"mamba2", kStateSpaces | kNoAttention, 0, ReadMamba2},
     // Two matrices in an MLP.
     {"RefinedWeb", kGpt | kTied | kParallel | kNoBiases, 0, ReadFalcon},
     {"RefinedWebModel", kGpt | kTied | kParallel | kNoBiases, 0, ReadFalcon},
@@ -275,7 +335,6 @@ constexpr const char* kLinear = "its layers of linear attention are not supporte
 constexpr const char* kEncoder = "it is no decoder: encoders are not supported";
 constexpr Refused kRefused[] = {
     {"mamba", kStateSpace},
-    {"mamba2", kStateSpace},
     {"falcon_mamba", kStateSpace},
     {"falcon_h1", kStateSpace},
     {"jamba", kStateSpace},
@@ -284,7 +343,6 @@ constexpr Refused kRefused[] = {
     {"zamba2", kStateSpace},
     {"hymba", kStateSpace},
     {"plamo2", kStateSpace},
-    {"nemotron_h", kStateSpace},
     {"phi4flash", kStateSpace},
     {"qwen3_next", kLinear},
     {"qwen3_5", kLinear},

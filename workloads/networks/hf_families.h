@@ -27,9 +27,11 @@ enum HfTrait : uint32_t {
   kSigmoid = 1U << 11,     // the router's scores, unless the file says it
   kPositions = 1U << 12,   // a table of positions, which is not counted
   kBiasedExperts = 1U << 13,
-  kSharedTwin = 1U << 14,  // every token also passes an expert like the others
-  kInnerSizes = 1U << 16,  // says some sizes in objects of its own
-  kMayBeDense = 1U << 15,  // has experts only if the file says so
+  kSharedTwin = 1U << 14,   // every token also passes an expert like the others
+  kInnerSizes = 1U << 16,   // says some sizes in objects of its own
+  kMayBeDense = 1U << 15,   // has experts only if the file says so
+  kStateSpaces = 1U << 17,  // each layer is one of Mamba-2, attention, MLP and experts
+  kNoAttention = 1U << 18,  // all of them Mamba-2
 };
 
 // Of the class in transformers: what a file inside of another one need not say.

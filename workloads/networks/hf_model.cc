@@ -12,6 +12,7 @@
 #include "sim/base/known_names.h"
 #include "workloads/networks/hf_config.h"
 #include "workloads/networks/hf_families.h"
+#include "workloads/networks/state_space.h"
 
 namespace rehearse {
 namespace {
@@ -240,7 +241,7 @@ void ReadAhead(HfConfig& config, OrderedJson& keys) {
   const int64_t ahead = config.WholeOr(names, 0, 1 << 10, 0);
   config.Has("mtp_transformer_layers");
   if (ahead == 0 || !config.BoolOr({"use_mtp"}, true)) return;
-  if (keys["tied"] == true || keys["style"] == "gpt") {
+  if (keys["tied"] == true || keys["style"] == "gpt" || keys.contains("layer_pattern")) {
     config.Remark("the heads that predict further ahead are left out");
     return;
   }
@@ -307,7 +308,8 @@ OrderedJson ReadFamily(HfConfig& config, const HfFamily& family, bool is_inner) 
       is_inner ? given : HfDefaults{.head = given.head, .window = given.window};
   OrderedJson keys;
   const int64_t layers = NumberOr(config, kLayerNames, kMostHfLayers, defaults.layers);
-  const int64_t heads = NumberOr(config, kHeadNames, 1 << 16, defaults.heads);
+  const bool has_attention = !family.Is(kNoAttention);
+  const int64_t heads = has_attention ? NumberOr(config, kHeadNames, 1 << 16, defaults.heads) : 1;
   const int64_t hidden = NumberOr(config, kHiddenNames, 1 << 20, defaults.hidden);
   keys["style"] = family.Is(kGpt) ? "gpt" : "llama";
   keys["layers"] = layers;
@@ -318,17 +320,21 @@ OrderedJson ReadFamily(HfConfig& config, const HfFamily& family, bool is_inner) 
   if (groups != heads) keys["groups"] = groups;
   // HfParticular families say it in another way.
   const bool has_columns = config.HasOne(kColumnNames) || defaults.feed_forward > 0;
-  if (has_columns || (!family.Is(kGpt) && !family.Is(kInnerSizes)))
+  if (has_columns || (!family.Is(kGpt) && !family.Is(kInnerSizes) && has_attention))
     keys["feed_forward"] = NumberOr(config, kColumnNames, kMostHfColumns, defaults.feed_forward);
   keys["vocabulary"] = NumberOr(config, kVocabularyNames, kMostHfColumns, defaults.vocabulary);
   keys["tied"] = config.BoolOr({"tie_word_embeddings"}, family.Is(kTied));
-  const int64_t head = config.WholeOr({"head_dim", "kv_channels"}, 1, 1 << 16, defaults.head);
+  const int64_t head =
+      has_attention ? config.WholeOr({"head_dim", "kv_channels"}, 1, 1 << 16, defaults.head) : 0;
   if (head > 0) keys["head_size"] = head;
   ReadActivation(config, family);
   if (family.particular != nullptr) family.particular(config, keys);
   ReadWindow(config, family, layers, keys);
   if (family.Is(kLatent) && config.Has("kv_lora_rank")) ReadHfLatent(config, keys);
-  const bool has_experts = family.Is(kExperts) && config.WholeOr(kHfExpertNames, 0, 1 << 16, 0) > 0;
+  const bool may_have =
+      !keys.contains("layer_pattern") || CountOf(keys["layer_pattern"], LayerLetter::kExperts) > 0;
+  const bool has_experts =
+      family.Is(kExperts) && may_have && config.WholeOr(kHfExpertNames, 0, 1 << 16, 0) > 0;
   if (has_experts) {
     ReadHfExperts(config, family, keys);
   } else if (family.Is(kExperts) && !family.Is(kMayBeDense)) {

@@ -1,5 +1,7 @@
 #include "workloads/networks/model.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
@@ -28,10 +30,9 @@ double CoreColumns(const GptModel& model) {
 // those that one token passes through.
 double FeedForwards(const GptModel& model, bool of_token) {
   const double h = static_cast<double>(model.hidden);
-  const double column = (model.llama ? 3 : 2) * h;
+  const double column = (model.IsGated() ? 3 : 2) * h;
   const uint32_t with_experts = model.ExpertLayers();
-  const uint32_t layers = model.layers + model.predict_ahead;
-  double sum = (layers - with_experts) * column * static_cast<double>(model.FeedForward());
+  double sum = model.MlpLayers() * column * static_cast<double>(model.FeedForward());
   if (!model.experts) return sum;
   const ExpertModel& experts = *model.experts;
   const double met = of_token ? experts.per_token : experts.count;
@@ -40,8 +41,8 @@ double FeedForwards(const GptModel& model, bool of_token) {
   return sum + with_experts * (column * columns + h * experts.count);
 }
 
-// The weights of a layer's adapters; those of MLPs only where it has one.
-double AdapterWeights(const GptModel& model, bool has_mlp) {
+// The weights of the adapters of all layers.
+double AdapterWeights(const GptModel& model) {
   if (!model.lora) return 0;
   const LoraTargets& on = model.lora->on;
   const auto h = static_cast<double>(model.hidden);
@@ -49,12 +50,10 @@ double AdapterWeights(const GptModel& model, bool has_mlp) {
   const auto core = static_cast<double>(model.heads * value);
   const auto qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
   const auto ff = static_cast<double>(model.FeedForward());
-  double columns = (on.qkv ? h + qkv : 0) + (on.projection ? core + h : 0);
-  if (has_mlp) {
-    columns += on.up ? h + (model.llama ? 2 : 1) * ff : 0;
-    columns += on.down ? ff + h : 0;
-  }
-  return static_cast<double>(model.lora->rank) * columns;
+  const double attention = (on.qkv ? h + qkv : 0) + (on.projection ? core + h : 0);
+  const double mlp = (on.up ? h + (model.IsGated() ? 2 : 1) * ff : 0) + (on.down ? ff + h : 0);
+  return static_cast<double>(model.lora->rank) *
+         (model.AttentionLayers() * attention + model.MlpLayers() * mlp);
 }
 
 double ParametersOf(const GptModel& model, bool of_token) {
@@ -68,9 +67,19 @@ double ParametersOf(const GptModel& model, bool of_token) {
                          (model.latent ? model.latent->Gains() : 0);
   // What joins a token with the one before it, and three norms.
   const double ahead = model.predict_ahead * (2 * h * h + (model.llama ? 3 : 6) * h);
+  const double ends = (model.tied ? 1 : 2) * table + (model.llama ? 1 : 2) * h;
+  if (!model.layer_pattern.empty()) {
+    // A norm for each layer, and latent attention's own.
+    const double gains =
+        model.layers * h + model.AttentionLayers() * (model.latent ? model.latent->Gains() : 0);
+    const StateSpaceModel state_space = model.mamba.value_or(StateSpaceModel());
+    return model.AttentionLayers() * AttentionWeights(model) + FeedForwards(model, of_token) +
+           model.StateSpaceLayers() *
+               (state_space.Weights(model.hidden) + state_space.Vectors(model.hidden)) +
+           gains + ends + model.AdapterParameters();
+  }
   return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
-         FeedForwards(model, of_token) + ahead + (model.tied ? 1 : 2) * table +
-         (model.llama ? 1 : 2) * h + model.AdapterParameters();
+         FeedForwards(model, of_token) + ahead + ends + model.AdapterParameters();
 }
 
 // Counts products and the attention core without its mask. For GPT it is 24·tokens·l·h²·(1 + s/6h +
@@ -82,14 +91,25 @@ Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double output = static_cast<double>(model.vocabulary) * h;
   double unseen = 0;  // keys outside of windows, over all layers
   for (uint32_t i = 0; i < model.layers + model.predict_ahead; ++i) {
-    const uint64_t window = model.WindowOf(i);
+    const uint64_t window = model.HasAttention(i) ? model.WindowOf(i) : 0;
     if (window > 0 && window < sequence) unseen += static_cast<double>(sequence - window);
   }
   // What joins a token with the one before it, and the output layer once more.
   const double ahead = model.predict_ahead * (2 * h * h + output);
   return Flops(2 * tokens *
-               ((model.layers + model.predict_ahead) * layer + feed_forward + ahead -
+               (model.AttentionLayers() * layer + feed_forward + ahead -
                 unseen * CoreColumns(model) + output));
+}
+
+// The same of a model with a pattern of layers, whose cores count by half.
+Flops PatternFlops(const GptModel& model, double tokens, uint64_t sequence) {
+  const Flops products = ForwardFlops(model, tokens, 0);
+  const Flops cores = ForwardFlops(model, tokens, sequence) - products;
+  const StateSpaceModel state_space = model.mamba.value_or(StateSpaceModel());
+  const double scan = 7 * static_cast<double>(state_space.Inner(model.hidden)) *
+                      static_cast<double>(state_space.state);
+  return products + 0.5 * cores +
+         Flops(tokens * model.StateSpaceLayers() * (2 * state_space.Weights(model.hidden) + scan));
 }
 
 }  // namespace
@@ -111,13 +131,20 @@ std::vector<double> ExpertModel::RoutingAttributes() const {
 double GptModel::Parameters() const { return ParametersOf(*this, /*of_token=*/false); }
 double GptModel::ActiveParameters() const { return ParametersOf(*this, /*of_token=*/true); }
 
-double GptModel::AdapterParameters() const {
-  const uint32_t with_experts = ExpertLayers();
-  return with_experts * AdapterWeights(*this, /*has_mlp=*/false) +
-         (layers + predict_ahead - with_experts) * AdapterWeights(*this, /*has_mlp=*/true);
+double GptModel::AdapterParameters() const { return AdapterWeights(*this); }
+
+uint32_t GptModel::AttentionLayers() const {
+  return layer_pattern.empty() ? layers + predict_ahead
+                               : CountOf(layer_pattern, LayerLetter::kAttention);
+}
+
+uint32_t GptModel::MlpLayers() const {
+  return layer_pattern.empty() ? layers + predict_ahead - ExpertLayers()
+                               : CountOf(layer_pattern, LayerLetter::kMlp);
 }
 
 uint32_t GptModel::ExpertLayers() const {
+  if (!layer_pattern.empty()) return CountOf(layer_pattern, LayerLetter::kExperts);
   uint32_t sum = 0;
   for (uint32_t layer = 0; experts && layer < layers + predict_ahead; ++layer)
     sum += experts->IsIn(layer) ? 1 : 0;
@@ -125,10 +152,14 @@ uint32_t GptModel::ExpertLayers() const {
 }
 
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
-  const Flops forward = ForwardFlops(model, tokens, sequence);
+  const auto of = [&](uint64_t seen) {
+    return model.layer_pattern.empty() ? ForwardFlops(model, tokens, seen)
+                                       : PatternFlops(model, tokens, seen);
+  };
+  const Flops forward = of(sequence);
   if (!model.lora) return 3 * forward;
   // A core has two gradients for each product, whatever is frozen.
-  const Flops weights = ForwardFlops(model, tokens, 0);
+  const Flops weights = of(0);
   return 2 * weights + 3 * (forward - weights) + Flops(6 * tokens * model.AdapterParameters());
 }
 
@@ -139,6 +170,7 @@ constexpr ValueName<bool> kRouterNames[] = {{"softmax", false}, {"sigmoid", true
 constexpr ValueName<ParallelBlocks> kParallelNames[] = {{"no", ParallelBlocks::kNone},
                                                         {"one-norm", ParallelBlocks::kOneNorm},
                                                         {"two-norms", ParallelBlocks::kTwoNorms}};
+constexpr ValueName<bool> kActivationNames[] = {{"usual", false}, {"squared-relu", true}};
 constexpr ValueName<bool> kStyleNames[] = {{"gpt", false}, {"llama", true}};
 
 const Fields<ExpertModel>& ExpertFields() {
@@ -244,10 +276,12 @@ const Fields<GptModel>& DecoderFields() {
         "what results call it", "\"mine\""},
        {"style", &GptModel::llama, OneOf(kStyleNames), OrUsual(kPresetOr),
         "llama: RMS norms, SwiGLU, no biases, no dropout"},
-       {"layers", &GptModel::layers, AWhole(1, 10000), own(),
+       {"layers", &GptModel::layers, AWhole(1, 10000),
+        Optional("the preset's, or the letters of \"layer_pattern\""),
         "layers, each of attention and an MLP", "48"},
        {"hidden", &GptModel::hidden, AWhole(1, 1 << 20), own(), "size of a token's vector", "6144"},
-       {"heads", &GptModel::heads, AWhole(1, kMostHeads), own(),
+       {"heads", &GptModel::heads, AWhole(1, kMostHeads),
+        Optional("the preset's; without one it must be given if there is attention"),
         "attention heads; they divide hidden", "48"},
        {"groups", &GptModel::groups, AWhole(1, kMostHeads),
         Optional("the preset's, or one for each head"),
@@ -285,13 +319,61 @@ const Fields<GptModel>& DecoderFields() {
        {"latent", ObjectOf(ShapeIn<LatentFields>), Optional("the preset's, or none"),
         "multi-head latent attention, instead of q, k and v for every head (llama style)",
         R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"},
+       {"activation", &GptModel::squared_relu, OneOf(kActivationNames), OrUsual(kPresetOr),
+        "of MLPs and experts (llama style): usual: SwiGLU; squared-relu: without a gate",
+        "\"squared-relu\""},
+       {"rotary", &GptModel::rotary, TrueFalse(), OrUsual(kPresetOr),
+        "queries and keys are rotated by their positions (llama style); it only takes time",
+        "false"},
+       {"layer_pattern", &GptModel::layer_pattern, AText(), OrUsual(kPresetOr),
+        "a letter for each layer, which has a norm before it (llama style): M Mamba-2, * "
+        "attention, - MLP, E experts",
+        "\"M-M*-M-\""},
+       {"mamba", ObjectOf(ShapeIn<StateSpaceFields>),
+        Optional("the preset's, or as Megatron-Core's, where the pattern has an M"),
+        "state-space layers", R"({"state": 128, "head": 64, "groups": 8})"},
        {"lora", ObjectOf(ShapeIn<LoraFields>), Optional("all parameters are trained"),
         "low-rank adapters, which alone are trained", R"({"rank": 16})"}});
   return fields;
 }
 
+// What a pattern of layers, and what belongs to it, must fulfil.
+void CheckPattern(const JsonReader& reader, const GptModel& model) {
+  const std::string& pattern = model.layer_pattern;
+  if (reader.Has("mamba") && CountOf(pattern, LayerLetter::kStateSpace) == 0)
+    reader.At("mamba").Fail("expected a \"layer_pattern\" with an M, a state-space layer");
+  if (pattern.empty()) return;
+  const auto refuse = [&](const std::string& why) {
+    (reader.Has("layer_pattern") ? reader.At("layer_pattern") : reader).Fail(why);
+  };
+  if (const auto unknown = UnknownLetter(pattern))
+    refuse(
+        fmt::format("letter {} is \"{}\", expected M (Mamba-2), * (attention), - (MLP) or E "
+                    "(experts)",
+                    *unknown + 1, pattern.substr(*unknown, 1)));
+  if (pattern.size() != model.layers)
+    refuse(fmt::format("{} letters, but \"layers\" is {}", pattern.size(), model.layers));
+  if (!model.llama)
+    refuse("layers of a pattern have RMS norms and no biases; expected \"style\": \"llama\"");
+  if (model.StateSpaceLayers() > 0) {
+    const std::string why = WhyNot(*model.mamba, model.hidden);
+    if (!why.empty()) (reader.Has("mamba") ? reader.At("mamba") : reader).Fail(why);
+  }
+  const bool has_experts = CountOf(pattern, LayerLetter::kExperts) > 0;
+  if (has_experts != model.experts.has_value())
+    refuse(has_experts ? "found an E, expected \"experts\""
+                       : "has no E, but there are \"experts\"");
+  if (model.parallel != ParallelBlocks::kNone)
+    refuse("its layers are attention or MLP, and \"parallel_blocks\" have both");
+  if (model.predict_ahead > 0)
+    refuse("\"predict_ahead\" adds a layer of attention and MLP, which no pattern has");
+}
+
 // What sizes must fulfil together.
 void CheckModel(const JsonReader& reader, const GptModel& model) {
+  CheckPattern(reader, model);
+  if (model.squared_relu && !model.llama)
+    reader.Fail("a squared ReLU has no biases here; expected \"style\": \"llama\"");
   if (reader.Has("global_every") && model.global_every > 0 && model.window == 0) {
     reader.At("global_every").Fail("says which layers have no window, but there is no \"window\"");
   }
@@ -334,10 +416,18 @@ GptModel ReadModel(const JsonReader& object) {
     reader.At("file").Fail("found \"preset\" and \"file\", expected one of them");
   if (reader.Has("file")) model = ReadModelFile(reader.At("file"));
   DecoderFields().ReadInto(reader, &model);
-  if (!reader.Has("preset") && !reader.Has("file"))
-    MustHave(reader, {"layers", "hidden", "heads", "vocabulary"});
+  if (reader.Has("layer_pattern") && !reader.Has("layers"))
+    model.layers = static_cast<uint32_t>(model.layer_pattern.size());
+  if (!reader.Has("preset") && !reader.Has("file")) {
+    MustHave(reader, {"hidden", "vocabulary"});
+    if (model.layer_pattern.empty()) MustHave(reader, {"layers"});
+    if (model.AttentionLayers() > 0) MustHave(reader, {"heads"});
+    model.heads = std::max(model.heads, 1u);
+  }
   if (reader.Has("latent")) model.latent = ReadLatent(reader.At("latent"), model.latent);
   if (reader.Has("experts")) model.experts = ReadExperts(reader.At("experts"), model.experts);
+  if (reader.Has("mamba")) model.mamba = ReadStateSpace(reader.At("mamba"), model.mamba);
+  if (!model.mamba && model.StateSpaceLayers() > 0) model.mamba = StateSpaceModel();
   if (reader.Has("lora")) model.lora = ReadLora(reader.At("lora"));
   CheckModel(reader, model);
   if (model.name.empty()) {

@@ -10,6 +10,7 @@
 #include "sim/base/quantity.h"
 #include "workloads/networks/latent_attention.h"
 #include "workloads/networks/lora.h"
+#include "workloads/networks/state_space.h"
 
 namespace rehearse {
 
@@ -73,9 +74,23 @@ struct GptModel {
   std::optional<LatentAttention> latent = std::nullopt;  // in place of the usual attention
   std::optional<LoraAdapters> lora = std::nullopt;       // all else is then frozen
 
+  // Llama-like models: MLPs and experts have a first matrix of half the columns and square a ReLU
+  // (Nemotron); queries and keys are not rotated by their positions.
+  bool squared_relu = false;
+  bool rotary = true;
+  // A letter for each layer, which is then one of attention, MLP, experts and a state space
+  // (workloads/networks/state_space.h); empty: each has attention and an MLP or experts.
+  std::string layer_pattern = {};
+  std::optional<StateSpaceModel> mamba = std::nullopt;  // the numbers of state-space layers
+
   uint64_t HeadSize() const { return head_size == 0 ? hidden / heads : head_size; }
   uint64_t Groups() const { return groups == 0 ? heads : groups; }
+  bool IsGated() const { return llama && !squared_relu; }
   uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
+  bool HasAttention(uint32_t layer) const {
+    return layer_pattern.empty() ||
+           layer_pattern[layer] == static_cast<char>(LayerLetter::kAttention);
+  }
   uint64_t WindowOf(uint32_t layer) const {
     return global_every > 0 && (layer + 1) % global_every == 0 ? 0 : window;
   }
@@ -85,13 +100,19 @@ struct GptModel {
   double Parameters() const;
   double ActiveParameters() const;   // those that one token passes through
   double AdapterParameters() const;  // those of low-rank adapters, which Parameters() counts too
+  // How many layers have each, including one that predicts further ahead.
+  uint32_t AttentionLayers() const;
+  uint32_t MlpLayers() const;
   uint32_t ExpertLayers() const;
+  uint32_t StateSpaceLayers() const { return CountOf(layer_pattern, LayerLetter::kStateSpace); }
 };
 
 // Floating-point operations of one step over all ranks, three times the forward pass; for experts,
 // those of all choices, taken or not. For GPT as Narayanan et al. 2021, and the AxoNN paper after
 // them, count them: 72·B·s·l·h²·(1 + s/6h + V/12lh). `tokens` is B·s. Recomputation is not included
-// (Schedule::hardware_flops).
+// (Schedule::hardware_flops). Of models with a pattern of layers, as Megatron-LM counts them
+// (hybrid_flops, megatron/training/training.py): attention cores by half, as their mask leaves it,
+// and 7·inner·state for each token of a state space.
 Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence);
 
 const std::vector<GptModel>& KnownModels();  // sorted by parameters

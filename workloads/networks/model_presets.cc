@@ -1,6 +1,7 @@
 // Models by name, each as its paper states it. GPTs whose vocabulary is GPT-2's 50,257 have 51,200,
 // to which Megatron-LM's tokenizer pads it (Narayanan et al. 2021).
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "workloads/networks/model.h"
@@ -147,6 +148,58 @@ std::vector<GptModel> WithExpertsOnly() {
   };
 }
 
+// Models whose layers are each one of Mamba-2, attention and an MLP with a squared ReLU, without
+// rotary embeddings; heads of attention have 128 columns.
+GptModel Hybrid(const char* name, const char* pattern, uint64_t hidden, uint32_t heads,
+                uint64_t feed_forward, const StateSpaceModel& state_space, const char* source) {
+  const auto layers = static_cast<uint32_t>(std::string_view(pattern).size());
+  GptModel model = Llama(name, layers, hidden, heads, 8, feed_forward, 131072, source);
+  model.head_size = 128;
+  model.squared_relu = true;
+  model.rotary = false;
+  model.layer_pattern = pattern;
+  model.mamba = state_space;
+  return model;
+}
+
+std::vector<GptModel> Hybrids() {
+  const char* nemotron_h =
+      "NVIDIA 2025 (Nemotron-H), arXiv 2504.03624, Table 1; NVIDIA/NeMo, "
+      "nemo/collections/llm/gpt/model/ssm.py (NemotronHConfig*)";
+  const char* nano =
+      "NVIDIA 2025 (Nemotron Nano 2), arXiv 2508.14444; NVIDIA/NeMo, "
+      "nemo/collections/llm/gpt/model/ssm.py (NemotronNano*v2)";
+  const char* mamba2 =
+      "Dao and Gu 2024 (Mamba-2), arXiv 2405.21060; state-spaces/mamba2-2.7b, config.json; "
+      "NVIDIA/NeMo, ssm.py (BaseMambaConfig2_7B)";
+  std::vector<GptModel> models = {
+      Hybrid("nemotron-h-8b", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 4096, 32,
+             21504, {.state = 128}, nemotron_h),
+      Hybrid(
+          "nemotron-h-47b",
+          "M-M-M-M-M-M-M-M-M*-M-M-M-M-M-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-M-M---MM---M-M*-"
+          "M-M-M-M-M-",
+          8192, 64, 30720, {.state = 256}, nemotron_h),
+      Hybrid(
+          "nemotron-h-56b",
+          "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-"
+          "M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+          8192, 64, 32768, {.state = 256}, nemotron_h),
+      Hybrid("nemotron-nano-9b-v2", "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-",
+             4480, 40, 15680, {.head = 80, .heads = 128}, nano),
+      Hybrid("nemotron-nano-12b-v2",
+             "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", 5120, 40, 20480,
+             {.head = 80, .heads = 128}, nano),
+      Hybrid("mamba2-2.7b", "MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM",
+             2560, 1, 0, {.groups = 1, .chunk = 256}, mamba2)};
+  GptModel& mamba = models.back();
+  mamba.groups = 0;
+  mamba.head_size = 0;
+  mamba.vocabulary = 50288;  // 50,277, padded to a multiple of 16
+  mamba.tied = true;
+  return models;
+}
+
 std::vector<GptModel> Presets() {
   // In print, the 13B has 5,140 columns, which 40 heads of 128 do not make, and the 1.3B has 24
   // heads of 128.
@@ -220,6 +273,7 @@ const std::vector<GptModel>& KnownModels() {
   static const std::vector<GptModel> models = [] {
     std::vector<GptModel> sorted = Presets();
     for (GptModel& model : WithExpertsOnly()) sorted.push_back(std::move(model));
+    for (GptModel& model : Hybrids()) sorted.push_back(std::move(model));
     for (GptModel& model : DeepSeeks()) sorted.push_back(std::move(model));
     std::stable_sort(sorted.begin(), sorted.end(), [](const GptModel& a, const GptModel& b) {
       return a.Parameters() < b.Parameters();

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.h"
 #include "sim/schedule/attention_part.h"
+#include "sim/schedule/state_space.h"
 
 namespace rehearse {
 
@@ -68,6 +69,8 @@ Flops ForwardFlopsOf(const Network& network, const ShareOf& share_of) {
     // The core has two products, QK^T and PV.
     if (node.kind == NodeKind::kAttention)
       flops += 4 * elements * WidthOfCore(node.attributes) * KeysOfToken(node);
+    if (node.kind == NodeKind::kStateSpace)
+      flops += share * static_cast<double>(node.rows) * StateSpaceOf(node.attributes).FlopsOfRow();
   }
   return Flops(flops * network.micro_batches);
 }
@@ -122,6 +125,7 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
     case NodeKind::kAttention:  // an unfused core's rule does it on its own
       return ops.attention && training.FusesAttention();
     case NodeKind::kSwiGlu:
+    case NodeKind::kSquaredRelu:
     case NodeKind::kBiasGelu:
       return ops.activations || (ops.experts && node.of_choices);
     case NodeKind::kDispatch:

@@ -26,12 +26,14 @@ enum class NodeKind : uint8_t {
   kBias,         // X + bias, in place
   kBiasGelu,     // gelu(X + bias)
   kSwiGlu,       // silu(gate)·up of column pairs
+  kSquaredRelu,  // max(X, 0)²
   kRelu,         // of X + bias
   kDropout,      // of X
   kNorm,         // layer norm with gain and bias
   kRmsNorm,      // with gain
   kAttention,    // softmax(Q·K^T)·V
   kJoinHeads,    // Q, K with V, and what all keys share, as groups of heads
+  kStateSpace,   // all between the two products of a state-space layer
   kResidual,     // Z + dropout(X + bias)
   kAdd,          // Z + X
   kMaxPool,      // of an image
@@ -52,7 +54,7 @@ enum class NodeKind : uint8_t {
   kCrossEntropy,  // the loss
   kSquaredError,  // the loss of networks without classes
 };
-inline constexpr size_t kNodeKinds = 28;
+inline constexpr size_t kNodeKinds = 30;
 
 // The part that a product plays, by which strategies choose its layout: products alternate between
 // first and second.
@@ -142,7 +144,8 @@ struct NetworkNode {
   // kGroupedProduct: a bias is added to each expert's result. All three only take time.
   bool has_extra = false;
   // kAttention: sequence, groups, heads per group, head size, causal, window if any, ...
-  // kJoinHeads: those of its kernel, over all ranks. kEmbedding, kCrossEntropy: those of their
+  // kJoinHeads: those of its kernel, over all ranks. kStateSpace: StateSpaceAttribute
+  // (sim/schedule/state_space.h), over all ranks. kEmbedding, kCrossEntropy: those of their
   // kernels. kDropout, kResidual: probability. Nodes of images: as their kernels
   // (sim/schedule/kernel.h), over all ranks. kRoute, kDispatch, kCombine: RoutingAttribute
   // (sim/schedule/expert_routing.h). kGroupedProduct: experts, rows of an expert's matrix.

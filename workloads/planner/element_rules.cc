@@ -104,6 +104,24 @@ void BackwardSwiGlu(Plan& plan, uint32_t node, const Tensor& dy) {
   plan.PassBack(node, dx);
 }
 
+void ForwardSquaredRelu(Plan& plan, uint32_t node) {
+  const Tensor& x = plan.Input(node);
+  const Tensor y = plan.MakeValue(node, x);
+  plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kSquaredRelu,
+                           plan.costs().SquaredRelu(plan.builder.LocalElements(x)), {x.buffer},
+                           {y.buffer});
+  plan.State(node).value = y;
+}
+
+void BackwardSquaredRelu(Plan& plan, uint32_t node, const Tensor& dy) {
+  const Tensor& x = plan.Input(node);
+  const Tensor dx = plan.MakeGradient(plan.Node(node).inputs.front(), x.layout);
+  plan.builder.AddMemoryOp(BackwardName(plan.Node(node)), Kernel::kSquaredReluBackward,
+                           plan.costs().SquaredReluBackward(plan.builder.LocalElements(dy)),
+                           {dy.buffer, x.buffer}, {dx.buffer});
+  plan.PassBack(node, dx);
+}
+
 void ForwardRelu(Plan& plan, uint32_t node) {
   const Tensor& x = plan.Input(node);
   const Tensor y = plan.MakeValue(node, x);

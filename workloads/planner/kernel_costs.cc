@@ -76,6 +76,19 @@ KernelCost ElementwiseCosts::ExpertBiasBackward(double elements, uint32_t expert
           16 * elements};
 }
 
+// Eager: a ReLU, then its square.
+KernelCost ElementwiseCosts::SquaredRelu(double elements) const {
+  if (style == KernelStyle::kEager) return {4 * elements * element, 2};
+  return {2 * elements * element, 1};
+}
+
+// Eager, the square's gradient is a power (2), twice that (2) and its product with dY (3), and the
+// ReLU's a choice (3).
+KernelCost ElementwiseCosts::SquaredReluBackward(double elements) const {
+  if (style == KernelStyle::kEager) return {10 * elements * element, 4};
+  return {3 * elements * element, 1};
+}
+
 // A byte of mask per element.
 KernelCost ElementwiseCosts::Dropout(double elements) const {
   const double mask = style == KernelStyle::kCompiled ? 0 : 1;

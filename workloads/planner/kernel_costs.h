@@ -57,6 +57,8 @@ struct ElementwiseCosts {
   // Adds each expert's bias, times the routers' weights in fp32, to its rows.
   KernelCost ExpertBias(double elements, uint32_t experts) const;
   KernelCost ExpertBiasBackward(double elements, uint32_t experts) const;
+  KernelCost SquaredRelu(double elements) const;
+  KernelCost SquaredReluBackward(double elements) const;
   KernelCost Dropout(double elements) const;  // and backward
   KernelCost Residual(double elements) const;
   KernelCost ResidualBackward(double elements) const;

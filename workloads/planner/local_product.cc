@@ -153,8 +153,12 @@ Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& 
   };
   const bool is_of_experts = is_of(MatrixRole::kExpertFirst);
   const bool is_free = plan.training.fused_experts && is_of_experts;
-  const CastBehind behind =
-      is_of_experts || is_of(MatrixRole::kFirst) ? CastBehind::kActivation : CastBehind::kOther;
+  const auto is_followed_by = [&](NodeKind kind) {
+    return node + 1 < plan.network.nodes.size() && plan.Node(node + 1).kind == kind;
+  };
+  const bool is_first =
+      (is_of_experts || is_of(MatrixRole::kFirst)) && !is_followed_by(NodeKind::kSquaredRelu);
+  const CastBehind behind = is_first ? CastBehind::kActivation : CastBehind::kOther;
   const uint32_t copies = casts && IsFrozen(plan, node) ? 1 : 2;
   const auto cast = [&](const Tensor& wide) {
     return Cast(plan, wide, behind, is_free, copies, is_gradient);

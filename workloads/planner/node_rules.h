@@ -46,6 +46,8 @@ void ForwardBiasGelu(Plan& plan, uint32_t node);
 void BackwardBiasGelu(Plan& plan, uint32_t node, const Tensor& dy);
 void ForwardSwiGlu(Plan& plan, uint32_t node);
 void BackwardSwiGlu(Plan& plan, uint32_t node, const Tensor& dy);
+void ForwardSquaredRelu(Plan& plan, uint32_t node);
+void BackwardSquaredRelu(Plan& plan, uint32_t node, const Tensor& dy);
 void ForwardRelu(Plan& plan, uint32_t node);
 void BackwardRelu(Plan& plan, uint32_t node, const Tensor& dy);
 void ForwardDropout(Plan& plan, uint32_t node);
@@ -73,6 +75,9 @@ void BackwardAttention(Plan& plan, uint32_t node, const Tensor& dy);
 // latent_rules.cc
 void ForwardJoinHeads(Plan& plan, uint32_t node);
 void BackwardJoinHeads(Plan& plan, uint32_t node, const Tensor& dx);
+// state_space_rules.cc
+void ForwardStateSpace(Plan& plan, uint32_t node);
+void BackwardStateSpace(Plan& plan, uint32_t node, const Tensor& dy);
 // expert_rules.cc
 void ForwardRoute(Plan& plan, uint32_t node);
 void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy);

@@ -78,6 +78,13 @@ class Checker {
                                       "whose sequences are not shared; expected \"context\": 1",
                                       sizes_[context.axis], network_.name));
     }
+    for (const NetworkNode& node : network_.nodes) {
+      if (node.kind != NodeKind::kStateSpace) continue;
+      throw Error(place_, fmt::format("context parallelism over {} ranks: {} has state-space "
+                                      "layers, whose sequences are not shared; expected "
+                                      "\"context\": 1",
+                                      sizes_[context.axis], network_.name));
+    }
     const uint32_t ranks = sizes_[context.axis];
     if (network_.sequence == 0) {
       throw Error(

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "tests/foreign/runs/same_run.h"
 #include "tools/foreign/machines/infragraph/yaml_text.h"
+#include "workloads/networks/model.h"
 
 namespace rehearse {
 namespace megatron_import_test {
@@ -397,7 +399,8 @@ TEST(MegatronImportTest, MistakesNameTheArgumentAndItsLine) {
               HasSubstr("--moe-layer-freq: found a list of 5 layers, expected 24"));
   EXPECT_THAT(with("--recompute-granularity most"),
               HasSubstr("--recompute-granularity: found \"most\""));
-  EXPECT_THAT(with("--hybrid-override-pattern M*"), HasSubstr("state-space"));
+  EXPECT_THAT(with("--hybrid-override-pattern M*"),
+              HasSubstr("--num-layers: found 24, expected 2, the letters of the pattern"));
   EXPECT_THAT(MistakeIn("python p.py " + std::string(kSmall)),
               HasSubstr("nothing says how many ranks there are; expected --cluster"));
   EXPECT_THAT(MistakeIn("python p.py --lr 3"), HasSubstr("no command with --num-layers"));
@@ -498,8 +501,9 @@ TEST(MegatronImportTest, WhatIsNoTrainingOfADecoderIsRefused) {
   EXPECT_EQ(refused(arguments + "--vocab-file tokenizer.model"), "no error");
   EXPECT_THAT(refused("MODE: inference\nMODEL_ARGS:\n  --num-layers: 2\n"),
               HasSubstr("does not pretrain"));
-  EXPECT_THAT(refused("MODEL_ARGS:\n  --hidden-size: 2\n  --hybrid-layer-pattern: M-M*\n"),
-              HasSubstr("state-space"));
+  EXPECT_THAT(refused("MODEL_ARGS:\n  --hidden-size: 2\n  --num-attention-heads: 1\n"
+                      "  --hybrid-layer-pattern: M-MG\n"),
+              HasSubstr("layers \"G\" are not supported"));
 }
 
 TEST(MegatronImportTest, ATestsConfigurationIsARunOnAMachineOfEight) {
@@ -628,7 +632,7 @@ TEST(MegatronImportTest, RecipesOfProgramsBuiltOnItAreItsArguments) {
 TEST(MegatronImportTest, LayersThatAreNoUsualAttentionAreRefusedByName) {
   for (const std::string more :
        {"--experimental-attention-variant gated_delta_net", "--linear-attention-freq 3",
-        "--heterogeneous-layers-config-path layers.json", "--hybrid-layer-pattern M*M-"}) {
+        "--heterogeneous-layers-config-path layers.json"}) {
     try {
       Small(more);
       ADD_FAILURE() << more;
@@ -637,6 +641,32 @@ TEST(MegatronImportTest, LayersThatAreNoUsualAttentionAreRefusedByName) {
                   AllOf(HasSubstr(more.substr(0, more.find(' '))), HasSubstr("not supported")));
     }
   }
+}
+
+// examples/post_training/modelopt/conf/nvidia/Nemotron-H-56B-Base-8K.sh, with a batch.
+TEST(MegatronImportTest, PatternsOfLayersAreRead) {
+  const std::string pattern =
+      "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-"
+      "M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-";
+  const ImportedScenario imported = ImportMegatron(
+      "torchrun --nproc-per-node 8 --nnodes 4 pretrain_mamba.py --hybrid-layer-pattern " + pattern +
+          " --mamba-state-dim 256 --is-hybrid-model --use-mcore-models "
+          "--untie-embeddings-and-output-weights --disable-bias-linear "
+          "--position-embedding-type none --squared-relu --hidden-size 8192 "
+          "--num-attention-heads 64 --group-query-attention --num-query-groups 8 "
+          "--ffn-hidden-size 32768 --kv-channels 128 --normalization RMSNorm "
+          "--tensor-model-parallel-size 8 --sequence-parallel --seq-length 8192 "
+          "--micro-batch-size 1 --global-batch-size 96 --vocab-size 131072 --bf16 "
+          "--hidden-dropout 0 --attention-dropout 0",
+      "nemotron.sh", "dgx-h100");
+  const auto model = nlohmann::json::parse(imported.text)["model"];
+  EXPECT_EQ(model["layer_pattern"], pattern);
+  EXPECT_EQ(model["mamba"]["state"], 256);
+  EXPECT_EQ(model["activation"], "squared-relu");
+  EXPECT_EQ(model["rotary"], false);
+  const JsonDocument document = JsonDocument::FromValue(model, {"nemotron.sh", 0, ""});
+  EXPECT_EQ(ReadModel(document.Root()).Parameters(), 56324350464);
+  EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("two thirds"))));
 }
 
 TEST(MegatronImportTest, ABatchThatGrowsIsTheLastOne) {

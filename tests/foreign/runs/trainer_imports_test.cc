@@ -279,6 +279,11 @@ TEST(ModelNamesTest, SpellingsOfAModelAreOne) {
                            "llama3_1_8b", "Llama31Config8B", "llama3-8b"})
     EXPECT_EQ(keys(name), R"({"preset":"llama-3-8b"})") << name;
   EXPECT_EQ(keys("Qwen/Qwen3-30B-A3B-Instruct-2507"), R"({"preset":"qwen3-30b-a3b"})");
+  for (const char* name : {"nvidia/Nemotron-H-56B-Base-8K", "NemotronHConfig56B", "nemotronh_56b"})
+    EXPECT_EQ(keys(name), R"({"preset":"nemotron-h-56b"})") << name;
+  for (const char* name : {"nvidia/NVIDIA-Nemotron-Nano-9B-v2-Base", "NemotronNano9Bv2"})
+    EXPECT_EQ(keys(name), R"({"preset":"nemotron-nano-9b-v2"})") << name;
+  EXPECT_EQ(keys("BaseMambaConfig2_7B"), R"({"preset":"mamba2-2.7b"})");
   EXPECT_EQ(keys("Qwen3-8B"), keys("qwen3_8b_instruct"));
   EXPECT_EQ(keys("Qwen/Qwen3-8B-VL"), "unknown");
   EXPECT_EQ(keys("llama"), "unknown");

@@ -78,9 +78,24 @@ Step TinyParallel(bool llama) {
   return step;
 }
 
+// State-space layers beside attention and an MLP with a squared ReLU. Chunks do not divide the
+// sequence, which is longer than what the convolution sees.
+Step TinyHybrid() {
+  Step step = TinyLlama();
+  step.model.layers = 4;
+  step.model.layer_pattern = "M*-M";
+  step.model.squared_relu = true;
+  step.model.mamba = StateSpaceModel{
+      .state = 3, .head = 2, .groups = 2, .heads = 4, .expand = 2, .conv = 3, .chunk = 2};
+  step.training.sequence = 5;
+  step.training.batch = 2;
+  step.training.micro_batches = 1;
+  return step;
+}
+
 TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
   for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(),
-                           TinyParallel(true), TinyParallel(false)}) {
+                           TinyParallel(true), TinyParallel(false), TinyHybrid()}) {
     const StepNumbers numbers = ReferenceDecoderStep(step.model, step.training, kSeed);
     for (const auto& [name, gradient] : numbers.arrays) {
       const std::string parameter = name.substr(std::string("gradient of ").size());
@@ -98,7 +113,7 @@ TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
 
 TEST(SerialStepTest, IsTheTextbooks) {
   for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(),
-                           TinyParallel(true), TinyParallel(false)}) {
+                           TinyParallel(true), TinyParallel(false), TinyHybrid()}) {
     const StepNumbers expected = ReferenceDecoderStep(step.model, step.training, kSeed);
     const Network network = MakeDecoder(step.model, step.training);
     const StepNumbers actual = ComputeSerially(

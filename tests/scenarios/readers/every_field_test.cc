@@ -56,6 +56,7 @@ TEST(EveryFieldTest, OfAModelHasARow) {
   // "kind", "preset" and "file" are no members; the source of a preset is in no file.
   EXPECT_EQ(MembersOf<GptModel>(), RowsOf(DecoderShape()) - 3 + 1);
   EXPECT_EQ(MembersOf<LatentAttention>(), RowsOf(LatentFields().shape()));
+  EXPECT_EQ(MembersOf<StateSpaceModel>(), RowsOf(StateSpaceFields().shape()));
   EXPECT_EQ(MembersOf<VggModel>(), RowsOf(VggFields().shape()) - 2 + 1);
   EXPECT_EQ(MembersOf<UnetModel>(), RowsOf(UnetFields().shape()) - 2 + 1);
 }

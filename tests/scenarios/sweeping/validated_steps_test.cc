@@ -79,6 +79,7 @@ void ExpectWhatValidateFinds(const char* file, StepClass kind, const char* name)
 TEST(ValidatedStepsTest, AreWhatValidateFinds) {
   ExpectWhatValidateFinds("published.csv", StepClass::kPlain, "kPlain");
   ExpectWhatValidateFinds("published-adapters.csv", StepClass::kAdapters, "kAdapters");
+  ExpectWhatValidateFinds("published-hybrids.csv", StepClass::kHybrids, "kHybrids");
 }
 
 // Error and bias as scenarios/STUDIES.md prints them below the name of the table's file; playing

@@ -301,8 +301,37 @@ TEST(HfModelTest, ExpertsAreNeverDropped) {
             16u);
 }
 
+TEST(HfModelTest, StateSpacesAreReadUnderTheirNames) {
+  // nvidia/Nemotron-H-8B-Base-8K and AntonV/mamba2-2.7b-hf.
+  const std::string numbers = R"(, "chunk_size": 128, "conv_kernel": 4, "expand": 2, "n_groups": 8,
+    "mamba_head_dim": 64, "mamba_num_heads": 128, "ssm_state_size": 128, "mlp_hidden_act": "relu2",
+    "attention_head_dim": 128, "tie_word_embeddings": false, "use_conv_bias": true,
+    "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-")";
+  const HfModel hybrid = Read(SizesText("nemotron_h", 52, 4096, 32, 8, 21504, 131072, numbers));
+  EXPECT_EQ(hybrid.model.Parameters(), 8100852736);
+  EXPECT_FALSE(hybrid.model.rotary);
+  const HfModel mamba = Read(
+      R"({"model_type": "mamba2", "num_hidden_layers": 64, "hidden_size": 2560, "num_heads": 80,
+          "head_dim": 64, "state_size": 128, "n_groups": 1, "conv_kernel": 4, "expand": 2,
+          "chunk_size": 256, "vocab_size": 50288, "tie_word_embeddings": true})");
+  EXPECT_EQ(mamba.model.Parameters(), 2702599680);
+  // nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16: 31.6 billion parameters.
+  const HfModel nano = Read(SizesText(
+      "nemotron_h", 52, 2688, 32, 2, 1856, 131072,
+      R"(, "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+         "head_dim": 128, "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8,
+         "ssm_state_size": 128, "n_routed_experts": 128, "num_experts_per_tok": 6,
+         "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712,
+         "n_shared_experts": 1, "tie_word_embeddings": false)"));
+  EXPECT_NEAR(nano.model.Parameters(), 31.6e9, 0.1e9);
+  EXPECT_NEAR(nano.model.ActiveParameters(), 3.6e9, 0.1e9);
+  EXPECT_THAT(ErrorOf(SizesText("nemotron_h", 2, 64, 4, 4, 128, 100,
+                                R"(, "hybrid_override_pattern": "M-*", "mamba_num_heads": 8)")),
+              HasSubstr("3 letters, but \"layers\" is 2"));
+}
+
 TEST(HfModelTest, LayersThatADecoderCannotHaveAreRefusedByName) {
-  for (const char* kind : {"nemotron_h", "mamba2", "jamba", "falcon_h1", "zamba2"}) {
+  for (const char* kind : {"mamba", "bamba", "jamba", "falcon_h1", "zamba2"}) {
     EXPECT_THAT(ErrorOf(SizesText(kind, 2, 64, 4, 4, 128, 100)), HasSubstr("state-space")) << kind;
   }
   EXPECT_THAT(ErrorOf(SizesText("qwen3_next", 2, 64, 4, 4, 128, 100)),

@@ -45,6 +45,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Published{"gpt-175b", 175e9, 0.5e9}));
 
 INSTANTIATE_TEST_SUITE_P(
+    StateSpaces, ModelPresetTest,
+    // Cards of nvidia/Nemotron-H-*-Base-8K and NVIDIA-Nemotron-Nano-*-v2; state-spaces/mamba2-2.7b
+    // has 2,702,599,680.
+    ::testing::Values(Published{"nemotron-h-8b", 8.1e9, 0.04e9},
+                      Published{"nemotron-h-47b", 46.8e9, 0.05e9},
+                      Published{"nemotron-h-56b", 56.3e9, 0.05e9},
+                      Published{"nemotron-nano-9b-v2", 8.89e9, 0.01e9},
+                      Published{"nemotron-nano-12b-v2", 12.31e9, 0.01e9},
+                      Published{"mamba2-2.7b", 2702599680, 0.5}));
+
+INSTANTIATE_TEST_SUITE_P(
     Megatron, ModelPresetTest,
     // Narayanan et al. 2021, Table 1, to the digit. It counts 2,048·h position embeddings, which
     // ours leaves out; only the 76B row is so near the next digit that this shows.

@@ -163,6 +163,9 @@ constexpr OtherName kOtherNames[] = {{"llama318b", "llama38b"},
                                      {"qwen21p5b", "qwen215b"},
                                      {"qwen25500m", "qwen2505b"},
                                      {"qwen251p5b", "qwen2515b"},
+                                     {"nvidianemotronnano9bv2", "nemotronnano9bv2"},
+                                     {"nvidianemotronnano12bv2", "nemotronnano12bv2"},
+                                     {"basemamba27b", "mamba227b"},
                                      {"deepseekv3base", "deepseekv3"}};
 
 bool IsKept(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
@@ -174,10 +177,10 @@ std::string SqueezedName(std::string_view name) {
   for (const char c : name)
     words += c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<int>(c)));
   constexpr std::string_view kQuiet[] = {
-      "-instruct",     "-chat",    "-base",       "-hf",       "-it",    "-pt",
-      "-2507",         "-deduped", "-pretrained", "-bf16",     "-fp8",   "-dequantized",
-      "-16k",          "-64k",     "-128k",       "meta-",     "-dense", "config",
-      "modelprovider", "provider", "-thinking",   "-community"};
+      "-instruct", "-chat",         "-base",       "-hf",       "-it",       "-pt",
+      "-2507",     "-deduped",      "-pretrained", "-bf16",     "-fp8",      "-dequantized",
+      "-8k",       "-16k",          "-64k",        "-128k",     "meta-",     "-dense",
+      "config",    "modelprovider", "provider",    "-thinking", "-community"};
   for (const std::string_view word : kQuiet) {
     for (size_t at = words.find(word); at != std::string::npos; at = words.find(word)) {
       const size_t end = at + word.size();

@@ -126,8 +126,16 @@ std::string NameOf(std::string_view word) {
 bool HasLayers(const std::vector<ShellWord>& words) {
   return std::any_of(words.begin(), words.end(), [](const ShellWord& word) {
     const std::string name = NameOf(word.text.substr(0, word.text.find('=')));
-    return IsArgument(word.text) && (name == "num-layers" || name == "encoder-num-layers");
+    return IsArgument(word.text) &&
+           (name == "num-layers" || name == "encoder-num-layers" ||
+            name == "hybrid-layer-pattern" || name == "hybrid-override-pattern");
   });
+}
+
+// Whether it may have arguments that say what the layers are.
+bool MaySayLayers(const std::string& text) {
+  return text.find("--num-layers") != std::string::npos ||
+         text.find("--hybrid-layer-pattern") != std::string::npos;
 }
 
 constexpr int kDeepestShells = 4;
@@ -458,9 +466,7 @@ struct Launch {
 // The command with --num-layers in a here-document, which another shell or Slurm is given.
 std::vector<ShellWord> WordsOfDocuments(const ShellScript& script, const std::string& name) {
   for (const ShellWord& document : script.documents) {
-    if (document.text.find("--num-layers") == std::string::npos &&
-        document.text.find('$') == std::string::npos)
-      continue;
+    if (!MaySayLayers(document.text) && document.text.find('$') == std::string::npos) continue;
     const ShellScript inner = ReadShellScript(document.text, name, InnerStart(script));
     for (const ShellCommand& command : inner.commands) {
       std::vector<ShellWord> words = WithInnerWords(command.words, name, inner);
@@ -477,7 +483,7 @@ std::vector<ShellWord> WordsOfDocuments(const ShellScript& script, const std::st
 std::vector<ShellWord> WordsOfVariables(const ShellScript& script, const std::string& name,
                                         std::vector<std::string>* remarks) {
   for (const auto& [variable, value] : script.variables) {
-    if (value.text.find("--num-layers") == std::string::npos) continue;
+    if (!MaySayLayers(value.text)) continue;
     const ShellScript inner = ReadShellScript(value.text, name, InnerStart(script));
     std::vector<ShellWord> words;
     for (const ShellCommand& command : inner.commands)

@@ -11,6 +11,7 @@
 #include "sim/base/json_document.h"
 #include "tools/foreign/runs/megatron/megatron_parts.h"
 #include "workloads/networks/model.h"
+#include "workloads/networks/state_space.h"
 
 namespace rehearse {
 namespace {
@@ -273,7 +274,7 @@ void SetGroupsOfExperts(ArgumentList& arguments, ScenarioDraft& draft) {
 // Experts have three matrices here, one of them a gate. Those without a gate become two thirds as
 // wide, so that they have as many weights and products; ranks of a tensor must still share them.
 int64_t ColumnsHere(int64_t columns, const MegatronRun& run) {
-  if (run.is_gated || !run.is_llama) return columns;
+  if (run.is_gated || !run.is_llama || run.has_pattern) return columns;
   const auto multiple = 8 * static_cast<int64_t>(run.tensor.value);
   return std::max((columns * 2 / 3 + multiple / 2) / multiple, int64_t{1}) * multiple;
 }
@@ -306,7 +307,7 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
   draft.Set("/model/experts/hidden", ColumnsHere(hidden, *run),
             arguments.OriginOf({"moe-ffn-hidden-size"}));
   if (shared > 0) draft.Set("/model/experts/shared", ColumnsHere(shared, *run));
-  SetExpertLayers(arguments, draft, *run);
+  if (!run->has_pattern) SetExpertLayers(arguments, draft, *run);
   SetGroupsOfExperts(arguments, draft);
   if (capacity) draft.Set("/model/experts/capacity", *capacity);
   if (score == "sigmoid") draft.Set("/model/experts/router", "sigmoid");
@@ -338,13 +339,55 @@ void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& 
   if (arguments.Has({"glu-activation"}))
     draft.Remark("--glu-activation: played as SwiGLU, which costs as much");
   for (const char* other : {"squared-relu", "openai-gelu"}) {
-    if (arguments.Switch({other})) draft.Remark(fmt::format("--{}: played as GELU", other));
+    if (arguments.Switch({other}) && !run.has_pattern)
+      draft.Remark(fmt::format("--{}: played as GELU", other));
   }
-  if (run.is_llama && !run.is_gated) {
+  if (run.is_llama && !run.is_gated && !run.has_pattern) {
     draft.Remark(
         "MLPs and experts without a gate: played as gated ones of two thirds of the columns, which "
         "have as many weights and products");
   }
+}
+
+// Layers by letters, as --hybrid-layer-pattern has them: before a slash, with bars between stages.
+void SetPattern(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
+  const ArgumentList::Names names = {"hybrid-layer-pattern", "hybrid-override-pattern"};
+  const Origin from = arguments.OriginOf(names);
+  std::string pattern = arguments.Text(names).value_or("");
+  const size_t slash = pattern.find('/');
+  if (slash != std::string::npos) {
+    pattern.resize(slash);
+    draft.Remark(
+        fmt::format("{}: layers behind the slash, which predict ahead, are left out", from.name));
+  }
+  if (std::erase(pattern, '|') > 0)
+    draft.Remark(fmt::format("{}: bars between stages are left out", from.name));
+  if (pattern.empty() || pattern.size() > static_cast<size_t>(kMostLayers))
+    arguments.Fail(names, fmt::format("expected a letter for each layer, at most {}", kMostLayers));
+  const std::optional<size_t> unknown = UnknownLetter(pattern);
+  if (unknown)
+    arguments.Fail(names, fmt::format("layers \"{}\" are not supported, expected M (Mamba-2), * "
+                                      "(attention), - (MLP) and E (experts)",
+                                      pattern.substr(*unknown, 1)));
+  run->layers = static_cast<int64_t>(pattern.size());
+  draft.Set("/model/layer_pattern", pattern, from);
+  // Megatron-Core's defaults: megatron/core/transformer/transformer_config.py.
+  const int64_t state = arguments.WholeOr({"mamba-state-dim"}, 1, 1 << 20, 128);
+  const int64_t head = arguments.WholeOr({"mamba-head-dim"}, 1, 1 << 20, 64);
+  const int64_t groups = arguments.WholeOr({"mamba-num-groups"}, 1, 1 << 16, 8);
+  const std::optional<int64_t> heads = arguments.Whole({"mamba-num-heads"}, 1, 1 << 16);
+  if (CountOf(pattern, LayerLetter::kStateSpace) > 0)
+    draft.Set("/model/mamba",
+              {{"state", state}, {"head", head}, {"groups", groups}, {"heads", heads.value_or(0)}},
+              from);
+  if (!run->is_gated) {
+    draft.Set("/model/activation", "squared-relu");
+    if (!arguments.Has({"squared-relu"}))
+      draft.Remark("MLPs without a gate: played with a squared ReLU, which costs as much");
+  }
+  const bool is_rotary = arguments.Has({"use-rotary-position-embeddings"}) ||
+                         arguments.Text({"position-embedding-type"}).value_or("none") == "rope";
+  if (!is_rotary) draft.Set("/model/rotary", false);
 }
 
 }  // namespace
@@ -355,9 +398,10 @@ struct OtherLayers {
   const char* why;
 };
 constexpr OtherLayers kOtherLayers[] = {
-    {"hybrid-override-pattern", "state-space layers are not supported"},
-    {"hybrid-layer-pattern", "state-space layers are not supported"},
-    {"is-hybrid-model", "state-space layers are not supported"},
+    {"hybrid-attention-ratio",
+     "layers of different kinds are only read as --hybrid-layer-pattern says them"},
+    {"hybrid-mlp-ratio",
+     "layers of different kinds are only read as --hybrid-layer-pattern says them"},
     {"experimental-attention-variant", "its linear or sparse attention is not supported"},
     {"linear-attention-freq", "layers of linear attention are not supported"},
     {"heterogeneous-layers-config-path",
@@ -369,15 +413,27 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
   const ArgumentList::Names heads_names = {"num-attention-heads"};
   for (const auto& [name, why] : kOtherLayers)
     if (arguments.Has({name})) arguments.Fail({name}, why);
-  run->layers = arguments.NeededWhole({"num-layers", "encoder-num-layers"}, 1, kMostLayers);
+  run->has_pattern = arguments.Has({"hybrid-layer-pattern", "hybrid-override-pattern"});
+  if (arguments.Has({"is-hybrid-model"}) && !run->has_pattern)
+    arguments.Fail({"is-hybrid-model"}, "expected --hybrid-layer-pattern beside it");
+  // A pattern has as many.
+  if (run->has_pattern)
+    run->layers = arguments.WholeOr({"num-layers"}, 1, kMostLayers, 0);
+  else
+    run->layers = arguments.NeededWhole({"num-layers", "encoder-num-layers"}, 1, kMostLayers);
   const int64_t hidden = arguments.NeededWhole({"hidden-size"}, 1, 1 << 20);
   run->heads = arguments.NeededWhole(heads_names, 1, 1 << 16);
   const bool is_swiglu = arguments.Switch({"swiglu"});
   run->is_gated = is_swiglu || arguments.Switch({"quick-geglu"}) || arguments.Switch({"geglu"}) ||
                   arguments.Has({"glu-activation"});
   run->is_llama = run->is_gated || arguments.WholeOr({"num-experts"}, 1, 1 << 16, 1) > 1 ||
-                  arguments.Has({"multi-latent-attention"});
+                  arguments.Has({"multi-latent-attention"}) || run->has_pattern;
   draft.Set("/model", nlohmann::ordered_json::object(), arguments.OriginOf(heads_names));
+  const int64_t said = run->layers;
+  if (run->has_pattern) SetPattern(arguments, draft, run);
+  if (run->has_pattern && said > 0 && said != run->layers)
+    arguments.Fail({"num-layers"}, fmt::format("found {}, expected {}, the letters of the pattern",
+                                               said, run->layers));
   SetStyle(arguments, draft, *run);
   draft.Set("/model/layers", run->layers, arguments.OriginOf({"num-layers"}));
   draft.Set("/model/hidden", hidden, arguments.OriginOf({"hidden-size"}));
@@ -407,11 +463,13 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
   arguments.Switch({"mtp-use-repeated-layer"});
   const double weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6).value_or(0.1);
   const bool is_tied = draft.json()["model"]["tied"] == true;
-  if (ahead > 0 && (is_tied || !run->is_llama)) {
+  if (ahead > 0 && (is_tied || !run->is_llama || run->has_pattern)) {
     draft.Remark(
         fmt::format("not supported: {} {} with {}; the layers that predict ahead are left out",
                     arguments.OriginOf(ahead_names).name, ahead,
-                    is_tied ? "one table for embedding and output" : "MLPs without a gate"));
+                    is_tied            ? "one table for embedding and output"
+                    : run->has_pattern ? "a pattern of layers"
+                                       : "MLPs without a gate"));
   } else if (ahead > 0) {
     if (ahead > 1) {
       draft.Remark(fmt::format("{}: of {} layers that predict ahead, one is played",
@@ -454,7 +512,8 @@ void SetGivenMegatronModel(const NamedModel& model, const Origin& from, Argument
   run->heads = read.heads;
   run->experts = read.experts ? read.experts->count : 0;
   run->is_llama = read.llama;
-  run->is_gated = read.llama;
+  run->is_gated = read.IsGated();
+  run->has_pattern = !read.layer_pattern.empty();
   const bool is_grouped = arguments.Switch({"moe-grouped-gemm"});
   if (run->experts > 0 && !is_grouped)
     draft.Set("/training/expert_kernels", "sequential", arguments.OriginOf({"moe-grouped-gemm"}));

@@ -21,6 +21,7 @@ struct MegatronRun {
   uint32_t experts = 0;       // 0: none
   bool is_llama = false;      // of that style here
   bool is_gated = false;      // its MLPs have a gate; if not, those of that style are made narrower
+  bool has_pattern = false;   // each layer is one of Mamba-2, attention, MLP and experts
   bool is_2021 = false;       // Megatron-LM's arguments of 2021
   bool is_deepspeed = false;  // Megatron-DeepSpeed's
 };

@@ -536,6 +536,7 @@ class RecipeInterpreter {
     if (IsDottedName(text)) {
       const auto found = recipe_.keys.find(LastPart(text));
       if (found != recipe_.keys.end()) return found->second.value;
+      NoteModelClass(text, *module, at);
       return std::string(text);
     }
     if (first == '[') return Repeated(text, module, scope, at, depth);
@@ -722,8 +723,9 @@ class RecipeInterpreter {
     const std::string name = LastPart(text);
     const bool has_digit =
         std::any_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-    const bool is_class =
-        name.find("Config") != std::string::npos || name.find("Provider") != std::string::npos;
+    const bool is_class = name.find("Config") != std::string::npos ||
+                          name.find("Provider") != std::string::npos ||
+                          name.starts_with("NemotronNano");
     const bool is_other = name.find("Mamba") != std::string::npos ||
                           name.find("Hyena") != std::string::npos ||
                           name.find("NemotronH") != std::string::npos;
