@@ -89,8 +89,8 @@ FieldList<T> WithOpRows(FieldList<T> rows) {
 
 FieldList<Compute> ComputeRows() {
   return {
-      {"kernel", &Compute::kernel, OneUpTo<Kernel::kGroupedGemm>(), Optional("none in particular"),
-       "the kernel that runs when the schedule is executed"},
+      {"kernel", &Compute::kernel, OneUpTo<Kernel::kStateNormBackward>(),
+       Optional("none in particular"), "the kernel that runs when the schedule is executed"},
       DTypeRow(&Compute::dtype),
       {"flops", &Compute::flops, AFlopCount(), Optional("those of its sizes, or none"),
        "floating-point operations", "\"1.5TFLOP\""},

@@ -94,7 +94,7 @@ void CheckCoefficients(const JsonReader& reader, KernelCosts* costs) {
 const Fields<KernelCosts>& KernelCostsFields() {
   static const Fields<KernelCosts> fields(
       "kernel costs", "How long one kernel takes: a fit, and the measured points.",
-      {{"kernel", &KernelCosts::kernel, OneUpTo<Kernel::kGroupedGemm>(), Required(),
+      {{"kernel", &KernelCosts::kernel, OneUpTo<Kernel::kStateNormBackward>(), Required(),
         "which kernel"},
        {"mode", &KernelCosts::mode, OneNamedOf(kModes), Required(), "which operands are transposed",
         "", kOfGemm},

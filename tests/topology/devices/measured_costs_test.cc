@@ -158,7 +158,7 @@ TEST(MeasuredCostsTest, ACalibrationIsReadAsItWasWritten) {
 TEST(MeasuredCostsTest, EveryKernelIsReadAsItWasWritten) {
   Calibration calibration = SampleCalibration();
   calibration.kernels.emplace();
-  for (int i = 1; i <= static_cast<int>(Kernel::kGroupedGemm); ++i) {
+  for (int i = 1; i <= static_cast<int>(Kernel::kStateNormBackward); ++i) {
     KernelCosts costs;
     costs.kernel = static_cast<Kernel>(i);
     costs.coefficients.resize(costs.kernel == Kernel::kGemm ? 5 : 3);
