@@ -30,8 +30,8 @@
 //              bound;
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
 // peak, except for those of 8 and 4 bits, which have models of their own (gemm_model_8, and
-// gemm_model_4 where 4 bits were measured, too); where there are points only, a batch of b GEMMs fills the device as one with
-// b·m rows.
+// gemm_model_4 where 4 bits were measured, too); where there are points only, a batch of b GEMMs
+// fills the device as one with b·m rows.
 // Every figure of a preset names its source in `sources`. All functions are pure.
 #pragma once
 

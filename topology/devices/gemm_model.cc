@@ -105,8 +105,8 @@ double ElementsOf(uint64_t rows, uint64_t columns, uint32_t batch) {
 // What a product reads and writes of the sums that it adds to, besides its operands; 0 if it only
 // writes its result, in 16 bits or in the operands' type.
 Bytes SumsOf(const Gemm& gemm, Bytes element, Bytes bytes) {
-  const Bytes operands = element * (ElementsOf(gemm.m, gemm.k, gemm.batch) +
-                                    ElementsOf(gemm.n, gemm.k, gemm.batch));
+  const Bytes operands =
+      element * (ElementsOf(gemm.m, gemm.k, gemm.batch) + ElementsOf(gemm.n, gemm.k, gemm.batch));
   const Bytes result = std::max(element, kLeastResult) * ElementsOf(gemm.m, gemm.n, gemm.batch);
   constexpr double kReadAndWritten = 1.999;
   const bool adds = gemm.mode == GemmMode::kTN && bytes - operands >= kReadAndWritten * result;

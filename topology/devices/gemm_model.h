@@ -18,7 +18,8 @@
 // both; what C drives out of the cache is read again, which only cards with little bandwidth
 // notice.)
 //
-// A product that adds to sums (weight gradients) reads and writes them behind its loop over k. On a Hopper the share `exposed_sums` of that is beside no arithmetic:
+// A product that adds to sums (weight gradients) reads and writes them behind its loop over k. On a
+// Hopper the share `exposed_sums` of that is beside no arithmetic:
 //   time    = √(tiles² + ((bytes - exposed) / (bandwidth · memory_share))²) + exposed / bandwidth
 //             + launch,    exposed = exposed_sums · what it reads and writes of them
 // Three dense products of deepseek-ai/DeepGEMM #95 on an H800, each with k of 4,096 and 8,192, have

@@ -34,18 +34,19 @@
 //   |               | + 1.4 of dY       |         | which is rounded at random                  |
 //
 // Casts to blocks compute more than memory bounds: what they take is written as so many bytes. An
-// array of 8,192² in bf16 takes 52 us in mxfp8 on a B200 (ROCm/TransformerEngine #598, its column of
-// a B200), 0.87 of what streams reach; on a B300, products of a layer with their casts take 1.82 ms
-// longer than without in mxfp8, 2.69 ms in nvfp4, 2.34 in fp8-current and 0.99 in fp8, of 24 casts of
-// 2.48 G elements (NVIDIA/TransformerEngine d0067d0da, docs/examples/gemm_profiling: both are forward
-// only): here 1.72, 2.70, 2.34 and 1.20 ms. That a cast to 4 bits takes 3.125 bytes at 4.5 TB/s where
-// it rounds at random, and at 6.4 where it does not, is from NVIDIA/TransformerEngine #2412.
+// array of 8,192² in bf16 takes 52 us in mxfp8 on a B200 (ROCm/TransformerEngine #598, its column
+// of a B200), 0.87 of what streams reach; on a B300, products of a layer with their casts take
+// longer than without by 1.82 ms in mxfp8, 2.69 in nvfp4, 2.34 in fp8-current and 0.99 in fp8, for
+// 24 casts of 2.48 G elements (NVIDIA/TransformerEngine d0067d0da, docs/examples/gemm_profiling:
+// both are forward only): here 1.72, 2.70, 2.34 and 1.20 ms. That a cast to 4 bits takes 3.125
+// bytes at 4.5 TB/s where it rounds at random, and at 6.4 where it does not, is from
+// NVIDIA/TransformerEngine #2412.
 //
 // Products read the scales of blocks in an order of their own. Where casts do not write it
 // (Training::orders_scales_apart), a kernel for each of the two copies does, which takes as long as
-// 0.6 bytes of each element: 14.5 us for 103 M elements of mxfp8 (the products above: 7.16 ms, where
-// those with one scale for each array take 6.81), 25 us for both copies of an nvfp4 operand of
-// Llama's sizes (NVIDIA/TransformerEngine #3011). The scales of weights are ordered with each
+// 0.6 bytes of each element: 14.5 us for 103 M elements of mxfp8 (the products above: 7.16 ms,
+// where those with one scale for each array take 6.81), 25 us for both copies of an nvfp4 operand
+// of Llama's sizes (NVIDIA/TransformerEngine #3011). The scales of weights are ordered with each
 // product, too, which is not counted.
 //
 // A backend copies: numbers are those of the training's precision.

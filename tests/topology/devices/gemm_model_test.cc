@@ -304,8 +304,8 @@ Seconds InFourBits(const char* device, uint64_t m, uint64_t n, uint64_t k) {
   return ComputeTime(FindDevice(device), compute, false);
 }
 
-// deepseek-ai/DeepGEMM #348 (cuBLAS); NVIDIA/TransformerEngine d0067d0da, docs/examples/gemm_profiling,
-// without what orders scales.
+// deepseek-ai/DeepGEMM #348 (cuBLAS); NVIDIA/TransformerEngine d0067d0da,
+// docs/examples/gemm_profiling, without what orders scales.
 TEST(GemmModelTest, ProductsInFourBitsReachWhatWasMeasured) {
   EXPECT_NEAR(2 * 8192.0 * 8192 * 8192 / InFourBits("b200", 8192, 8192, 8192).value(), 5239e12,
               100e12);

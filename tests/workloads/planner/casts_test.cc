@@ -58,8 +58,8 @@ TEST(CastsTest, TakeWhatTransformerEngineTakesOnABlackwell) {
   EXPECT_NEAR(MillisecondsOfCasts("b300", Of(ProductRecipe::kFp8, true)), 0.99, 0.22);
 }
 
-// Not fitted. On an H200 NVL, whose memory is the H200's, casts take 3.49 ms with current scaling and
-// 2.19 with delayed scaling, of products of 16.79 ms.
+// Not fitted. On an H200 NVL, whose memory is the H200's, casts take 3.49 ms with current scaling
+// and 2.19 with delayed scaling, of products of 16.79 ms.
 TEST(CastsTest, TakeWhatTransformerEngineTakesOnAHopper) {
   EXPECT_NEAR(MillisecondsOfCasts("h200", Of(ProductRecipe::kFp8Current, false)), 3.49, 0.1);
   EXPECT_NEAR(MillisecondsOfCasts("h200", Of(ProductRecipe::kFp8, false)), 2.19, 0.1);
