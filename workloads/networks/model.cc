@@ -170,7 +170,7 @@ constexpr ValueName<bool> kRouterNames[] = {{"softmax", false}, {"sigmoid", true
 constexpr ValueName<ParallelBlocks> kParallelNames[] = {{"no", ParallelBlocks::kNone},
                                                         {"one-norm", ParallelBlocks::kOneNorm},
                                                         {"two-norms", ParallelBlocks::kTwoNorms}};
-constexpr ValueName<bool> kActivationNames[] = {{"usual", false}, {"squared-relu", true}};
+constexpr ValueName<bool> kMlpActivationNames[] = {{"usual", false}, {"squared-relu", true}};
 constexpr ValueName<bool> kStyleNames[] = {{"gpt", false}, {"llama", true}};
 
 const Fields<ExpertModel>& ExpertFields() {
@@ -319,7 +319,7 @@ const Fields<GptModel>& DecoderFields() {
        {"latent", ObjectOf(ShapeIn<LatentFields>), Optional("the preset's, or none"),
         "multi-head latent attention, instead of q, k and v for every head (llama style)",
         R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"},
-       {"activation", &GptModel::squared_relu, OneOf(kActivationNames), OrUsual(kPresetOr),
+       {"activation", &GptModel::squared_relu, OneOf(kMlpActivationNames), OrUsual(kPresetOr),
         "of MLPs and experts (llama style): usual: SwiGLU; squared-relu: without a gate",
         "\"squared-relu\""},
        {"rotary", &GptModel::rotary, TrueFalse(), OrUsual(kPresetOr),

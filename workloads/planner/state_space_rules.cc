@@ -34,7 +34,7 @@
 namespace rehearse {
 namespace {
 
-constexpr double kFloat = 4;  // bytes
+constexpr double kNumberBytes = 4;  // bytes
 
 class StateSpaceRule {
  public:
@@ -62,8 +62,8 @@ class StateSpaceRule {
     const BufferId states = MakeStates(mixed, e_);
     const Tensor y = Like("state-space result", part_.Inner() * Split());
     const Tensor gated = Like("gated result", part_.Inner() * Split());
-    const double bytes =
-        e_ * (4 * inner_ + 3 * shared_ + states_) + 2 * kFloat * products_ + 2 * kFloat * heads_;
+    const double bytes = e_ * (4 * inner_ + 3 * shared_ + states_) + 2 * kNumberBytes * products_ +
+                         2 * kNumberBytes * heads_;
     // C·Bᵀ, its product with x, and that of C with states.
     AddProduct("scan", Kernel::kStateScan, 1, 1, 1, bytes, 2,
                {mixed.buffer, x_.buffer, Value(kDtBias), Value(kLogA), Value(kSkip), states},
@@ -87,13 +87,13 @@ class StateSpaceRule {
                          {dy.buffer, saved[1], Value(kGain), saved[2], Gradient(kGain)},
                          {d_gated.buffer, Gradient(kGain)}, 1, attributes_);
     const Tensor mixed = Convolve();
-    const BufferId states = MakeStates(mixed, kFloat);
+    const BufferId states = MakeStates(mixed, kNumberBytes);
     const Tensor d_mixed = Like("d x, B, C", part_.Mixed() * Split());
     const Tensor dx = plan_.MakeGradient(shape_.inputs.front(), x_.layout);
     // Results: 6 for the gate; 1, 3, 1, 1, 2 and 2 for states, d x, d B, d C, d CB and dt·A.
     const double bytes = e_ * (16 * inner_ + 10 * shared_ + 5 * states_) +
-                         kFloat * (4 * shared_ + 3 * states_) + 6 * kFloat * products_ +
-                         16 * kFloat * heads_;
+                         kNumberBytes * (4 * shared_ + 3 * states_) + 6 * kNumberBytes * products_ +
+                         16 * kNumberBytes * heads_;
     AddProduct("scan backward", Kernel::kStateScanBackward, 3, 3, 4, bytes, 12,
                {d_gated.buffer, saved[0], mixed.buffer, x_.buffer, Value(kDtBias), Value(kLogA),
                 Value(kSkip), states, Gradient(kDtBias), Gradient(kLogA), Gradient(kSkip)},
@@ -135,8 +135,8 @@ class StateSpaceRule {
                                                 .dtype = builder_.precision(),
                                                 .rows = part_.ChunksOf(rows_),
                                                 .columns = part_.Inner() * part_.state});
-    const double bytes =
-        e_ * (inner_ + shared_ + heads_) + 4 * kFloat * heads_ + states_ * (2 * kFloat + element);
+    const double bytes = e_ * (inner_ + shared_ + heads_) + 4 * kNumberBytes * heads_ +
+                         states_ * (2 * kNumberBytes + element);
     AddProduct("states of chunks", Kernel::kStateChunks, 0, 0, 1, bytes, 3,
                {mixed.buffer, x_.buffer, Value(kDtBias), Value(kLogA)}, {states});
     return states;

@@ -25,7 +25,7 @@ constexpr Seconds kLongestWait(86400);
 constexpr size_t kNoDimension = ~size_t{0};
 constexpr size_t kAllNpus = kNoDimension - 1;
 
-struct Phase {
+struct DimensionPhase {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   AstraImplementation by;
   size_t dimension = kNoDimension;  // kNoDimension: the collective's own group
@@ -33,7 +33,7 @@ struct Phase {
   Bytes bytes;                      // as our own collectives count them
 };
 
-uint64_t StepsOf(const Phase& phase) {
+uint64_t StepsOf(const DimensionPhase& phase) {
   const uint64_t p = phase.size;
   const bool is_both = phase.kind == CollectiveKind::kAllReduce;
   switch (phase.by.algorithm) {
@@ -52,7 +52,7 @@ uint64_t StepsOf(const Phase& phase) {
 }
 
 // The bytes that pass through local memory one after the other because they are added.
-Bytes AddedBytes(const Phase& phase) {
+Bytes AddedBytes(const DimensionPhase& phase) {
   if (phase.kind != CollectiveKind::kAllReduce && phase.kind != CollectiveKind::kReduceScatter)
     return Bytes(0);
   const double p = phase.size;
@@ -68,7 +68,7 @@ Bytes AddedBytes(const Phase& phase) {
   return phase.bytes * ((p - 1) / p);
 }
 
-AlgorithmId AlgorithmOf(const Phase& phase) {
+AlgorithmId AlgorithmOf(const DimensionPhase& phase) {
   switch (phase.by.algorithm) {
     case AstraAlgorithm::kRing:
       return phase.kind == CollectiveKind::kAllToAll ? AlgorithmId::kDirect : AlgorithmId::kRing;
@@ -126,8 +126,8 @@ class DimensionPlayer {
   }
 
   void AddPhase(CollectiveKind kind, CollectiveKind of, size_t dimension, Bytes bytes,
-                std::vector<Phase>* phases) {
-    Phase phase;
+                std::vector<DimensionPhase>* phases) {
+    DimensionPhase phase;
     phase.kind = kind;
     phase.by = By(of, dimension);
     phase.dimension = dimension;
@@ -146,14 +146,14 @@ class DimensionPlayer {
   }
 
   // Of one chunk.
-  std::vector<Phase> PhasesOf(const Collective& collective, Bytes bytes) {
-    std::vector<Phase> phases;
+  std::vector<DimensionPhase> PhasesOf(const Collective& collective, Bytes bytes) {
+    std::vector<DimensionPhase> phases;
     const CollectiveKind kind = collective.kind;
     const Communicator& own = schedule_.communicators[collective.communicator.index()];
     const auto given = system_.implementations.find(kind);
     if (own.size() != schedule_.ranks()) {
       const bool is_only = given != system_.implementations.end() && given->second.size() == 1;
-      Phase phase;
+      DimensionPhase phase;
       phase.kind = kind;
       if (is_only) phase.by = given->second.front();
       phase.size = own.size();
@@ -165,7 +165,7 @@ class DimensionPlayer {
       return phases;
     }
     if (given != system_.implementations.end() && given->second.front().is_of_all) {
-      Phase phase;
+      DimensionPhase phase;
       phase.kind = kind;
       phase.by = given->second.front();
       phase.dimension = kAllNpus;
@@ -196,7 +196,7 @@ class DimensionPlayer {
     return phases;
   }
 
-  void AddAllReduce(Bytes bytes, std::vector<Phase>* phases) {
+  void AddAllReduce(Bytes bytes, std::vector<DimensionPhase>* phases) {
     using enum CollectiveKind;
     if (!system_.scatters_first) {
       for (size_t d = 0; d < dimensions_.size(); ++d)
@@ -214,16 +214,16 @@ class DimensionPlayer {
     for (size_t d = last; d-- > 0;) AddPhase(kAllGather, kAllReduce, d, sizes[d], phases);
   }
 
-  double HopsOf(const Phase& phase) const {
+  double HopsOf(const DimensionPhase& phase) const {
     if (phase.dimension >= dimensions_.size()) return 1;
     return dimensions_[phase.dimension].shape == AstraShape::kSwitch ? 2 : 1;
   }
-  Seconds LatencyOf(const Phase& phase) const {
+  Seconds LatencyOf(const DimensionPhase& phase) const {
     if (phase.dimension >= dimensions_.size()) return Seconds(0);
     return dimensions_[phase.dimension].latency * HopsOf(phase);
   }
   // What follows a phase at its ends.
-  Seconds AtTheEnds(const Phase& phase) const {
+  Seconds AtTheEnds(const DimensionPhase& phase) const {
     const double delay = phase.dimension == kNoDimension ? kFastDelay : system_.endpoint_delay;
     double seconds = static_cast<double>(StepsOf(phase) + 1) * delay * 1e-9;
     if (system_.memory_bandwidth > 0)
@@ -231,7 +231,7 @@ class DimensionPlayer {
     return Seconds(seconds);
   }
   // By the closed form: in which order chunks come to a dimension.
-  Seconds Expected(const Phase& phase) const {
+  Seconds Expected(const DimensionPhase& phase) const {
     Seconds time = static_cast<double>(StepsOf(phase)) * LatencyOf(phase) + AtTheEnds(phase);
     if (phase.dimension >= dimensions_.size()) return time;
     double sent = phase.bytes.value() * static_cast<double>(StepsOf(phase)) / phase.size;
@@ -307,7 +307,7 @@ class DimensionPlayer {
     // Smaller ones are made larger there.
     if (collective.kind != CollectiveKind::kAllGather)
       bytes = std::max(bytes, static_cast<double>(schedule_.ranks()) * system_.splits);
-    const std::vector<Phase> phases = PhasesOf(collective, Bytes(bytes / system_.splits));
+    const std::vector<DimensionPhase> phases = PhasesOf(collective, Bytes(bytes / system_.splits));
     if (phases.empty()) return after;
     // Chunks come to a dimension one after the other; each takes the place that is free first.
     struct Arrival {
@@ -329,7 +329,7 @@ class DimensionPlayer {
     while (!arrivals.empty()) {
       const Arrival arrival = arrivals.top();
       arrivals.pop();
-      const Phase& phase = phases[arrival.phase];
+      const DimensionPhase& phase = phases[arrival.phase];
       const bool is_own = phase.dimension == kNoDimension;
       std::vector<Seconds>& places =
           free_at.try_emplace(phase.dimension, is_own ? 1 : system_.active).first->second;
@@ -347,8 +347,8 @@ class DimensionPlayer {
     return ends;
   }
 
-  OpId PlayPhase(const Op& op, const Collective& collective, const Phase& phase, uint32_t place,
-                 const std::vector<OpId>& before, RolePlan* plan) {
+  OpId PlayPhase(const Op& op, const Collective& collective, const DimensionPhase& phase,
+                 uint32_t place, const std::vector<OpId>& before, RolePlan* plan) {
     const bool passes_around =
         phase.kind == CollectiveKind::kAllToAll && phase.by.algorithm == AstraAlgorithm::kRing;
     Collective part = collective;
@@ -420,7 +420,8 @@ class DimensionPlayer {
     return at->second;
   }
 
-  CommunicatorId CommunicatorOf(const Collective& collective, const Phase& phase, uint32_t place) {
+  CommunicatorId CommunicatorOf(const Collective& collective, const DimensionPhase& phase,
+                                uint32_t place) {
     if (phase.dimension == kNoDimension) return collective.communicator;
     const auto [at, is_new] = communicators_.try_emplace({phase.dimension, place});
     if (!is_new) return at->second;
