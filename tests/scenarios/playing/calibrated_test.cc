@@ -181,7 +181,8 @@ TEST(TrustTest, StepsOfASlowerMachineStandApart) {
   EXPECT_THAT(ToText(report), HasSubstr("expected another calibration"));
 }
 
-// Products that took a hundredth of what they take make the machine a hundred times as slow.
+// Products that took a hundredth of what they take make the machine a hundred times as slow. Only the order is asked
+// for: a product that is disturbed takes several times as long.
 TEST(TrustTest, APaceIsWhatProductsTakeBesideTheCalibration) {
   KernelCosts costs;
   costs.kernel = Kernel::kGemm;
@@ -195,12 +196,12 @@ TEST(TrustTest, APaceIsWhatProductsTakeBesideTheCalibration) {
   MeasuredKernels kernels;
   kernels.kernels = {costs};
   const std::optional<double> pace = MachinePace(kernels, 1).Measure([] { return false; });
-  kernels.kernels.front().points = {point(5e-4)};
-  const std::optional<double> twice = MachinePace(kernels, 1).Measure([] { return false; });
+  kernels.kernels.front().points = {point(1e-5)};
+  const std::optional<double> slower = MachinePace(kernels, 1).Measure([] { return false; });
   EXPECT_FALSE(MachinePace({}, 1).Measure([] { return false; }).has_value());
-  if (!pace || !twice) GTEST_SKIP() << "no step was left alone";
+  if (!pace || !slower) GTEST_SKIP() << "no step was left alone";
   EXPECT_GT(*pace, 0);
-  EXPECT_GT(*twice, *pace);
+  EXPECT_GT(*slower, *pace);
 }
 
 TEST(TrustTest, ACalibrationOfAnotherMachineIsRefused) {
