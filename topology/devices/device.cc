@@ -134,6 +134,17 @@ std::optional<Seconds> AttentionTime(const DeviceSpec& device, const Compute& co
          model.launch * static_cast<double>(compute.kernels);
 }
 
+// Of a state-space layer: its states and what becomes of them.
+bool IsScan(Kernel kernel) {
+  return kernel == Kernel::kStateChunks || kernel == Kernel::kStateScan ||
+         kernel == Kernel::kStateScanBackward;
+}
+
+// state-spaces/mamba's kernels in Triton, which GPUs run, reach this share of the bandwidth that streams reach.
+// Read off four steps of Nemotron 3 Nano on H100 (Megatron-Bridge's performance summary, 26.02 to
+// 26.06, fp8); what others need lies between 0.16 and 0.26 (topology/OPERATORS.md).
+constexpr double kScanShare = 0.24;
+
 FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {
   return dtype == DType::kFp64 ? device.vector_peak_64 : device.vector_peak_32;
 }
@@ -229,6 +240,14 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   }
   if (device.measured) {
     if (const auto measured = TimeOf(*device.measured, compute)) return measured->time;
+  }
+  if (IsScan(compute.kernel) && IsGpu(device)) {
+    Compute products = compute;
+    products.kernel = Kernel::kNone;
+    products.kernels = 0;
+    return std::max(ComputeTime(device, products, backward),
+                    MemoryTime(device, compute.bytes) / kScanShare) +
+           device.launch_overhead * static_cast<double>(compute.kernels);
   }
   const GemmModel* const model = ModelOf(device, compute.dtype);
   if (compute.kind == ComputeKind::kGemm && compute.flops > Flops(0) && model != nullptr &&

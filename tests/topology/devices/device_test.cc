@@ -101,6 +101,24 @@ TEST(ComputeTimeTest, MemoryWorkWithManyFlopsIsBoundByTheVectorPeak) {
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), compute, false).value(), 510e-6);
 }
 
+// 0.24 GB at 0.24 of 0.8 TB/s are 1.25 ms, and three launches; a CPU's kernels are products, whose
+// bytes take 0.3 ms.
+TEST(ComputeTimeTest, ScansOfGpusReachAShareOfTheBandwidth) {
+  DeviceSpec device = RoundDevice();
+  Compute scan = GemmWork(128, 64, 256);
+  scan.kernel = Kernel::kStateScan;
+  scan.bytes = Bytes(0.24e9);
+  scan.kernels = 3;
+  EXPECT_DOUBLE_EQ(ComputeTime(device, scan, false).value(), 330e-6);
+  device.compute_capability = 9;
+  EXPECT_DOUBLE_EQ(ComputeTime(device, scan, false).value(), 1280e-6);
+  // Products that take longer than that count: 2·128·64·256·10⁴ flops at 50 TFLOP/s.
+  scan.gemm.batch = 10000;
+  scan.flops = FlopsOf(scan.gemm);
+  scan.bytes = Bytes(1);
+  EXPECT_DOUBLE_EQ(ComputeTime(device, scan, false).value(), 838.8608e-6 + 30e-6);
+}
+
 TEST(ComputeTimeTest, StridedElementsTakeLongerThanTheirBytes) {
   DeviceSpec device = RoundDevice();
   Compute compute;
