@@ -63,9 +63,9 @@ StepClass ClassOf(const Scenario& scenario) {
   for (const NetworkMatrix& matrix : workload->network->matrices)
     if (matrix.is_frozen) return StepClass::kAdapters;
   for (const NetworkNode& node : workload->network->nodes)
-    if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
-  for (const NetworkNode& node : workload->network->nodes)
     if (node.kind == NodeKind::kStateSpace) return StepClass::kHybrids;
+  for (const NetworkNode& node : workload->network->nodes)
+    if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
   const bool shares = workload->strategy.context.has_value();
   return workload->pipeline || shares ? StepClass::kStages : StepClass::kPlain;
 }

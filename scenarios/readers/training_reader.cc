@@ -54,7 +54,8 @@ constexpr FlagName<Training> kExpertKernelNames[] = {{"separate", nullptr},
                                                      {"sequential", &Training::sequential_experts}};
 constexpr FlagName<Training> kGraphNames[] = {{"attention", &Training::graphs_attention},
                                               {"mlp", &Training::graphs_mlp},
-                                              {"router", &Training::graphs_router}};
+                                              {"router", &Training::graphs_router},
+                                              {"state-space", &Training::graphs_state_space}};
 
 // What the rows alone cannot say.
 void Check(const Training& training, const JsonReader& reader) {

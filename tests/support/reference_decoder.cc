@@ -61,7 +61,8 @@ class Decoder {
  private:
   // The parameter of this name, made when it is first asked for.
   const Array& Parameter(const std::string& name, uint64_t rows, uint64_t columns) {
-    const std::string full = layer_ < 0 ? name : name + " of layer " + std::to_string(layer_);
+    const std::string full =
+        scope_ + (layer_ < 0 ? name : name + " of layer " + std::to_string(layer_));
     const auto [it, is_new] = parameters_.try_emplace(full, rows, columns);
     if (!is_new) return it->second;
     const InitialValues initial(seed_, full, rows, columns);
@@ -265,9 +266,8 @@ class Decoder {
     return Product(y, "out projection", model_.hidden);
   }
 
-  Array LayerOfPattern(const Array& x) {
+  Array LayerOf(char letter, const Array& x) {
     const Array h = Norm(x, "norm");
-    const char letter = model_.layer_pattern[static_cast<size_t>(layer_)];
     if (letter == 'M') return Sum(x, StateSpace(h));
     if (letter == '-') {
       const uint64_t up = model_.FeedForward() * (model_.squared_relu ? 1 : 2);
@@ -306,7 +306,8 @@ class Decoder {
   // embedding 0, its dropout 1, then 11 nodes per layer, the 6th and the last of which are
   // residuals.
   Array Layer(const Array& x) {
-    if (!model_.layer_pattern.empty()) return LayerOfPattern(x);
+    if (!model_.layer_pattern.empty())
+      return LayerOf(model_.layer_pattern[static_cast<size_t>(layer_)], x);
     const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
     const uint64_t h = model_.hidden;
     const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();
@@ -343,19 +344,31 @@ class Decoder {
       x = Layer(x);
     }
     layer_ = -1;
-    const Number loss = CrossEntropy(Norm(x, "final norm"), first);
-    if (model_.predict_ahead == 0) return loss;
-    const Array before = Norm(x, "ahead norm");
-    const Array next = Norm(Embedded(table, rows, first + 1), "ahead embedding norm");
-    Array joined(rows, 2 * model_.hidden);
-    for (uint64_t i = 0; i < rows; ++i) {
-      for (uint64_t j = 0; j < model_.hidden; ++j) {
-        joined(i, 2 * j) = before(i, j);
-        joined(i, 2 * j + 1) = next(i, j);
+    Number loss = CrossEntropy(Norm(x, "final norm"), first);
+    for (uint32_t ahead = 1; ahead <= model_.predict_ahead; ++ahead) {
+      if (ahead > 1 && !model_.shares_ahead) scope_ = std::to_string(ahead) + " tokens ";
+      const Array before = Norm(x, "ahead norm");
+      const Array next = Norm(Embedded(table, rows, first + ahead), "ahead embedding norm");
+      Array joined(rows, 2 * model_.hidden);
+      for (uint64_t i = 0; i < rows; ++i) {
+        for (uint64_t j = 0; j < model_.hidden; ++j) {
+          joined(i, 2 * j) = before(i, j);
+          joined(i, 2 * j + 1) = next(i, j);
+        }
       }
+      x = Product(joined, "ahead join", model_.hidden);
+      if (model_.ahead_pattern.empty()) x = Layer(x);
+      const std::string scope = scope_;
+      for (size_t i = 0; i < model_.ahead_pattern.size(); ++i) {
+        if (i > 0) scope_ = scope + "part " + std::to_string(i + 1) + " ";
+        x = LayerOf(model_.ahead_pattern[i], x);
+      }
+      scope_ = scope;
+      const Array y = Norm(x, "ahead final norm");
+      scope_ = "";
+      loss += CrossEntropy(y, first + ahead) * model_.ahead_weight;
     }
-    const Array y = Norm(Layer(Product(joined, "ahead join", model_.hidden)), "ahead final norm");
-    return loss + CrossEntropy(y, first + 1) * model_.ahead_weight;
+    return loss;
   }
 
   // The rows of `rows` tokens from `first` on.
@@ -387,6 +400,7 @@ class Decoder {
   const std::string shifted_;
   const double shift_;
   int32_t layer_ = -1;
+  std::string scope_;  // what names of parameters begin with
   int32_t micro_batch_ = 0;
   std::map<std::string, Array> parameters_;
 };

@@ -1,5 +1,9 @@
 #include "workloads/networks/decoder_network.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "sim/base/error.h"
 #include "sim/schedule/expert_routing.h"
 
@@ -35,27 +39,69 @@ class Decoder {
   }
 
  private:
-  // Predicts the token after next, from what the last layer knows about a token joined with the
-  // next token. The node belongs to the output layer's unit, where it is the same on all ranks of a
-  // tensor.
+  // Predicts tokens after the next one, each from what the layer before knows about a token joined
+  // with the token before the one to be predicted. Its node belongs to the output layer's unit,
+  // where it is the same on all ranks of a tensor.
   void PredictAhead(uint32_t x) {
     const auto output = static_cast<uint32_t>(network_.matrices.size() - 1);
+    AheadWeights first;
+    for (uint32_t ahead = 1; ahead <= model_.predict_ahead; ++ahead) {
+      const AheadWeights own = {network_.matrices.size(), network_.vectors.size(),
+                                network_.nodes.size()};
+      x = PredictOneAhead(x, ahead, output);
+      if (ahead == 1) first = own;
+      if (ahead > 1 && model_.shares_ahead) Share(own, first);
+    }
+  }
+
+  // Where those of a layer that predicts further ahead begin.
+  struct AheadWeights {
+    size_t matrix = 0;
+    size_t vector = 0;
+    size_t node = 0;
+  };
+
+  // Gives a layer the weights of another that was built like it.
+  void Share(const AheadWeights& own, const AheadWeights& other) {
+    for (size_t i = own.matrix; i < network_.matrices.size(); ++i) {
+      if (!network_.matrices[i].tied)
+        network_.matrices[i].tied = static_cast<uint32_t>(other.matrix + i - own.matrix);
+    }
+    for (size_t i = own.node; i < network_.nodes.size(); ++i) {
+      for (uint32_t& vector : network_.nodes[i].vectors)
+        vector = static_cast<uint32_t>(other.vector + vector - own.vector);
+    }
+    network_.vectors.resize(own.vector);
+  }
+
+  // Returns what the layer knows.
+  uint32_t PredictOneAhead(uint32_t x, uint32_t ahead, uint32_t output) {
+    const std::string scope = ahead > 1 ? fmt::format("{} tokens ", ahead) : "";
+    builder_.set_scope(scope);
     const uint32_t before = Norm(x, "ahead norm");
     uint32_t next = builder_.Embedding("ahead embedding", builder_.Node(x).rows, model_.vocabulary,
                                        model_.hidden);
     network_.matrices.back().tied = 0;
-    Last().attributes = {1};
+    Last().attributes = {static_cast<double>(ahead)};
     next = Norm(next, "ahead embedding norm");
     uint32_t y = builder_.Map(NodeKind::kConcatenate, {before, next}, "ahead joined", "join ahead");
     Last().columns = 2 * model_.hidden;
     Last().attributes = {static_cast<double>(model_.hidden)};
     y = builder_.Product(y, "ahead join", model_.hidden, "ahead hidden", MatrixRole::kWhole);
-    y = Layer(y, model_.layers);
+    const auto layers = std::max<uint32_t>(1, static_cast<uint32_t>(model_.ahead_pattern.size()));
+    for (uint32_t i = 0; i < layers; ++i) {
+      if (i > 0) builder_.set_scope(scope + fmt::format("part {} ", i + 1));
+      y = Layer(y, model_.layers + (ahead - 1) * layers + i);
+    }
+    builder_.set_scope(scope);
+    const uint32_t last = y;
     y = Norm(y, "ahead final norm");
     y = builder_.Product(y, "ahead output", model_.vocabulary, "ahead logits", MatrixRole::kHead);
     network_.matrices.back().tied = output;
     builder_.Map(NodeKind::kCrossEntropy, {y}, "ahead loss");
-    Last().attributes = {1, model_.ahead_weight};
+    Last().attributes = {static_cast<double>(ahead), model_.ahead_weight};
+    builder_.set_scope("");
+    return last;
   }
 
   // y, which is x times the weight, and what the weight's adapters add to it. `up` is the role of a
@@ -97,7 +143,7 @@ class Decoder {
   // A norm and one of what a layer may consist of, whose result is added to x.
   uint32_t LayerOfPattern(uint32_t x, uint32_t layer) {
     const uint32_t h = Norm(x, "norm");
-    switch (static_cast<LayerLetter>(model_.layer_pattern[layer])) {
+    switch (static_cast<LayerLetter>(letters_[layer])) {
       case LayerLetter::kStateSpace: {
         const uint32_t y = AddStateSpace(model_.mamba.value_or(StateSpaceModel()),
                                          training_.Attended(), h, &network_, &builder_);
@@ -252,7 +298,10 @@ class Decoder {
         builder_.Map(NodeKind::kRoute, {logits}, "choices", "route", "route backward");
     Last().columns = experts.per_token;
     Last().attributes = routing;
-    uint32_t y = Choices(NodeKind::kDispatch, h, "tokens of experts", kept);
+    uint32_t y = h;
+    if (experts.latent > 0)
+      y = builder_.Product(h, "latent down", experts.latent, "latent tokens", MatrixRole::kWhole);
+    y = Choices(NodeKind::kDispatch, y, "tokens of experts", kept);
     Last().inputs.push_back(weights);
     Last().op = "permute";
     Last().attributes = routing;
@@ -267,7 +316,8 @@ class Decoder {
     y = Grouped(y, "experts up", Gated(experts.hidden), "experts up", MatrixRole::kExpertFirst);
     y = Activated(y, experts.hidden, "experts ");
     Last().has_extra = experts.biased;
-    y = Grouped(y, "experts down", model_.hidden, "experts down", MatrixRole::kExpertSecond);
+    const uint64_t columns = experts.latent > 0 ? experts.latent : model_.hidden;
+    y = Grouped(y, "experts down", columns, "experts down", MatrixRole::kExpertSecond);
     Last().has_extra = experts.biased;
     y = Choices(NodeKind::kReturn, y, "results of experts", kept);
     Last().attributes = {static_cast<double>(experts.count)};
@@ -277,14 +327,17 @@ class Decoder {
     }
     y = builder_.Map(NodeKind::kCombine, {y, weights}, "experts", "combine", "combine backward");
     Last().rows = builder_.Node(x).rows;
-    Last().columns = model_.hidden;
+    Last().columns = columns;
     Last().attributes = routing;
+    if (experts.latent > 0)
+      y = builder_.Product(y, "latent up", model_.hidden, "latent results", MatrixRole::kWhole);
     if (experts.shared > 0) y = builder_.Map(NodeKind::kAdd, {shared, y}, "shared and experts");
     return builder_.Map(NodeKind::kAdd, {y, x}, "residual 2");
   }
 
   const GptModel& model_;
   const Training& training_;
+  const std::string letters_ = model_.Letters();
   Network& network_;
   NetworkBuilder builder_;
 };

@@ -167,8 +167,9 @@ void ReadNemotronH(HfConfig& config, OrderedJson& keys) {
                              "moe_shared_expert_intermediate_size", "n_shared_experts"})
       config.Has(name);
   }
-  if (config.WholeOr({"moe_latent_size"}, 0, kMostHfColumns, 0) > 0)
-    config.At({"moe_latent_size"}).Fail("experts of shorter vectors are not supported");
+  if (config.Has("mtp_hybrid_override_pattern"))
+    keys["ahead_pattern"] = config.At({"mtp_hybrid_override_pattern"}).String();
+  config.Has("mtp_layers_block_type");
 }
 
 void ReadMamba2(HfConfig& config, OrderedJson& keys) {

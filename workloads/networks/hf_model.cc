@@ -200,6 +200,8 @@ void ReadHfExperts(HfConfig& config, const HfFamily& family, OrderedJson& keys) 
                          : family.Is(kSharedTwin) ? hidden
                                                   : count * hidden;
   if (shared > 0) experts["shared"] = shared;
+  const int64_t latent = config.WholeOr({"moe_latent_size"}, 0, kMostHfColumns, 0);
+  if (latent > 0) experts["latent"] = latent;
   const HfNames dense_names = {"first_k_dense_replace", "moe_layer_start_index",
                                "moe_layer_num_skipped"};
   const int64_t dense = config.WholeOr(dense_names, 0, kMostHfLayers, 0);
@@ -240,14 +242,14 @@ void ReadAhead(HfConfig& config, OrderedJson& keys) {
   const HfNames names = {"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_layers"};
   const int64_t ahead = config.WholeOr(names, 0, 1 << 10, 0);
   config.Has("mtp_transformer_layers");
-  if (ahead == 0 || !config.BoolOr({"use_mtp"}, true)) return;
-  if (keys["tied"] == true || keys["style"] == "gpt" || keys.contains("layer_pattern")) {
-    config.Remark("the heads that predict further ahead are left out");
+  const bool is_known = !keys.contains("layer_pattern") || keys.contains("ahead_pattern");
+  const bool is_played = ahead > 0 && ahead <= 16 && config.BoolOr({"use_mtp"}, true);
+  if (!is_played || keys["tied"] == true || keys["style"] == "gpt" || !is_known) {
+    if (is_played || ahead > 16) config.Remark("the heads that predict further ahead are left out");
+    keys.erase("ahead_pattern");
     return;
   }
-  if (ahead > 1)
-    config.Remark(fmt::format("of {} layers that predict further ahead, one is played", ahead));
-  keys["predict_ahead"] = 1;
+  keys["predict_ahead"] = ahead;
 }
 
 void RemarkOnTraits(HfConfig& config, const HfFamily& family, OrderedJson& keys) {

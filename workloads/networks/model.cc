@@ -30,15 +30,18 @@ double CoreColumns(const GptModel& model) {
 // those that one token passes through.
 double FeedForwards(const GptModel& model, bool of_token) {
   const double h = static_cast<double>(model.hidden);
-  const double column = (model.IsGated() ? 3 : 2) * h;
-  const uint32_t with_experts = model.ExpertLayers();
-  double sum = model.MlpLayers() * column * static_cast<double>(model.FeedForward());
+  const double matrices = model.IsGated() ? 3 : 2;
+  const double sum = model.MlpLayers() * matrices * h * static_cast<double>(model.FeedForward());
   if (!model.experts) return sum;
   const ExpertModel& experts = *model.experts;
   const double met = of_token ? experts.per_token : experts.count;
-  const double columns =
-      met * static_cast<double>(experts.hidden) + static_cast<double>(experts.shared);
-  return sum + with_experts * (column * columns + h * experts.count);
+  const auto latent = static_cast<double>(experts.latent);
+  // What tokens have for their experts, and its way there and back.
+  const double own = matrices * (latent > 0 ? latent : h) * met;
+  const double layer = own * static_cast<double>(experts.hidden) +
+                       matrices * h * static_cast<double>(experts.shared) + 2 * h * latent +
+                       h * experts.count;
+  return sum + model.ExpertLayers() * layer;
 }
 
 // The weights of the adapters of all layers.
@@ -70,13 +73,13 @@ double ParametersOf(const GptModel& model, bool of_token) {
   const double ends = (model.tied ? 1 : 2) * table + (model.llama ? 1 : 2) * h;
   if (!model.layer_pattern.empty()) {
     // A norm for each layer, and latent attention's own.
-    const double gains =
-        model.layers * h + model.AttentionLayers() * (model.latent ? model.latent->Gains() : 0);
+    const double gains = static_cast<double>(model.Letters().size()) * h +
+                         model.AttentionLayers() * (model.latent ? model.latent->Gains() : 0);
     const StateSpaceModel state_space = model.mamba.value_or(StateSpaceModel());
     return model.AttentionLayers() * AttentionWeights(model) + FeedForwards(model, of_token) +
            model.StateSpaceLayers() *
                (state_space.Weights(model.hidden) + state_space.Vectors(model.hidden)) +
-           gains + ends + model.AdapterParameters();
+           gains + ahead + ends + model.AdapterParameters();
   }
   return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
          FeedForwards(model, of_token) + ahead + ends + model.AdapterParameters();
@@ -90,7 +93,8 @@ Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double feed_forward = FeedForwards(model, /*of_token=*/true);
   const double output = static_cast<double>(model.vocabulary) * h;
   double unseen = 0;  // keys outside of windows, over all layers
-  for (uint32_t i = 0; i < model.layers + model.predict_ahead; ++i) {
+  const auto all = static_cast<uint32_t>(model.Letters().size());
+  for (uint32_t i = 0; i < (all > 0 ? all : model.layers + model.predict_ahead); ++i) {
     const uint64_t window = model.HasAttention(i) ? model.WindowOf(i) : 0;
     if (window > 0 && window < sequence) unseen += static_cast<double>(sequence - window);
   }
@@ -128,23 +132,39 @@ std::vector<double> ExpertModel::RoutingAttributes() const {
   return attributes;
 }
 
-double GptModel::Parameters() const { return ParametersOf(*this, /*of_token=*/false); }
-double GptModel::ActiveParameters() const { return ParametersOf(*this, /*of_token=*/true); }
+double GptModel::Parameters() const {
+  return ParametersOf(WithoutRepeatedLayers(), /*of_token=*/false);
+}
+double GptModel::ActiveParameters() const {
+  return ParametersOf(WithoutRepeatedLayers(), /*of_token=*/true);
+}
+
+std::string GptModel::Letters() const {
+  std::string letters = layer_pattern;
+  for (uint32_t i = 0; i < predict_ahead; ++i) letters += ahead_pattern;
+  return letters;
+}
+
+GptModel GptModel::WithoutRepeatedLayers() const {
+  GptModel once = *this;
+  if (shares_ahead) once.predict_ahead = std::min(1u, predict_ahead);
+  return once;
+}
 
 double GptModel::AdapterParameters() const { return AdapterWeights(*this); }
 
 uint32_t GptModel::AttentionLayers() const {
   return layer_pattern.empty() ? layers + predict_ahead
-                               : CountOf(layer_pattern, LayerLetter::kAttention);
+                               : CountOf(Letters(), LayerLetter::kAttention);
 }
 
 uint32_t GptModel::MlpLayers() const {
   return layer_pattern.empty() ? layers + predict_ahead - ExpertLayers()
-                               : CountOf(layer_pattern, LayerLetter::kMlp);
+                               : CountOf(Letters(), LayerLetter::kMlp);
 }
 
 uint32_t GptModel::ExpertLayers() const {
-  if (!layer_pattern.empty()) return CountOf(layer_pattern, LayerLetter::kExperts);
+  if (!layer_pattern.empty()) return CountOf(Letters(), LayerLetter::kExperts);
   uint32_t sum = 0;
   for (uint32_t layer = 0; experts && layer < layers + predict_ahead; ++layer)
     sum += experts->IsIn(layer) ? 1 : 0;
@@ -171,6 +191,7 @@ constexpr ValueName<ParallelBlocks> kParallelNames[] = {{"no", ParallelBlocks::k
                                                         {"one-norm", ParallelBlocks::kOneNorm},
                                                         {"two-norms", ParallelBlocks::kTwoNorms}};
 constexpr ValueName<bool> kMlpActivationNames[] = {{"usual", false}, {"squared-relu", true}};
+constexpr ValueName<bool> kAheadNames[] = {{"own", false}, {"shared", true}};
 constexpr ValueName<bool> kStyleNames[] = {{"gpt", false}, {"llama", true}};
 
 const Fields<ExpertModel>& ExpertFields() {
@@ -187,6 +208,10 @@ const Fields<ExpertModel>& ExpertFields() {
        {"shared", &ExpertModel::shared, AWhole(0, 1 << 24), OrUsual(kPresetOr),
         "columns of the shared expert, which every token also goes to; with several, their sum",
         "2048"},
+       {"latent", &ExpertModel::latent, AWhole(0, 1 << 24), OrUsual(kPresetOr),
+        "columns that a product gives tokens for their experts, and another takes back "
+        "(LatentMoE); 0: experts get them whole",
+        "1024"},
        {"first_dense", &ExpertModel::first_dense, AWhole(0, 10000), OrUsual(kPresetOr),
         "this many first layers have an MLP instead", "1"},
        {"every", &ExpertModel::every, AWhole(1, 10000), OrUsual(kPresetOr),
@@ -312,10 +337,14 @@ const Fields<GptModel>& DecoderFields() {
        {"experts", ObjectOf(ShapeIn<ExpertFields>), Optional("the preset's, or none"),
         "experts instead of MLPs (llama style)",
         R"({"count": 8, "per_token": 2, "hidden": 14336})"},
-       {"predict_ahead", &GptModel::predict_ahead, AWhole(0, 1), OrUsual(kPresetOr),
-        "how many tokens after the next one are predicted too, by an extra layer", "1"},
+       {"predict_ahead", &GptModel::predict_ahead, AWhole(0, 16), OrUsual(kPresetOr),
+        "how many tokens after the next one are predicted too, each by an extra layer", "1"},
        {"ahead_weight", &GptModel::ahead_weight, ANumber(0, 1e6), OrUsual(kPresetOr),
         "weight of the loss of these predictions", "0.1"},
+       {"ahead_pattern", &GptModel::ahead_pattern, AText(), OrUsual(kPresetOr),
+        "what an extra layer consists of, in the letters of \"layer_pattern\"", "\"*E\""},
+       {"ahead_weights", &GptModel::shares_ahead, OneOf(kAheadNames), OrUsual(kPresetOr),
+        "own: each extra layer has weights; shared: all have the first one's", "\"shared\""},
        {"latent", ObjectOf(ShapeIn<LatentFields>), Optional("the preset's, or none"),
         "multi-head latent attention, instead of q, k and v for every head (llama style)",
         R"({"query_rank": 1536, "kv_rank": 512, "rope_head": 64, "head": 128})"},
@@ -342,7 +371,11 @@ void CheckPattern(const JsonReader& reader, const GptModel& model) {
   const std::string& pattern = model.layer_pattern;
   if (reader.Has("mamba") && CountOf(pattern, LayerLetter::kStateSpace) == 0)
     reader.At("mamba").Fail("expected a \"layer_pattern\" with an M, a state-space layer");
-  if (pattern.empty()) return;
+  if (pattern.empty()) {
+    if (reader.Has("ahead_pattern"))
+      reader.At("ahead_pattern").Fail("expected a \"layer_pattern\", which it continues");
+    return;
+  }
   const auto refuse = [&](const std::string& why) {
     (reader.Has("layer_pattern") ? reader.At("layer_pattern") : reader).Fail(why);
   };
@@ -351,6 +384,10 @@ void CheckPattern(const JsonReader& reader, const GptModel& model) {
         fmt::format("letter {} is \"{}\", expected M (Mamba-2), * (attention), - (MLP) or E "
                     "(experts)",
                     *unknown + 1, pattern.substr(*unknown, 1)));
+  if (const auto unknown = UnknownLetter(model.ahead_pattern))
+    (reader.Has("ahead_pattern") ? reader.At("ahead_pattern") : reader)
+        .Fail(fmt::format("letter {} is \"{}\", expected M, *, - or E", *unknown + 1,
+                          model.ahead_pattern.substr(*unknown, 1)));
   if (pattern.size() != model.layers)
     refuse(fmt::format("{} letters, but \"layers\" is {}", pattern.size(), model.layers));
   if (!model.llama)
@@ -359,14 +396,15 @@ void CheckPattern(const JsonReader& reader, const GptModel& model) {
     const std::string why = WhyNot(*model.mamba, model.hidden);
     if (!why.empty()) (reader.Has("mamba") ? reader.At("mamba") : reader).Fail(why);
   }
-  const bool has_experts = CountOf(pattern, LayerLetter::kExperts) > 0;
+  const bool has_experts = model.ExpertLayers() > 0;
   if (has_experts != model.experts.has_value())
     refuse(has_experts ? "found an E, expected \"experts\""
                        : "has no E, but there are \"experts\"");
   if (model.parallel != ParallelBlocks::kNone)
     refuse("its layers are attention or MLP, and \"parallel_blocks\" have both");
-  if (model.predict_ahead > 0)
-    refuse("\"predict_ahead\" adds a layer of attention and MLP, which no pattern has");
+  if (model.predict_ahead > 0 && model.ahead_pattern.empty())
+    (reader.Has("predict_ahead") ? reader.At("predict_ahead") : reader)
+        .Fail("expected \"ahead_pattern\", the letters of a layer that predicts further ahead");
 }
 
 // What sizes must fulfil together.

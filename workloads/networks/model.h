@@ -21,6 +21,7 @@ struct ExpertModel {
   uint32_t per_token = 1;
   uint64_t hidden = 0;       // columns between the two matrices of an expert
   uint64_t shared = 0;       // columns of the expert that every token passes too; 0: none
+  uint64_t latent = 0;       // columns that tokens have for their experts (LatentMoE); 0: all
   uint32_t first_dense = 0;  // this many of the first layers have an MLP
   uint32_t every = 1;        // the last of every so many layers has experts, the others an MLP
   // A token's choices lie in `limited_groups` of `groups` equal groups of experts.
@@ -67,10 +68,15 @@ struct GptModel {
   ParallelBlocks parallel = ParallelBlocks::kNone;
   std::optional<ExpertModel> experts = std::nullopt;
 
-  // Tokens after the next one that are predicted too, by a layer after the others (multi-token
-  // prediction, DeepSeek-V3, section 2.2): 0 or 1. Its loss has the weight `ahead_weight`.
+  // Tokens after the next one that are predicted too, each by a layer after the others and from
+  // what the one before it knows (multi-token prediction, DeepSeek-V3, section 2.2). The losses have
+  // the weight `ahead_weight`. With a pattern of layers there are those of `ahead_pattern` instead
+  // of one layer. Shared: all have the first one's weights (Megatron-Core,
+  // mtp_use_repeated_layer).
   uint32_t predict_ahead = 0;
   double ahead_weight = 0.3;
+  std::string ahead_pattern = {};
+  bool shares_ahead = false;
   std::optional<LatentAttention> latent = std::nullopt;  // in place of the usual attention
   std::optional<LoraAdapters> lora = std::nullopt;       // all else is then frozen
 
@@ -88,8 +94,7 @@ struct GptModel {
   bool IsGated() const { return llama && !squared_relu; }
   uint64_t FeedForward() const { return feed_forward == 0 ? 4 * hidden : feed_forward; }
   bool HasAttention(uint32_t layer) const {
-    return layer_pattern.empty() ||
-           layer_pattern[layer] == static_cast<char>(LayerLetter::kAttention);
+    return layer_pattern.empty() || Letters()[layer] == static_cast<char>(LayerLetter::kAttention);
   }
   uint64_t WindowOf(uint32_t layer) const {
     return global_every > 0 && (layer + 1) % global_every == 0 ? 0 : window;
@@ -100,11 +105,16 @@ struct GptModel {
   double Parameters() const;
   double ActiveParameters() const;   // those that one token passes through
   double AdapterParameters() const;  // those of low-rank adapters, which Parameters() counts too
-  // How many layers have each, including one that predicts further ahead.
+  // How many layers a token passes through of each kind, including those that predict further
+  // ahead.
   uint32_t AttentionLayers() const;
   uint32_t MlpLayers() const;
   uint32_t ExpertLayers() const;
-  uint32_t StateSpaceLayers() const { return CountOf(layer_pattern, LayerLetter::kStateSpace); }
+  uint32_t StateSpaceLayers() const { return CountOf(Letters(), LayerLetter::kStateSpace); }
+  // The pattern of layers, with those that predict further ahead.
+  std::string Letters() const;
+  // This model with weights once where they are shared, to count them.
+  GptModel WithoutRepeatedLayers() const;
 };
 
 // Floating-point operations of one step over all ranks, three times the forward pass; for experts,

@@ -162,6 +162,18 @@ GptModel Hybrid(const char* name, const char* pattern, uint64_t hidden, uint32_t
   return model;
 }
 
+// Nemotron 3: two groups of heads, and shared layers that predict further ahead.
+GptModel WithRoutedExperts(GptModel model, ExpertModel experts, uint32_t ahead) {
+  experts.sigmoid = true;
+  experts.auxiliary = 0.0001;
+  model.experts = experts;
+  model.groups = 2;
+  model.predict_ahead = ahead;
+  if (ahead > 0) model.ahead_pattern = "*E";
+  model.shares_ahead = ahead > 0;
+  return model;
+}
+
 std::vector<GptModel> Hybrids() {
   const char* nemotron_h =
       "NVIDIA 2025 (Nemotron-H), arXiv 2504.03624, Table 1; NVIDIA/NeMo, "
@@ -169,6 +181,12 @@ std::vector<GptModel> Hybrids() {
   const char* nano =
       "NVIDIA 2025 (Nemotron Nano 2), arXiv 2508.14444; NVIDIA/NeMo, "
       "nemo/collections/llm/gpt/model/ssm.py (NemotronNano*v2)";
+  const char* nemotron_3_nano =
+      "NVIDIA 2025 (Nemotron 3 Nano), arXiv 2512.20848; NVIDIA-NeMo/Megatron-Bridge, "
+      "recipes/nemotronh/h100/nemotron_3_nano.py";
+  const char* nemotron_3_super =
+      "NVIDIA 2026 (Nemotron 3 Super); nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16, config.json; "
+      "NVIDIA-NeMo/Megatron-Bridge, recipes/nemotronh/h100/nemotron_3_super.py";
   const char* mamba2 =
       "Dao and Gu 2024 (Mamba-2), arXiv 2405.21060; state-spaces/mamba2-2.7b, config.json; "
       "NVIDIA/NeMo, ssm.py (BaseMambaConfig2_7B)";
@@ -190,6 +208,16 @@ std::vector<GptModel> Hybrids() {
       Hybrid("nemotron-nano-12b-v2",
              "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", 5120, 40, 20480,
              {.head = 80, .heads = 128}, nano),
+      WithRoutedExperts(
+          Hybrid("nemotron-3-nano-30b", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+                 2688, 32, 1856, {.heads = 64}, nemotron_3_nano),
+          {.count = 128, .per_token = 6, .hidden = 1856, .shared = 3712}, 0),
+      WithRoutedExperts(
+          Hybrid("nemotron-3-super-120b",
+                 "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*"
+                 "EMEMEMEME",
+                 4096, 32, 2688, {}, nemotron_3_super),
+          {.count = 512, .per_token = 22, .hidden = 2688, .shared = 5376, .latent = 1024}, 2),
       Hybrid("mamba2-2.7b", "MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM",
              2560, 1, 0, {.groups = 1, .chunk = 256}, mamba2)};
   GptModel& mamba = models.back();

@@ -226,13 +226,14 @@ uint32_t NetworkBuilder::Add(NetworkNode node) {
   return static_cast<uint32_t>(network_.nodes.size() - 1);
 }
 
-uint32_t NetworkBuilder::AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role) {
-  network_.matrices.push_back({std::move(name), layer_, k, n, role, std::nullopt, is_frozen_});
+uint32_t NetworkBuilder::AddMatrix(const std::string& name, uint64_t k, uint64_t n,
+                                   MatrixRole role) {
+  network_.matrices.push_back({scope_ + name, layer_, k, n, role, std::nullopt, is_frozen_});
   return static_cast<uint32_t>(network_.matrices.size() - 1);
 }
 
-uint32_t NetworkBuilder::AddVector(std::string name, uint64_t size) {
-  network_.vectors.push_back({std::move(name), layer_, size, is_frozen_});
+uint32_t NetworkBuilder::AddVector(const std::string& name, uint64_t size) {
+  network_.vectors.push_back({scope_ + name, layer_, size, is_frozen_});
   return static_cast<uint32_t>(network_.vectors.size() - 1);
 }
 

@@ -217,12 +217,14 @@ class NetworkBuilder {
   explicit NetworkBuilder(Network* network) : network_(*network) {}
 
   void set_layer(int32_t layer) { layer_ = layer; }
+  // What the names of parameters that are added from now on begin with.
+  void set_scope(std::string scope) { scope_ = std::move(scope); }
   // Whether parameters that are added from now on are frozen.
   void set_frozen(bool is_frozen) { is_frozen_ = is_frozen; }
   const NetworkNode& Node(uint32_t index) const { return network_.nodes[index]; }
   uint32_t Add(NetworkNode node);
-  uint32_t AddMatrix(std::string name, uint64_t k, uint64_t n, MatrixRole role);
-  uint32_t AddVector(std::string name, uint64_t size);
+  uint32_t AddMatrix(const std::string& name, uint64_t k, uint64_t n, MatrixRole role);
+  uint32_t AddVector(const std::string& name, uint64_t size);
 
   // These are the usual nodes; their values have the rows of their inputs.
   uint32_t Embedding(std::string name, uint64_t rows, uint64_t vocabulary, uint64_t columns);
@@ -236,6 +238,7 @@ class NetworkBuilder {
  private:
   Network& network_;
   int32_t layer_ = -1;
+  std::string scope_;
   bool is_frozen_ = false;
 };
 

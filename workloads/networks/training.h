@@ -161,9 +161,10 @@ struct Training {
   bool dropout = true;  // of GPT; without it there are neither masks nor their kernels
   // Parts of a layer that the host replays as a CUDA graph each (Megatron-LM, --cuda-graph-scope):
   // it launches their kernels at once, and one by one those of the others.
-  bool graphs_attention = false;  // with the norm before and the sum after
-  bool graphs_mlp = false;        // the same, in layers without experts
-  bool graphs_router = false;     // with the norm before
+  bool graphs_attention = false;    // with the norm before and the sum after
+  bool graphs_mlp = false;          // the same, in layers without experts
+  bool graphs_router = false;       // with the norm before
+  bool graphs_state_space = false;  // with the norm before and the sum after
   // How long the host needs to launch a kernel: ops begin when they have been launched, one after
   // the other. 0: launching never holds kernels up, or they are replayed from a graph.
   Seconds host_launch;

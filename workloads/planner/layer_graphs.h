@@ -1,7 +1,8 @@
 // Which nodes of a layer are replayed as one CUDA graph, so that the host launches them at once
-// (Training::graphs_attention and its neighbours). A layer's attention ends with its first sum;
-// then come its MLP, or its router and after that its experts, which are never part of a graph: how
-// many rows they get is known only then. Pure.
+// (Training::graphs_attention and its neighbours). Layers of a pattern have one of these parts.
+// Others begin with attention, which ends with the first sum; then come an MLP, or a router and
+// after that experts, which are never part of a graph: how many rows they get is known only then.
+// Pure.
 #pragma once
 
 #include <cstdint>

@@ -171,8 +171,11 @@ void ParameterArrays::AddLeftOut(size_t first, double elements) {
 
 void ParameterArrays::GroupVectors(const Stage& stage, const std::vector<Layout>& rests) {
   const Network& network = places_.network();
+  std::vector<bool> is_known(network.vectors.size());  // nodes may share one
   for (uint32_t i = stage.node_begin(); i < stage.node_end(); ++i) {
     for (const uint32_t vector : network.nodes[i].vectors) {
+      if (is_known[vector]) continue;
+      is_known[vector] = true;
       Layout layout = rests[i];
       std::vector<uint32_t> sum_axes;
       for (uint32_t axis = 0; axis < layout.size(); ++axis) {

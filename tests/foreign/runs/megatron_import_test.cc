@@ -669,6 +669,37 @@ TEST(MegatronImportTest, PatternsOfLayersAreRead) {
   EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("two thirds"))));
 }
 
+// Behind slashes, or by --mtp-num-layers and --mtp-hybrid-override-pattern.
+TEST(MegatronImportTest, LayersThatPredictAheadAreReadOfPatterns) {
+  const std::string rest =
+      "torchrun --nproc-per-node 8 pretrain_mamba.py --untie-embeddings-and-output-weights "
+      "--disable-bias-linear --position-embedding-type none --squared-relu --hidden-size 512 "
+      "--num-attention-heads 8 --normalization RMSNorm --seq-length 512 --micro-batch-size 1 "
+      "--global-batch-size 16 --vocab-size 1024 --bf16 --hidden-dropout 0 --attention-dropout 0 "
+      "--num-experts 16 --moe-router-topk 4 --moe-ffn-hidden-size 256 --moe-latent-size 128 "
+      "--moe-grouped-gemm --expert-model-parallel-size 8 --hybrid-layer-pattern ";
+  const auto model = [&](const std::string& more) {
+    return nlohmann::json::parse(ImportMegatron(rest + more, "x.sh", "dgx-h100").text)["model"];
+  };
+  for (const char* more : {"ME*E/*E/*E --mtp-use-repeated-layer",
+                           "ME*E --mtp-num-layers 2 --mtp-hybrid-override-pattern *E "
+                           "--mtp-use-repeated-layer"}) {
+    const auto read = model(more);
+    EXPECT_EQ(read["layer_pattern"], "ME*E");
+    EXPECT_EQ(read["predict_ahead"], 2);
+    EXPECT_EQ(read["ahead_pattern"], "*E");
+    EXPECT_EQ(read["ahead_weights"], "shared");
+    EXPECT_EQ(read["experts"]["latent"], 128);
+  }
+  EXPECT_FALSE(model("ME*E --mtp-num-layers 1").contains("predict_ahead"));
+  try {
+    model("ME*E/*E/M");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("layers behind the slashes differ"));
+  }
+}
+
 TEST(MegatronImportTest, ABatchThatGrowsIsTheLastOne) {
   const ImportedScenario imported = Small("--step-batch-size-schedule '0:64 200B:128'");
   EXPECT_EQ(nlohmann::json::parse(imported.text)["training"]["batch"], 128);

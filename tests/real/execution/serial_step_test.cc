@@ -93,9 +93,30 @@ Step TinyHybrid() {
   return step;
 }
 
+// Three tokens further ahead, by layers with weights of their own or the first one's.
+Step TinyAhead(bool shares) {
+  Step step = TinyLlama();
+  step.model.layers = 1;
+  step.model.predict_ahead = 3;
+  step.model.shares_ahead = shares;
+  return step;
+}
+
+// The same with letters, each layer an MLP and attention.
+Step TinyAheadOfPattern() {
+  Step step = TinyHybrid();
+  step.model.layers = 2;
+  step.model.layer_pattern = "M*";
+  step.model.predict_ahead = 2;
+  step.model.ahead_pattern = "-*";
+  step.model.shares_ahead = true;
+  return step;
+}
+
 TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
-  for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(),
-                           TinyParallel(true), TinyParallel(false), TinyHybrid()}) {
+  for (const Step& step :
+       {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(), TinyParallel(true),
+        TinyParallel(false), TinyHybrid(), TinyAhead(true), TinyAheadOfPattern()}) {
     const StepNumbers numbers = ReferenceDecoderStep(step.model, step.training, kSeed);
     for (const auto& [name, gradient] : numbers.arrays) {
       const std::string parameter = name.substr(std::string("gradient of ").size());
@@ -113,7 +134,8 @@ TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
 
 TEST(SerialStepTest, IsTheTextbooks) {
   for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(),
-                           TinyParallel(true), TinyParallel(false), TinyHybrid()}) {
+                           TinyParallel(true), TinyParallel(false), TinyHybrid(), TinyAhead(false),
+                           TinyAhead(true), TinyAheadOfPattern()}) {
     const StepNumbers expected = ReferenceDecoderStep(step.model, step.training, kSeed);
     const Network network = MakeDecoder(step.model, step.training);
     const StepNumbers actual = ComputeSerially(

@@ -144,6 +144,30 @@ TEST(StateSpaceExecutionTest, ExpertsWithASquaredReluGiveTheSerialNumbers) {
   ExpectSerialNumbers(network, training, MakeCombined(options, network));
 }
 
+// Experts of shorter vectors, and layers that predict further ahead with the first one's weights.
+TEST(StateSpaceExecutionTest, LatentExpertsAndSharedLayersGiveTheSerialNumbers) {
+  const Training training = TrainingOf(Recomputation::kNone);
+  GptModel model = Hybrid("ME*E");
+  model.experts = ExpertModel{.count = 4, .per_token = 2, .hidden = 8, .shared = 8, .latent = 6};
+  model.predict_ahead = 2;
+  model.ahead_pattern = "*E";
+  for (const bool is_shared : {true, false}) {
+    model.shares_ahead = is_shared;
+    const Network network = MakeDecoder(model, training);
+    EXPECT_DOUBLE_EQ(network.Parameters(), model.Parameters());
+    for (const uint32_t stage : {0u, 1u}) {
+      CombinedOptions options;
+      options.tensor = 2;
+      options.zero.shard = stage == 0 ? 1 : 2;
+      options.zero.stage = stage;
+      options.data = stage == 0 ? 2 : 1;
+      options.expert = 2;
+      options.sequence_parallel = true;
+      ExpectSerialNumbers(network, training, MakeCombined(options, network));
+    }
+  }
+}
+
 std::string RefusalOf(const CombinedOptions& options) {
   const Training training = TrainingOf(Recomputation::kNone);
   const Network network = MakeDecoder(Hybrid("M*"), training);

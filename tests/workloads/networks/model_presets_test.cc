@@ -53,6 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Published{"nemotron-h-56b", 56.3e9, 0.05e9},
                       Published{"nemotron-nano-9b-v2", 8.89e9, 0.01e9},
                       Published{"nemotron-nano-12b-v2", 12.31e9, 0.01e9},
+                      Published{"nemotron-3-nano-30b", 31.6e9, 0.05e9},
+                      Published{"nemotron-3-super-120b", 123.6e9, 0.05e9},
                       Published{"mamba2-2.7b", 2702599680, 0.5}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -85,6 +85,28 @@ TEST(LayerPatternTest, ProductsOfChunksAreThoseOfThePaper) {
   EXPECT_DOUBLE_EQ(ForwardFlops(network).value(), 16 * (products + scan));
 }
 
+// 64 columns; an attention of 4 heads 4·64², an expert 2·64·8, 4 of them; a router 64·4; a norm for
+// each layer, and for each that predicts ahead three more and 2·64² that join.
+TEST(LayerPatternTest, LettersAheadCountOnceWhereTheyAreShared) {
+  const std::string more =
+      R"(, "tied": false, "activation": "squared-relu", "predict_ahead": 2, "ahead_pattern": "*E",
+         "experts": {"count": 4, "per_token": 2, "hidden": 8})";
+  const GptModel own = Read(Pattern("*E", more));
+  const GptModel shared = Read(Pattern("*E", more + R"(, "ahead_weights": "shared")"));
+  const double layer = 4 * 64 * 64 + 4 * 2 * 64 * 8 + 64 * 4 + 2 * 64 + 2 * 64 * 64 + 3 * 64;
+  EXPECT_DOUBLE_EQ(own.Parameters() - shared.Parameters(), layer);
+  // Whichever has the weights, a token passes through three attentions.
+  EXPECT_EQ(shared.AttentionLayers(), 3u);
+  EXPECT_EQ(ModelFlops(own, 8, 8), ModelFlops(shared, 8, 8));
+  // Vectors of 16 columns: there and back 2·64·16, and experts a quarter of theirs.
+  const GptModel latent = Read(Pattern("*E", R"(, "activation": "squared-relu",
+               "experts": {"count": 4, "per_token": 2, "hidden": 8, "latent": 16})"));
+  const GptModel whole = Read(Pattern(
+      "*E",
+      R"(, "activation": "squared-relu", "experts": {"count": 4, "per_token": 2, "hidden": 8})"));
+  EXPECT_DOUBLE_EQ(latent.Parameters() - whole.Parameters(), 2 * 64 * 16 - 3 * 4 * 2 * 16 * 8);
+}
+
 TEST(LayerPatternTest, RefusesWhatIsNoPattern) {
   EXPECT_THAT(ErrorOf(Pattern("M-x")), HasSubstr("letter 3 is \"x\", expected M"));
   EXPECT_THAT(ErrorOf(Pattern("M-", R"(, "layers": 3)")),
@@ -98,6 +120,12 @@ TEST(LayerPatternTest, RefusesWhatIsNoPattern) {
   EXPECT_THAT(
       ErrorOf(R"({"style": "llama", "hidden": 64, "vocabulary": 9, "layer_pattern": "M*"})"),
       HasSubstr("heads"));
+  EXPECT_THAT(ErrorOf(Pattern("-*", R"(, "tied": false, "predict_ahead": 1)")),
+              HasSubstr("expected \"ahead_pattern\""));
+  EXPECT_THAT(ErrorOf(Pattern("-*", R"(, "ahead_pattern": "*x")")),
+              HasSubstr("/ahead_pattern: letter 2 is \"x\""));
+  EXPECT_THAT(ErrorOf(R"({"preset": "gpt-20b", "ahead_pattern": "*"})"),
+              HasSubstr("expected a \"layer_pattern\""));
   EXPECT_THAT(ErrorOf(R"({"preset": "nemotron-h-8b", "layers": 51})"),
               HasSubstr("52 letters, but \"layers\" is 51"));
 }

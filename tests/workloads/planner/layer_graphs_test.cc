@@ -62,6 +62,29 @@ std::map<std::pair<int32_t, Phase>, double> LaunchesOf(const GptModel& model,
   return seconds;
 }
 
+// Layers of a pattern are one part each, whose launches are one; experts are launched one by one.
+TEST(LayerGraphsTest, LayersOfAPatternAreOnePart) {
+  GptModel model = Model(4, true);
+  model.layer_pattern = "M*-E";
+  model.experts->first_dense = 0;
+  model.mamba = StateSpaceModel{.state = 4, .head = 12, .groups = 2, .heads = 16};
+  Training training = Launched(true, true, true);
+  training.graphs_state_space = true;
+  const Network network = MakeDecoder(model, training);
+  const std::vector<uint32_t> graphs = GraphsOfNodes(network, training);
+  std::map<int32_t, std::string> parts;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    std::string& part = parts[network.nodes[i].layer];
+    const char digit = static_cast<char>('0' + graphs[i]);
+    if (part.empty() || part.back() != digit) part += digit;
+  }
+  EXPECT_EQ(parts,
+            (std::map<int32_t, std::string>{{-1, "0"}, {0, "4"}, {1, "1"}, {2, "2"}, {3, "30"}}));
+  training.graphs_state_space = false;
+  EXPECT_EQ(GraphsOfNodes(network, training).front(), 0u);
+  EXPECT_EQ(GraphsOfNodes(network, training)[1], 0u);
+}
+
 TEST(LayerGraphsTest, PartsOfALayerEndWithItsSumsAndItsRouter) {
   const Training training = Launched(true, true, true);
   const Network network = MakeDecoder(Model(2, true), training);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -288,6 +289,7 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
   const int64_t hidden = arguments.WholeOr({"moe-ffn-hidden-size"}, 1, kMostColumns, feed_forward);
   const int64_t shared =
       arguments.WholeOr({"moe-shared-expert-intermediate-size"}, 0, kMostColumns, 0);
+  const int64_t latent = arguments.WholeOr({"moe-latent-size"}, 0, kMostColumns, 0);
   const std::optional<double> auxiliary =
       arguments.Number({"moe-aux-loss-coeff", "moe-loss-coeff"}, 0, 1e6);
   const std::optional<double> capacity =
@@ -307,6 +309,8 @@ void SetExperts(ArgumentList& arguments, ScenarioDraft& draft, int64_t feed_forw
   draft.Set("/model/experts/hidden", ColumnsHere(hidden, *run),
             arguments.OriginOf({"moe-ffn-hidden-size"}));
   if (shared > 0) draft.Set("/model/experts/shared", ColumnsHere(shared, *run));
+  if (latent > 0)
+    draft.Set("/model/experts/latent", latent, arguments.OriginOf({"moe-latent-size"}));
   if (!run->has_pattern) SetExpertLayers(arguments, draft, *run);
   SetGroupsOfExperts(arguments, draft);
   if (capacity) draft.Set("/model/experts/capacity", *capacity);
@@ -349,6 +353,17 @@ void SetStyle(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& 
   }
 }
 
+// Behind the first slash of a pattern: the same letters for each layer that predicts further ahead.
+void ReadAheadPatterns(const std::string& text, const ArgumentList::Names& names,
+                       const ArgumentList& arguments, MegatronRun* run) {
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, '/'); ++run->ahead) {
+    if (run->ahead > 0 && part != run->ahead_pattern)
+      arguments.Fail(names, "layers behind the slashes differ, which is not supported");
+    run->ahead_pattern = part;
+  }
+}
+
 // Layers by letters, as --hybrid-layer-pattern has them: before a slash, with bars between stages.
 void SetPattern(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   const ArgumentList::Names names = {"hybrid-layer-pattern", "hybrid-override-pattern"};
@@ -356,9 +371,8 @@ void SetPattern(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run)
   std::string pattern = arguments.Text(names).value_or("");
   const size_t slash = pattern.find('/');
   if (slash != std::string::npos) {
+    ReadAheadPatterns(pattern.substr(slash + 1), names, arguments, run);
     pattern.resize(slash);
-    draft.Remark(
-        fmt::format("{}: layers behind the slash, which predict ahead, are left out", from.name));
   }
   if (std::erase(pattern, '|') > 0)
     draft.Remark(fmt::format("{}: bars between stages are left out", from.name));
@@ -388,6 +402,31 @@ void SetPattern(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run)
   const bool is_rotary = arguments.Has({"use-rotary-position-embeddings"}) ||
                          arguments.Text({"position-embedding-type"}).value_or("none") == "rope";
   if (!is_rotary) draft.Set("/model/rotary", false);
+}
+
+// Layers that predict tokens after the next one.
+void SetAhead(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
+  const ArgumentList::Names names = {"mtp-num-layers"};
+  run->ahead = arguments.WholeOr(names, 0, 16, run->ahead);
+  const bool is_shared = arguments.Switch({"mtp-use-repeated-layer"});
+  const std::string letters = arguments.Text({"mtp-hybrid-override-pattern"}).value_or("none");
+  if (letters != "none") run->ahead_pattern = letters;
+  const double weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6).value_or(0.1);
+  if (run->ahead == 0) return;
+  const bool is_tied = draft.json()["model"]["tied"] == true;
+  if (is_tied || !run->is_llama || (run->has_pattern && run->ahead_pattern.empty())) {
+    draft.Remark(fmt::format(
+        "not supported: {} {} with {}; the layers that predict ahead are left out",
+        arguments.OriginOf(names).name, run->ahead,
+        is_tied            ? "one table for embedding and output"
+        : run->has_pattern ? "a pattern that does not say them (--mtp-hybrid-override-pattern)"
+                           : "MLPs without a gate"));
+    return;
+  }
+  draft.Set("/model/predict_ahead", run->ahead, arguments.OriginOf(names));
+  draft.Set("/model/ahead_weight", weight);
+  if (run->has_pattern) draft.Set("/model/ahead_pattern", run->ahead_pattern);
+  if (is_shared) draft.Set("/model/ahead_weights", "shared");
 }
 
 }  // namespace
@@ -458,26 +497,7 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
   SetLatent(arguments, draft);
   SetExperts(arguments, draft, feed_forward, run);
 
-  const ArgumentList::Names ahead_names = {"mtp-num-layers"};
-  const int64_t ahead = arguments.WholeOr(ahead_names, 0, 64, 0);
-  arguments.Switch({"mtp-use-repeated-layer"});
-  const double weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6).value_or(0.1);
-  const bool is_tied = draft.json()["model"]["tied"] == true;
-  if (ahead > 0 && (is_tied || !run->is_llama || run->has_pattern)) {
-    draft.Remark(
-        fmt::format("not supported: {} {} with {}; the layers that predict ahead are left out",
-                    arguments.OriginOf(ahead_names).name, ahead,
-                    is_tied            ? "one table for embedding and output"
-                    : run->has_pattern ? "a pattern of layers"
-                                       : "MLPs without a gate"));
-  } else if (ahead > 0) {
-    if (ahead > 1) {
-      draft.Remark(fmt::format("{}: of {} layers that predict ahead, one is played",
-                               arguments.OriginOf(ahead_names).name, ahead));
-    }
-    draft.Set("/model/predict_ahead", 1, arguments.OriginOf(ahead_names));
-    draft.Set("/model/ahead_weight", weight);
-  }
+  SetAhead(arguments, draft, run);
 
   const auto tensor = static_cast<int64_t>(run->tensor.value);
   if (run->heads % tensor != 0 || (groups % tensor != 0 && groups != run->heads)) {
@@ -501,9 +521,9 @@ void SetGivenMegatronModel(const NamedModel& model, const Origin& from, Argument
   if (const std::optional<int64_t> layers = arguments.Whole(layers_names, 1, kMostLayers))
     draft.Set("/model/layers", *layers, arguments.OriginOf(layers_names));
   const ArgumentList::Names ahead_names = {"mtp-num-layers"};
-  const std::optional<int64_t> ahead = arguments.Whole(ahead_names, 0, 64);
+  const std::optional<int64_t> ahead = arguments.Whole(ahead_names, 0, 16);
   const std::optional<double> weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6);
-  if (ahead) draft.Set("/model/predict_ahead", std::min<int64_t>(*ahead, 1));
+  if (ahead) draft.Set("/model/predict_ahead", *ahead);
   if (ahead && *ahead > 0 && weight) draft.Set("/model/ahead_weight", *weight);
   const JsonDocument document =
       JsonDocument::FromValue(nlohmann::json(draft.json()["model"]), {draft.file(), from.line, ""});

@@ -22,6 +22,8 @@ struct MegatronRun {
   bool is_llama = false;      // of that style here
   bool is_gated = false;      // its MLPs have a gate; if not, those of that style are made narrower
   bool has_pattern = false;   // each layer is one of Mamba-2, attention, MLP and experts
+  int64_t ahead = 0;          // tokens after the next one that are predicted too
+  std::string ahead_pattern;  // the letters of a layer that predicts one, with a pattern
   bool is_2021 = false;       // Megatron-LM's arguments of 2021
   bool is_deepspeed = false;  // Megatron-DeepSpeed's
 };

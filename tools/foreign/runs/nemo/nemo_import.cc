@@ -45,6 +45,8 @@ constexpr NemoName kNemoNames[] = {
     {"num_layers_in_last_pipeline_stage", "decoder-last-pipeline-num-layers"},
     {"num_layers", "num-layers"},
     {"mtp_num_layers", "mtp-num-layers"},
+    {"mtp_hybrid_override_pattern", "mtp-hybrid-override-pattern"},
+    {"mtp_use_repeated_layer", "mtp-use-repeated-layer", KeyForm::kSwitch},
     {"mtp_loss_scaling_factor", "mtp-loss-scaling-factor"},
     {"seq_length", "seq-length"},
     {"micro_batch_size", "micro-batch-size"},
