@@ -49,7 +49,11 @@ constexpr std::array kTable = {
     ValidatedSteps{kAdapters, "h100", "nemo", "data-parallel", 1, 1, 1, 0.140, -0.140},
     ValidatedSteps{kAdapters, "h100", "nemo", "megatron", 8, 8, 32, 0.038, -0.038},
     ValidatedSteps{kAdapters, "h100", "nemo-launcher", "megatron", 6, 8, 8, 0.143, -0.143},
-    ValidatedSteps{kHybrids, "h100", "nemo", "megatron", 7, 32, 2048, 0.252, -0.252},
+    ValidatedSteps{kHybrids, "b300", "nemo", "combined", 10, 8, 64, 0.339, 0.260},
+    ValidatedSteps{kHybrids, "gb200", "nemo", "combined", 11, 8, 64, 0.302, -0.302},
+    ValidatedSteps{kHybrids, "gb300", "nemo", "combined", 6, 8, 8, 0.065, -0.065},
+    ValidatedSteps{kHybrids, "h100", "nemo", "combined", 4, 16, 16, 0.013, -0.000},
+    ValidatedSteps{kHybrids, "h100", "nemo", "megatron", 7, 32, 2048, 0.018, -0.017},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {
