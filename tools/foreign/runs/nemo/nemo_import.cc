@@ -80,6 +80,7 @@ constexpr NemoName kNemoNames[] = {
     {"exp_avg_sq_dtype", "exp-avg-sq-dtype"},
     {"main_params_dtype", "main-params-dtype"},
     {"main_grads_dtype", "main-grads-dtype"},
+    {"activation_func_fp8_input_store", "activation-func-fp8-input-store", KeyForm::kSwitch},
     {"transformer_impl", "transformer-impl"}};
 
 // "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "bf16-mixed": the arguments of a precision.
@@ -113,6 +114,9 @@ class NemoArguments {
   NemoArguments(const RunSource& source, const PythonRecipe& recipe, ScenarioDraft* draft)
       : recipe_(recipe), draft_(draft) {
     run_.software = "nemo";
+    // NVIDIA/Megatron-LM, core/transformer/moe/experts.py, since summer of 2025, when
+    // Megatron-Bridge began.
+    run_.weighs_early = source.text.find("megatron.bridge") != std::string_view::npos;
     const Origin from{"model", recipe.model_line};
     if (source.model) {
       run_.model = source.model;
