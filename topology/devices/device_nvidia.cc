@@ -143,10 +143,9 @@ std::vector<DeviceSpec> BlackwellsAndAdas() {
       Blackwell({"b200", "NVIDIA B200 180 GB", 2250, 1125, 75, 37, 178.3, 7700, 0.776,
                  "NVIDIA Blackwell data sheet, HGX B200, dense", b200.c_str(), 100},
                 b200_tiles, kShapes, 0.37, 0.62),
-      Blackwell(
-          {"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 267.6, 8000, 0.786,
-           "NVIDIA Blackwell Ultra data sheet, HGX B300, dense", b300.c_str(), 103},
-          Tiles(GemmLibrary::kBlackwell, 148, 0.766, 0.703, 2), kShapes, 0.5, 0.76),
+      Blackwell({"b300", "NVIDIA B300 288 GB", 2250, 1125, 75, 1.3, 267.6, 8000, 0.786,
+                 "NVIDIA Blackwell Ultra data sheet, HGX B300, dense", b300.c_str(), 103},
+                Tiles(GemmLibrary::kBlackwell, 148, 0.766, 0.703, 2), kShapes, 0.5, 0.76),
       Blackwell({"gb200", "NVIDIA GB200, one Blackwell with 186 GB", 2500, 1250, 80, 40, 184.3,
                  8000, 0.729, "NVIDIA GB200 NVL72 data sheet, dense, a GPU", gb200.c_str(), 100},
                 gb200_tiles, kShapes, 0.36, 0.6),

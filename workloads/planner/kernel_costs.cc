@@ -265,9 +265,9 @@ OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t a
   const double number = is_in_place ? SizeOf(training.precision).value() : kBytesOfFloat;
   const bool is_cast = !is_in_place && parameter_bytes < kBytesOfFloat;
   const double cast = is_cast ? kBytesOfFloat + parameter_bytes : 0;
-  return {{gradient_bytes, launches},
-          {2 * gradient_bytes + elements * (kAccesses * number + cast),
-           (kOperations + 1) * launches}};
+  return {
+      {gradient_bytes, launches},
+      {2 * gradient_bytes + elements * (kAccesses * number + cast), (kOperations + 1) * launches}};
 }
 
 }  // namespace rehearse

@@ -29,9 +29,8 @@ OptimizerUpdate::OptimizerUpdate(const ParameterArrays& arrays, AdamAgain valida
       plan_(*plan) {
   const auto& shard = places_.strategy().shard;
   const uint32_t zero_stage = shard ? shard->stage : 0;
-  const bool has_masters =
-      !places_.KeepsMasters() && training_.masters != MasterWeights::kNone &&
-      (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
+  const bool has_masters = !places_.KeepsMasters() && training_.masters != MasterWeights::kNone &&
+                           (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
   const bool has_whole = training_.masters == MasterWeights::kFp32;
   if (training_.moments == DType::kFp32 && has_whole) {
     AddState("Adam: master weights and moments", has_masters ? 3 : 2, DType::kFp32);

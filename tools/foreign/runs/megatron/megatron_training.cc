@@ -214,7 +214,8 @@ void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
   }
   if (masters != "fp32")
     draft.Remark(fmt::format("not supported: master weights in {}; they have 32 bits", masters));
-  else if (arguments.Switch({"bf16"}) && !draft.json()["training"].value("narrow_parameters", false))
+  else if (arguments.Switch({"bf16"}) &&
+           !draft.json()["training"].value("narrow_parameters", false))
     draft.Set("/training/masters", "remainders", arguments.OriginOf(names));
 }
 

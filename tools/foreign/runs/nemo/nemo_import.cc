@@ -116,6 +116,7 @@ class NemoArguments {
     run_.software = "nemo";
     // NVIDIA/Megatron-LM, core/transformer/moe/experts.py, since summer of 2025, when
     // Megatron-Bridge began.
+    has_launcher_ = source.text.find("megatron.bridge.perf_recipes") != std::string_view::npos;
     run_.weighs_early = source.text.find("megatron.bridge") != std::string_view::npos;
     const Origin from{"model", recipe.model_line};
     if (source.model) {
@@ -306,7 +307,10 @@ class NemoArguments {
     const PythonKey* const format = Find("fp8");
     const bool has_format =
         format != nullptr && (format->value == "hybrid" || format->value == "e4m3");
-    if (precision == std::end(kPrecisions) && !has_format) return;
+    if (precision == std::end(kPrecisions) && !has_format) {
+      if (is_bf16) TakeLaunchersOptimizer();
+      return;
+    }
     if (precision != std::end(kPrecisions) && std::string_view(precision->part) == "nvfp4") {
       Add("fp4-format", {"e2m1"}, line);
       return;
@@ -338,6 +342,19 @@ class NemoArguments {
     } else if (recipe == "tensorwise") {
       draft_->Set("/training/precise_layers", 0);
     }
+  }
+
+  // Flat recipes of Megatron-Bridge leave to their launcher that Adam in bf16 keeps what parameters
+  // lack of their masters (NVIDIA-NeMo/Megatron-Bridge, scripts/performance/run_script.py:
+  // use_precision_aware_optimizer). Its FSDP cannot have it.
+  void TakeLaunchersOptimizer() {
+    const PythonKey* const shares = Find("use_megatron_fsdp");
+    const bool is_shared = shares != nullptr && shares->value == true;
+    if (!has_launcher_ || is_shared) return;
+    Add("use-precision-aware-optimizer", {}, 0);
+    run_.remarks.emplace_back(
+        "in bf16 its launcher (scripts/performance/run_script.py) has the precision-aware "
+        "optimizer");
   }
 
   void ReadRanks() {
@@ -392,6 +409,7 @@ class NemoArguments {
   const PythonRecipe& recipe_;
   ScenarioDraft* draft_;
   LaunchedRun run_;
+  bool has_launcher_ = false;
 };
 
 }  // namespace
