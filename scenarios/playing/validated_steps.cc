@@ -40,7 +40,7 @@ constexpr std::array kTable = {
     ValidatedSteps{kStages, "b200", "nemo", "", 6, 128, 448, 0.131, -0.131},
     ValidatedSteps{kStages, "gb200", "nemo", "", 9, 72, 512, 0.175, -0.175},
     ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.174, 0.054},
-    ValidatedSteps{kStages, "h100", "nemo", "", 86, 32, 8192, 0.032, 0.001},
+    ValidatedSteps{kStages, "h100", "nemo", "", 86, 32, 8192, 0.032, 0.000},
     ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.058, 0.029},
     ValidatedSteps{kExperts, "b300", "nemo", "", 14, 8, 256, 0.074, -0.066},
     ValidatedSteps{kExperts, "gb200", "nemo", "", 22, 128, 512, 0.097, -0.090},

@@ -91,6 +91,10 @@ std::vector<DeviceSpec> VoltaAndOlder() {
                     "NVIDIA Tesla P100 PCIe data sheet", "assumed", 60})};
 }
 
+// Memory of those with more than 80 GB is what CUDA reports in all (pytorch/ao #4002 for the B200;
+// PyTorch's messages out of memory for others: 93.1 GiB of the H100 NVL, 139.8 of the H200, 184.31
+// of the GB200, 267.69 of the B300, 276.5 of the GB300), which is more than data sheets' decimal
+// GB. nvidia-smi prints up to 0.9 GiB more. 95 GiB of parts of 96 GB: 97,871 MiB there.
 std::vector<DeviceSpec> Hoppers() {
   static const std::string h100 = std::string(kMamf) + "792.1 of 989 TFLOP/s";
   static const std::string same = h100 + " on the H100, the same die";
