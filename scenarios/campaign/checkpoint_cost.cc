@@ -48,7 +48,9 @@ Bytes CheckpointBytes(const Workload& workload) {
   const bool is_fp32 = training.precision == DType::kFp32;
   const Bytes weight =
       training.narrow_parameters ? SizeOf(DType::kFp8) : SizeOf(training.precision);
-  const Bytes master = is_fp32 ? Bytes(0) : SizeOf(DType::kFp32);
+  // What masters add to the parameters; checkpoints have them whole.
+  const bool has_masters = !is_fp32 && training.masters != MasterWeights::kNone;
+  const Bytes master = has_masters ? SizeOf(DType::kFp32) : Bytes(0);
   return workload.network->Parameters() * (weight + master + 2.0 * SizeOf(training.moments));
 }
 

@@ -155,6 +155,30 @@ Switches FsdpOfStages() {
            "pytorch/torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}};
 }
 
+constexpr const char* kAutomodel =
+    "NVIDIA-NeMo/Automodel df2959d6e (October 2025), components/moe/parallelizer.py: fully_shard a "
+    "block, reduce_dtype float32, reshard_after_forward False";
+constexpr const char* kAutomodelTypes =
+    "the same, components/models: dtype is the configuration's torch_dtype, bfloat16; "
+    "examples/benchmark/configs: torch.optim.Adam, whose state has the parameters' type";
+// NeMo AutoModel shares parameters of 16 bits by FSDP2, and Adam updates these.
+Switches AutomodelBooks() {
+  const std::string last =
+      "the same, components/moe/fsdp_mixin.py and components/distributed/utils.py: "
+      "set_requires_gradient_sync is False but for the last micro-batch";
+  return {{"strategy.until_last_micro_batch", kTrue, {"fsdp", "combined"}, last},
+          {"training.masters", "\"none\"", {}, kAutomodelTypes},
+          {"training.moments", "\"bf16\"", {}, kAutomodelTypes},
+          {"training.gradients", "\"bf16\"", {}, kAutomodelTypes},
+          {"training.permutation",
+           "\"fused\"",
+           {},
+           "the same, components/moe/megatron: fused permute behind DeepEP"},
+          {"training.router_weights",
+           "\"activation\"",
+           {},
+           "the same, components/moe/layers.py: weights multiply SwiGLU's result"}};
+}
 constexpr const char* kSdpa =
     "pytorch.org/docs, scaled_dot_product_attention: FlashAttention-2 since 2.2";
 constexpr const char* kAdamW = "pytorch.org/docs, torch.optim.AdamW: foreach by default on CUDA";
@@ -234,7 +258,19 @@ std::vector<SoftwareStack> Stacks() {
              Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
                     Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))));
   const Switches gradients_16 = {{"training.gradients", "\"bf16\"", {}, kMegatron2021}};
+  Switches automodel = Fsdp("\"per-parameter\"", "\"fp32\"", kAutomodel);
+  for (SoftwareSwitch& one : automodel)
+    if (one.path == "strategy.reshard_after_forward") one.value = kFalse;
   return {
+      {"automodel", "NeMo AutoModel: FSDP2 over parameters of 16 bits (2025 on)",
+       Joined(Joined(transformer_engine,
+                     Kernels("\"fused\"", "\"foreach\"", "\"unfused\"", "\"separate\"",
+                             "NVIDIA-NeMo/Automodel, BackendConfig: attn, linear, rms_norm te; "
+                             "MaskedCrossEntropy")),
+              Joined(Joined(automodel, DTensor()),
+                     Joined(AutomodelBooks(),
+                            StopsEarly("NVIDIA-NeMo/Automodel, components/moe/parallelizer.py: "
+                                       "ptd_checkpoint_wrapper"))))},
       {"axonn", "AxoNN with Megatron-LM's kernels (2023)",
        Joined(Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"separate\"", kMegatron2021),
               {{"strategy.transpose_alternate_layers", kTrue, {"4d"}, kAxonn},

@@ -41,6 +41,9 @@ constexpr ValueName<KernelStyle> kKernelStyleNames[] = {{"fused", KernelStyle::k
 constexpr ValueName<OptimizerKernels> kOptimizerNames[] = {{"fused", OptimizerKernels::kFused},
                                                            {"foreach", OptimizerKernels::kForeach},
                                                            {"loop", OptimizerKernels::kLoop}};
+constexpr ValueName<MasterWeights> kMasterNames[] = {{"fp32", MasterWeights::kFp32},
+                                                     {"remainders", MasterWeights::kRemainders},
+                                                     {"none", MasterWeights::kNone}};
 constexpr ValueName<bool> kFusionNames[] = {{"unfused", false}, {"fused", true}};
 constexpr ValueName<bool> kWeighingNames[] = {{"combination", false}, {"activation", true}};
 constexpr ValueName<bool> kCastsNames[] = {{"kept", true}, {"again", false}};
@@ -84,7 +87,6 @@ void Check(const Training& training, const JsonReader& reader) {
   const auto needs = [&](const char* key, bool is_met, const char* expected) {
     if (reader.Has(key) && !is_met) reader.At(key).Fail(fmt::format("expected {}", expected));
   };
-  const bool keeps_narrow = training.keeps_narrow_activations || training.keeps_narrow_attention;
   const bool is_selective = training.recomputation == Recomputation::kSelective;
   const bool has_blocks =
       training.products == ProductRecipe::kMxfp8 || training.products == ProductRecipe::kNvfp4;
@@ -92,11 +94,19 @@ void Check(const Training& training, const JsonReader& reader) {
         "\"by-casts\", or \"products\" to be mxfp8 or nvfp4");
   needs("casts", training.keeps_casts || (is_selective && !is_plain),
         "\"kept\", or selective recomputation and products in 8 bits");
-  needs("narrow_kept", !keeps_narrow || (is_selective && !is_plain),
+  needs("narrow_kept", !training.keeps_narrow_activations || !is_plain,
+        "none, or products in 8 bits");
+  needs("narrow_kept", !training.keeps_narrow_attention || (is_selective && !is_plain),
         "none, or selective recomputation and products in 8 bits");
-  needs("narrow_kept", !training.keeps_narrow_activations || training.recomputed_ops.activations,
-        "\"recomputed_ops\" with \"activations\", as their results are made of what is kept");
-  if (training.moments != DType::kFp32 && training.optimizer != OptimizerKernels::kFused)
+  const bool is_in_place = training.masters == MasterWeights::kNone;
+  if (training.masters != MasterWeights::kFp32 && has_fp32)
+    reader.At("masters").Expected("\"fp32\", as \"precision\" is");
+  const bool is_fused = training.optimizer == OptimizerKernels::kFused;
+  if (training.masters == MasterWeights::kRemainders && training.narrow_parameters)
+    reader.At("masters").Fail("remainders take parameters of 16 bits: \"narrow_parameters\" false");
+  if (training.masters == MasterWeights::kRemainders && !is_fused)
+    reader.At("masters").Fail("remainders take an \"optimizer\" that is \"fused\"");
+  if (training.moments != DType::kFp32 && !is_fused && !is_in_place)
     reader.At("moments").Fail("bf16 takes an \"optimizer\" that is \"fused\"");
 }
 
@@ -181,7 +191,12 @@ const Fields<Training>& TrainingFields() {
         "Adam as one kernel, one kernel for each operation, or one for each operation and array",
         "\"foreach\""},
        {"moments", &Training::moments, OneOf(kSumNames), Usual(),
-        "precision in which Adam keeps its two moments; master weights have fp32", "\"bf16\""},
+        "precision in which Adam keeps its two moments", "\"bf16\""},
+       {"masters", &Training::masters, OneOf(kMasterNames), Usual(),
+        "what Adam updates beside parameters of 16 bits: weights in fp32; remainders: the 16 bits "
+        "that parameters lack (Megatron-LM's precision-aware optimizer); none: the parameters "
+        "themselves",
+        "\"remainders\""},
        {"cross_entropy", &Training::fused_cross_entropy, OneOf(kFusionNames), Usual(),
         "unfused: copies the logits in fp32", "\"fused\"", kOfDecoders},
        {"expert_kernels", kItself, OneFlagOf(kExpertKernelNames), Usual(),

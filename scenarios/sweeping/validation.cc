@@ -180,6 +180,8 @@ ValidatedRow PlayRow(const MeasuredRow& row, const Scenario& scenario) {
   validated.factors = FactorsOf(validated);
   validated.memory = result.memory.Total() + result.memory_idle;
   if (row.Memory()) validated.memory_error = validated.memory / *row.Memory() - 1;
+  validated.memory_needed = result.MemoryNeeded();
+  validated.memory_capacity = result.memory_capacity;
   validated.fits = !(result.memory_capacity > Bytes(0)) ||
                    result.MemoryNeeded() <= (1 - result.memory_headroom) * result.memory_capacity;
   return validated;

@@ -75,6 +75,9 @@ struct ValidatedRow {
   Bytes memory;  // predicted, as the row counts
   std::optional<double> memory_error;
   bool fits = true;  // predicted
+  // What it is judged by: what the fullest rank needs, with driver and libraries, and its device.
+  Bytes memory_needed;
+  Bytes memory_capacity;
 };
 
 // Rows of one device and software.

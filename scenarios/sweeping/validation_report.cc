@@ -74,7 +74,8 @@ std::vector<std::string> RowCells(const MeasuredRow& measured, const ValidatedRo
                       ? fmt::format("{} of {}, {}{}", Print(row.memory), Print(*measured.Memory()),
                                     Signed(*row.memory_error), row.fits ? "" : ", does not fit")
                   : row.fits ? ""
-                             : "does not fit");
+                             : fmt::format("does not fit: {} of {}", Print(row.memory_needed),
+                                           Print(row.memory_capacity)));
   return cells;
 }
 
@@ -273,6 +274,8 @@ Json ToJson(const ValidationTable& table, const Validation& validation) {
     entry["predicted_memory_bytes"] = row.memory.value();
     if (measured.Memory()) entry["measured_memory_bytes"] = measured.Memory()->value();
     entry["fits"] = row.fits;
+    entry["memory_needed_bytes"] = row.memory_needed.value();
+    entry["memory_capacity_bytes"] = row.memory_capacity.value();
     entry["memory_relative_error"] = NumberOrNull(row.memory_error);
     json["rows"].push_back(std::move(entry));
   }

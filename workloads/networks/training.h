@@ -53,6 +53,12 @@ enum class KernelStyle : uint8_t {
 // for each operation and array (its plain loop).
 enum class OptimizerKernels : uint8_t { kFused, kForeach, kLoop };
 
+// What Adam updates where parameters have 16 bits: weights in fp32 beside them; only the 16 bits
+// that these lack (Transformer Engine's store_param_remainders, which Megatron-LM sets with
+// --use-precision-aware-optimizer); or the parameters themselves (PyTorch's optimizers over a model
+// in bf16, whose state is then in bf16 as well).
+enum class MasterWeights : uint8_t { kFp32, kRemainders, kNone };
+
 // The type that products with the layers' matrices are multiplied in, and which of Transformer
 // Engine's recipes casts their operands (workloads/planner/casts.h).
 enum class ProductRecipe : uint8_t {
@@ -122,9 +128,10 @@ struct Training {
   // Megatron-LM in fp16), which halves the bytes. What is reduce-scattered product by product
   // (ZeRO-2, -3) travels in `precision` anyway.
   DType gradients = DType::kFp32;
-  // The type in which Adam keeps its two moments; master weights are fp32 (Megatron-LM's
-  // --use-precision-aware-optimizer).
+  // The type in which Adam keeps its two moments (Megatron-LM's --exp-avg-dtype and
+  // --exp-avg-sq-dtype).
   DType moments = DType::kFp32;
+  MasterWeights masters = MasterWeights::kFp32;
   // Each product runs in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
   KernelStyle kernels = KernelStyle::kFused;
@@ -153,8 +160,8 @@ struct Training {
   // With products in 8 bits and selective recomputation: casts of what is computed again are made
   // again too, rather than kept.
   bool keeps_casts = true;
-  // With products in 8 bits and selective recomputation, what SwiGLU takes is kept in 8 bits, and
-  // what attention gives to its projection in 12 (DeepSeek-V3, section 3.3.3: E5M6); casts of it
+  // With products in 8 bits, what SwiGLU takes is kept in 8 bits; and with selective recomputation
+  // what attention gives to its projection in 12 (DeepSeek-V3, section 3.3.3: E5M6), whose casts
   // are then made again.
   bool keeps_narrow_activations = false;
   bool keeps_narrow_attention = false;

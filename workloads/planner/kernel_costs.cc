@@ -253,17 +253,21 @@ OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t a
             {gradient_bytes + 2 * state_bytes + elements * parameter_bytes, 1}};
   }
   // Decay (2 accesses), first moment (3), second (2 + 3), root (2), two divisors (2 + 2), update
-  // (4) of fp32 numbers; gradients are scaled first (read and written).
+  // (4) of fp32 numbers, or of those of parameters that it updates themselves; gradients are scaled
+  // first (read and written).
   constexpr double kAccesses = 20;
   constexpr uint32_t kOperations = 8;
   const bool is_loop = training.optimizer == OptimizerKernels::kLoop;
   // Operations on lists take up to this many arrays per launch.
   constexpr uint32_t kArraysAtATime = 30;
   const uint32_t launches = is_loop ? arrays : (arrays + kArraysAtATime - 1) / kArraysAtATime;
-  const double cast = parameter_bytes < kBytesOfFloat ? kBytesOfFloat + parameter_bytes : 0;
-  return {{gradient_bytes, launches},
-          {2 * gradient_bytes + elements * (kAccesses * kBytesOfFloat + cast),
-           (kOperations + 1) * launches}};
+  const bool is_in_place = training.masters == MasterWeights::kNone;
+  const double number = is_in_place ? SizeOf(training.precision).value() : kBytesOfFloat;
+  const bool is_cast = !is_in_place && parameter_bytes < kBytesOfFloat;
+  const double cast = is_cast ? kBytesOfFloat + parameter_bytes : 0;
+  return {
+      {gradient_bytes, launches},
+      {2 * gradient_bytes + elements * (kAccesses * number + cast), (kOperations + 1) * launches}};
 }
 
 }  // namespace rehearse

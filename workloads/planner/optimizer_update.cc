@@ -29,12 +29,14 @@ OptimizerUpdate::OptimizerUpdate(const ParameterArrays& arrays, AdamAgain valida
       plan_(*plan) {
   const auto& shard = places_.strategy().shard;
   const uint32_t zero_stage = shard ? shard->stage : 0;
-  const bool has_masters =
-      !places_.KeepsMasters() && (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
-  if (training_.moments == DType::kFp32) {
+  const bool has_masters = !places_.KeepsMasters() && training_.masters != MasterWeights::kNone &&
+                           (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
+  const bool has_whole = training_.masters == MasterWeights::kFp32;
+  if (training_.moments == DType::kFp32 && has_whole) {
     AddState("Adam: master weights and moments", has_masters ? 3 : 2, DType::kFp32);
   } else {
-    if (has_masters) AddState("Adam: master weights", 1, DType::kFp32);
+    if (has_masters && has_whole) AddState("Adam: master weights", 1, DType::kFp32);
+    if (has_masters && !has_whole) AddState("Adam: rest of master weights", 1, DType::kBf16);
     AddState("Adam: moments", 2, training_.moments);
   }
   if (validation_ != kAdamOnce) CheckValidation();
@@ -139,9 +141,10 @@ OptimizerCosts OptimizerUpdate::Costs() const {
       matrix_elements * places_.gradient_element() + arrays_.vector_elements() * kFloat;
   Bytes state;
   for (const BufferId array : state_) state += plan_.BufferOf(array).bytes;
-  const double parameter_bytes = places_.KeepsMasters()                ? 2 * kFloat
-                                 : training_.precision == DType::kFp32 ? 2 * plan_.element()
-                                                                       : plan_.element();
+  const bool is_read =
+      training_.precision == DType::kFp32 || training_.masters != MasterWeights::kFp32;
+  const double parameter_bytes =
+      places_.KeepsMasters() ? 2 * kFloat : (is_read ? 2 : 1) * plan_.element();
   return CostsOfAdam(training_, arrays_.update_elements(), UpdatedArrays(), gradient_bytes,
                      state.value(), parameter_bytes);
 }

@@ -225,7 +225,7 @@ bool ParameterPlaces::IsNarrow(uint32_t matrix) const {
 
 bool ParameterPlaces::KeepsMasters() const {
   const auto& shard = strategy_.shard;
-  return shard && shard->stage == 3 &&
+  return shard && shard->stage == 3 && training_.masters == MasterWeights::kFp32 &&
          (shard->copies == ShardCopies::kFlat || shard->copies == ShardCopies::kPerParameter);
 }
 

@@ -314,8 +314,10 @@ std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& acti
   const Training& training = step_.training;
   const bool recomputes_layers =
       Recomputes() && !micro_batches_.at(action.micro_batch).is_recomputed;
-  const bool recomputes_ops = training.recomputation == Recomputation::kSelective &&
-                              (training.recomputed_ops.Any() || training.keeps_narrow_attention);
+  const bool is_selective = training.recomputation == Recomputation::kSelective;
+  const bool recomputes_ops =
+      (is_selective && (training.recomputed_ops.Any() || training.keeps_narrow_attention)) ||
+      (training.recomputation != Recomputation::kFull && training.keeps_narrow_activations);
   std::vector<Part> parts = {{PassPart::kBackwardCombine, [this] { BeginBackward(); }}};
   if (!recomputes_layers && !recomputes_ops && !by_node) {
     std::vector<Visit> visits = AllVisits();

@@ -339,6 +339,17 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
   EXPECT_THAT(Small("--use-precision-aware-optimizer --exp-avg-dtype torch.float32").remarks,
               Not(Contains(HasSubstr("32 bits"))));
   EXPECT_THAT(Small("--bf16 --exp-avg-dtype bf16").text, Not(HasSubstr("moments")));
+  // Beside parameters in bf16 Transformer Engine keeps what they lack of their masters.
+  EXPECT_THAT(Small("--bf16 --use-precision-aware-optimizer").text,
+              HasSubstr("\"masters\": \"remainders\""));
+  EXPECT_THAT(Small("--bf16 --use-precision-aware-optimizer --fp8-format hybrid "
+                    "--fp8-param-gather")
+                  .text,
+              Not(HasSubstr("masters")));
+  EXPECT_THAT(Small("--bf16 --fp8-format hybrid --activation-func-fp8-input-store").text,
+              HasSubstr("narrow_kept"));
+  EXPECT_THAT(Small("--bf16 --recompute-granularity selective --recompute-modules mlp").text,
+              AllOf(HasSubstr("first-products"), HasSubstr("activations")));
   EXPECT_THAT(Small("--bf16 --activations-checkpoint-method uniform").text,
               AllOf(HasSubstr("megatron-lm-2021"), HasSubstr("\"full\"")));
   EXPECT_THAT(Small("--bf16 --use-megatron-fsdp --data-parallel-sharding-strategy "

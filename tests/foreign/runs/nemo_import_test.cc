@@ -115,6 +115,29 @@ TEST(NemoImportTest, ARecipeOfMegatronBridgeIsItsAssignments) {
   EXPECT_EQ(scenario["simulator"]["pxn"], false);
 }
 
+// Its performance scripts' launcher gives Adam in bf16 remainders; experts weigh what SwiGLU makes.
+TEST(NemoImportTest, WhatTheLauncherOfFlatRecipesSetsIsSet) {
+  const auto training = [](const std::string& more, const std::string& before) {
+    const std::string text = before + kBridge +
+                             "\n\ndef other_8gpu_h100_bf16_config():\n    cfg = _start()\n"
+                             "    cfg.model.seq_length = 4096\n" +
+                             more + "    return cfg\n";
+    return nlohmann::json::parse(
+        ImportNemo(Source(text, {{"config", "other_8gpu_h100_bf16_config"}})).text)["training"];
+  };
+  const std::string llama =
+      "    cfg.model = AutoBridge.from_hf_pretrained(\"a/Meta-Llama-3-8B\")\n";
+  const std::string mixtral =
+      "    cfg.model = AutoBridge.from_hf_pretrained(\"a/Mixtral-8x7B-v0.1\")\n";
+  const std::string flat = "from megatron.bridge.perf_recipes.llama.common import _finish as x\n";
+  EXPECT_EQ(training(llama, flat)["masters"], "remainders");
+  EXPECT_FALSE(training(llama, "").contains("masters"));
+  EXPECT_FALSE(
+      training(llama + "    cfg.ddp.use_megatron_fsdp = True\n", flat).contains("masters"));
+  EXPECT_FALSE(training(llama, flat).contains("router_weights"));
+  EXPECT_EQ(training(mixtral, flat)["router_weights"], "activation");
+}
+
 TEST(NemoImportTest, ARecipeThatBeginsWithAnotherChangesIt) {
   const std::string text = kBridge;
   const nlohmann::json scenario = nlohmann::json::parse(

@@ -117,6 +117,26 @@ TEST(OffloadTest, MomentsMayHave16Bits) {
   EXPECT_EQ(UseOf(training).host, narrow.optimizer);
 }
 
+// 12 bytes of state with whole masters, 10 with the 16 bits that parameters lack, 8 without any;
+// with moments of 16 bits 8, 6 and 4.
+TEST(OffloadTest, MastersMayBeRestsOrMissing) {
+  Training training = TrainingOf(Recomputation::kNone);
+  const MemoryUse whole = UseOf(training);
+  const auto bytes = [&](MasterWeights masters, DType moments) {
+    training.masters = masters;
+    training.moments = moments;
+    const MemoryUse use = UseOf(training);
+    EXPECT_EQ(use.parameters, whole.parameters);
+    EXPECT_EQ(use.gradients, whole.gradients);
+    return 12 * use.optimizer.value() / whole.optimizer.value();
+  };
+  EXPECT_DOUBLE_EQ(bytes(MasterWeights::kRemainders, DType::kFp32), 10);
+  EXPECT_DOUBLE_EQ(bytes(MasterWeights::kNone, DType::kFp32), 8);
+  EXPECT_DOUBLE_EQ(bytes(MasterWeights::kFp32, DType::kBf16), 8);
+  EXPECT_DOUBLE_EQ(bytes(MasterWeights::kRemainders, DType::kBf16), 6);
+  EXPECT_DOUBLE_EQ(bytes(MasterWeights::kNone, DType::kBf16), 4);
+}
+
 TEST(OffloadTest, TheLastLayerOfAStageStays) {
   Training training = TrainingOf(Recomputation::kNone);
   training.offloaded_layers = 8;

@@ -67,6 +67,24 @@ TEST(SharedMemoryTest, PyTorchKeepsSixteenBytesAParameter) {
   EXPECT_EQ(kept(ShardCopies::kPerParameter), 16 * shared + 14 * gains);
 }
 
+// PyTorch over a model in bf16: weights, gradients and two moments of 2 bytes, whatever is copied.
+// Gradients of norms' gains have 4.
+TEST(SharedMemoryTest, ModelsOf16BitsKeepEightBytesAParameter) {
+  Training training = TrainingOf(Recomputation::kFull);
+  training.masters = MasterWeights::kNone;
+  training.moments = DType::kBf16;
+  training.gradients = DType::kBf16;
+  const Network network = MakeDecoder(Model(), training);
+  double gains = 0;
+  for (const NetworkVector& vector : network.vectors) gains += static_cast<double>(vector.size);
+  const double shared = (network.Parameters() - gains) / 8;
+  for (const ShardCopies copies : {ShardCopies::kNone, ShardCopies::kPerParameter}) {
+    const MemoryUse use =
+        MemoryOf(PlanStep(network, training, MakeZero(Zero3(copies), network)).roles[0]);
+    EXPECT_EQ((use.parameters + use.gradients + use.optimizer).value(), 8 * shared + 10 * gains);
+  }
+}
+
 TEST(SharedMemoryTest, WeightsThatStayGatheredAreGatheredOnceDespiteRecomputation) {
   const Training training = TrainingOf(Recomputation::kFull);
   const Network network = MakeDecoder(Model(), training);

@@ -56,6 +56,7 @@ struct LaunchedRun {
   Origin model_from = {};
   std::optional<NamedAdapters> adapters = std::nullopt;  // beside the model, which is then frozen
   const char* software = nullptr;                        // in place of Megatron-LM's own
+  bool weighs_early = false;  // routers' weights multiply what SwiGLU of experts makes
 };
 
 // `files` are what a script may read in. Throws Error with file and line.

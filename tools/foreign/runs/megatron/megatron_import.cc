@@ -74,6 +74,8 @@ ImportedScenario ImportLaunchedRun(const LaunchedRun& launched, const std::strin
     SetMegatronModel(arguments, draft, &run);
   if (launched.adapters) SetAdapters(*launched.adapters, &draft);
   SetMegatronTraining(arguments, draft, &run);
+  if (launched.weighs_early && HasExperts(draft))
+    draft.Set("/training/router_weights", "activation");
   SetMegatronStrategy(arguments, draft, run);
   SetMegatronPipeline(arguments, draft, run);
   if (run.machine.spares) draft.Set("/placement", "block");

@@ -51,7 +51,7 @@ void SetBatch(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
 
 // ---- what is computed again ---------------------------------------------------------------------
 
-void SetSelective(ArgumentList& arguments, ScenarioDraft& draft) {
+void SetSelective(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
   const ArgumentList::Names names = {"recompute-modules"};
   struct Module {
     const char* theirs;
@@ -60,7 +60,8 @@ void SetSelective(ArgumentList& arguments, ScenarioDraft& draft) {
   constexpr Module kModules[] = {{"core_attn", "core-attention"},
                                  {"moe_act", "activations"},
                                  {"layernorm", "norms"},
-                                 {"mla_up_proj", "latent-projections"}};
+                                 {"mla_up_proj", "latent-projections"},
+                                 {"moe", "experts"}};
   std::vector<std::string> modules = arguments.Values(names);
   if (modules.empty()) modules = {"core_attn"};
   std::vector<std::string> again;
@@ -72,6 +73,9 @@ void SetSelective(ArgumentList& arguments, ScenarioDraft& draft) {
     }
     if (ours != nullptr) {
       again.emplace_back(ours);
+    } else if (module == "mlp" && run.experts == 0) {
+      // The whole of it; beside experts it means that of layers without them only.
+      again.insert(again.end(), {"first-products", "activations"});
     } else {
       left_out.push_back(module);
     }
@@ -84,7 +88,7 @@ void SetSelective(ArgumentList& arguments, ScenarioDraft& draft) {
   }
 }
 
-void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft) {
+void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
   const ArgumentList::Names granularity = {"recompute-granularity"};
   const ArgumentList::Names count_names = {
       "recompute-num-layers", "activations-checkpoint-num-layers", "checkpoint-num-layers"};
@@ -102,7 +106,7 @@ void SetRecomputation(ArgumentList& arguments, ScenarioDraft& draft) {
     return;
   }
   if (!is_full) {
-    SetSelective(arguments, draft);
+    SetSelective(arguments, draft, run);
     return;
   }
   draft.Set("/training/recomputation", "full", arguments.OriginOf(granularity));
@@ -137,6 +141,8 @@ void SetNarrowProducts(ArgumentList& arguments, ScenarioDraft& draft) {
   const size_t recipe = arguments.ChoiceOr(
       recipe_names, {"delayed", "tensorwise", "blockwise", "mxfp8", "custom"}, 0);
   const bool is_narrow = arguments.Switch({"fp8-param-gather", "fp8-param"});
+  const ArgumentList::Names stored_names = {"activation-func-fp8-input-store"};
+  const bool stores_narrow = arguments.Switch(stored_names);
   const bool keeps_ends = arguments.Switch({"first-last-layers-bf16"});
   const int64_t first = arguments.WholeOr({"num-layers-at-start-in-bf16"}, 0, 1000, 1);
   const int64_t last = arguments.WholeOr({"num-layers-at-end-in-bf16"}, 0, 1000, 1);
@@ -149,6 +155,8 @@ void SetNarrowProducts(ArgumentList& arguments, ScenarioDraft& draft) {
     if (is_narrow)
       draft.Set("/training/narrow_parameters", true, arguments.OriginOf({"fp8-param-gather"}));
   }
+  if ((is_fp8 || is_fp4) && stores_narrow)
+    draft.Set("/training/narrow_kept", {"activations"}, arguments.OriginOf(stored_names));
   if ((is_fp8 || is_fp4) && keeps_ends) {
     draft.Set("/training/precise_layers", first, arguments.OriginOf({"first-last-layers-bf16"}));
     if (first != last)
@@ -189,7 +197,8 @@ std::string TypeIn(ArgumentList& arguments, const char* name) {
   return text;
 }
 
-// In what precision Adam keeps its moments.
+// In what precision Adam keeps its moments, and what of its master weights. Transformer Engine keeps
+// remainders beside parameters in bf16 (store_param_remainders, on by default), not beside fp8's.
 void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
   const ArgumentList::Names names = {"use-precision-aware-optimizer"};
   const std::string first = TypeIn(arguments, "exp-avg-dtype");
@@ -205,10 +214,9 @@ void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
   }
   if (masters != "fp32")
     draft.Remark(fmt::format("not supported: master weights in {}; they have 32 bits", masters));
-  else if (arguments.Switch({"bf16"}))
-    draft.Remark(
-        "--use-precision-aware-optimizer: master weights have 32 bits here; Megatron-LM keeps only "
-        "the 16 that the parameters lack");
+  else if (arguments.Switch({"bf16"}) &&
+           !draft.json()["training"].value("narrow_parameters", false))
+    draft.Set("/training/masters", "remainders", arguments.OriginOf(names));
 }
 
 void SetAttention(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
@@ -262,7 +270,7 @@ void SetKernels(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun
 
 void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run) {
   SetBatch(arguments, draft, run);
-  SetRecomputation(arguments, draft);
+  SetRecomputation(arguments, draft, *run);
   SetOffloaded(arguments, draft);
   SetPrecision(arguments, draft);
   SetMoments(arguments, draft);

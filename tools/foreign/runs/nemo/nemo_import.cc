@@ -82,6 +82,7 @@ constexpr NemoName kNemoNames[] = {
     {"exp_avg_sq_dtype", "exp-avg-sq-dtype"},
     {"main_params_dtype", "main-params-dtype"},
     {"main_grads_dtype", "main-grads-dtype"},
+    {"activation_func_fp8_input_store", "activation-func-fp8-input-store", KeyForm::kSwitch},
     {"transformer_impl", "transformer-impl"}};
 
 // "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "bf16-mixed": the arguments of a precision.
@@ -115,6 +116,10 @@ class NemoArguments {
   NemoArguments(const RunSource& source, const PythonRecipe& recipe, ScenarioDraft* draft)
       : recipe_(recipe), draft_(draft) {
     run_.software = "nemo";
+    // NVIDIA/Megatron-LM, core/transformer/moe/experts.py, since summer of 2025, when
+    // Megatron-Bridge began.
+    has_launcher_ = source.text.find("megatron.bridge.perf_recipes") != std::string_view::npos;
+    run_.weighs_early = source.text.find("megatron.bridge") != std::string_view::npos;
     const Origin from{"model", recipe.model_line};
     if (source.model) {
       run_.model = source.model;
@@ -304,7 +309,10 @@ class NemoArguments {
     const PythonKey* const format = Find("fp8");
     const bool has_format =
         format != nullptr && (format->value == "hybrid" || format->value == "e4m3");
-    if (precision == std::end(kPrecisions) && !has_format) return;
+    if (precision == std::end(kPrecisions) && !has_format) {
+      if (is_bf16) TakeLaunchersOptimizer();
+      return;
+    }
     if (precision != std::end(kPrecisions) && std::string_view(precision->part) == "nvfp4") {
       Add("fp4-format", {"e2m1"}, line);
       return;
@@ -336,6 +344,19 @@ class NemoArguments {
     } else if (recipe == "tensorwise") {
       draft_->Set("/training/precise_layers", 0);
     }
+  }
+
+  // Flat recipes of Megatron-Bridge leave to their launcher that Adam in bf16 keeps what parameters
+  // lack of their masters (NVIDIA-NeMo/Megatron-Bridge, scripts/performance/run_script.py:
+  // use_precision_aware_optimizer). Its FSDP cannot have it.
+  void TakeLaunchersOptimizer() {
+    const PythonKey* const shares = Find("use_megatron_fsdp");
+    const bool is_shared = shares != nullptr && shares->value == true;
+    if (!has_launcher_ || is_shared) return;
+    Add("use-precision-aware-optimizer", {}, 0);
+    run_.remarks.emplace_back(
+        "in bf16 its launcher (scripts/performance/run_script.py) has the precision-aware "
+        "optimizer");
   }
 
   void ReadRanks() {
@@ -390,6 +411,7 @@ class NemoArguments {
   const PythonRecipe& recipe_;
   ScenarioDraft* draft_;
   LaunchedRun run_;
+  bool has_launcher_ = false;
 };
 
 }  // namespace
