@@ -40,7 +40,7 @@
 // Rates are those that our own graph's rings have on the idle machine, except among NVSwitches,
 // where they are those of NCCL's search. Hops are NCCL's constants; across machines, also the
 // latency that a plug-in reports (topology/cluster/network_plugin.h), twice with Simple, which
-// flushes. NCCL knows nothing else of how long a route is, so that its choice does not depend on it;
+// flushes. NCCL knows nothing else of how long a route is, so its choice does not depend on it;
 // the time does: a hop takes longer by what its route takes beyond a standard hop
 // (topology/presets/hop_latency.h), or less in proportion if it is shorter. Pure functions.
 #pragma once

@@ -32,7 +32,7 @@
 //     its steps reach on the links, times NCCL's correction by size: that a channel carries no more
 //     than a figure of NCCL's tables only decides its choice. PAT likewise.
 //   broadcast, reduce: NCCL's own latency and bandwidth.
-// Hops are as long as their routes, whatever NCCL took them for when it chose, and one across has the
+// Hops are as long as their routes, whatever NCCL took them for when it chose; one across has the
 // latency that the plug-in adds, not what it reports; with messages that it announces first, two
 // such latencies more. A message is what a rank sends in a step.
 //

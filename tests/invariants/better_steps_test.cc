@@ -1,10 +1,10 @@
-// Whole steps on better machines, with algorithms, protocols and channels left to NCCL and RCCL, and
-// with what kernels and communication cost each other (tests/invariants/monotony_test.cc pins both).
+// Whole steps on better machines, with algorithms, protocols and channels left to NCCL and RCCL,
+// and with what kernels and communication cost each other (monotony_test.cc pins both).
 //
 // Libraries are not told of latencies, nor of how fast devices compute: they choose the same, and
 // each collective and each kernel alone is no slower. So is the step, but for the order in which
 // transfers come to share links, and for which kernels they run beside: half a percent is left to
-// these. What libraries choose on faster links is their own (tests/invariants/hand_written_test.cc).
+// these. What libraries choose on faster links is their own (hand_written_test.cc).
 #include <cstdio>
 
 #include <fmt/format.h>

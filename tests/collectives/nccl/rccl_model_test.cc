@@ -131,8 +131,8 @@ TEST(RcclModelTest, RingsOfSeveralMachinesCrossTheNetworkInSomeSteps) {
   }
 }
 
-// What a route takes beyond the hop of the constants is added; half a route takes half. RCCL chooses
-// without knowing of routes.
+// What a route takes beyond the hop of the constants is added; half a route takes half. RCCL
+// chooses without knowing of routes.
 TEST(RcclModelTest, LongRoutesAddTheirWay) {
   RcclGroup group = GroupOf(8, 1);
   const RcclTables& tables = RcclTablesOf(group.architecture);
