@@ -357,8 +357,10 @@ class Lowering {
       } else if (slot == kNoTransfer) {
         own = LowerAlone(own_rank, position, place);
       } else {
-        const uint32_t first_flow = builder_.flow_count();
+        const uint32_t flows_before = builder_.flow_count();
+        waiting_flows_ = 0;
         own = LowerMeeting(rank, op, table_.SiteOf(rank, slot), met[slot]++);
+        const uint32_t first_flow = flows_before + waiting_flows_;
         if (options_.note_flows && builder_.flow_count() > first_flow)
           flows_of_ops_.push_back({rank, position, first_flow, builder_.flow_count()});
       }
@@ -508,10 +510,7 @@ class Lowering {
       AddDelay(*measured, meeting);
       return meeting;
     }
-    if (plan != nullptr && plan->choice.start > Seconds(0)) {
-      meeting.move = builder_.AddDelay(ToTime(plan->choice.start));
-      builder_.AddEdge(meeting.begin, meeting.move);
-    }
+    if (plan != nullptr) AddStart(site, plan->choice, meeting);
     if (plan == nullptr) {
       AddRing(site, 1, bytes.value(), meeting);
     } else if (plan->parts.empty()) {
@@ -526,6 +525,29 @@ class Lowering {
       AddMessageFlows(site, *plan, bytes, sink_, &meeting);
     }
     return meeting;
+  }
+
+  // Until the first step begins. What launching takes is the host's; the library's own latency is
+  // spent by kernels that are there already, and what is beside them is slowed as while bytes move
+  // (closed forms slow nothing).
+  void AddStart(const Site& site, const Choice& choice, Meeting& meeting) {
+    const bool is_kernel = choice.latency > Seconds(0) && options_.fidelity != Fidelity::kFormula;
+    const uint32_t parties = is_kernel ? PartiesAt(site) : kUnset;
+    const Time all = ToTime(choice.start);
+    const Time in_kernels = parties == kUnset ? Time() : ToTime(choice.latency);
+    const auto add = [&](TaskId task) {
+      builder_.AddEdge(meeting.move, task);
+      meeting.move = task;
+    };
+    if (all > in_kernels) add(builder_.AddDelay(all - in_kernels));
+    if (in_kernels == Time()) return;
+    Flow wait;
+    wait.latency = in_kernels;
+    wait.use_set = NoLinks();
+    add(builder_.AddFlow(wait));
+    ++waiting_flows_;
+    builder_.SetParties(meeting.move, parties);
+    if (packet_ways_) packet_ways_->AddFlow(PacketWays::kNone);
   }
 
   // Whether copy engines move it.
@@ -663,6 +685,11 @@ class Lowering {
     return use_set;
   }
 
+  uint32_t NoLinks() {
+    if (no_links_ == kUnset) no_links_ = builder_.AddUseSet({});
+    return no_links_;
+  }
+
   void SetDetour(TaskId flow, uint32_t transfer_class) {
     if (!may_detour_ || detours_[transfer_class].empty()) return;
     uint32_t& detour = detour_sets_[transfer_class];
@@ -677,6 +704,7 @@ class Lowering {
   const Folding folding_;
   const std::vector<std::vector<LinkUse>> uses_;  // by class of transfers
   std::vector<uint32_t> use_sets_;                // by class of transfers
+  uint32_t no_links_ = kUnset;                    // the use set of what waits and moves nothing
   bool may_detour_ = false;
   uint32_t next_look_ = 0;                     // CheckMemory: after this many ranks
   uint32_t next_growth_ = uint32_t{1} << 22;   // CheckGrowth: at this many flows
@@ -697,7 +725,8 @@ class Lowering {
   std::vector<DelayOwner> owners_;    // likewise
   std::vector<uint32_t> processors_;  // by class of ranks; empty where nothing interferes
   std::map<std::vector<uint32_t>, uint32_t> party_sets_;
-  bool interferes_ = true;  // what is being laid out, with the kernels beside it
+  bool interferes_ = true;      // what is being laid out, with the kernels beside it
+  uint32_t waiting_flows_ = 0;  // of the op that is being laid out: those that move nothing
   std::set<ChosenCollective> chosen_;
   std::vector<FlowsOfOp> flows_of_ops_;
   std::vector<CopiedTasks> copies_;  // by class of ranks

@@ -67,8 +67,8 @@ struct LowerOptions {
   std::optional<uint64_t> free_memory = {};  // bytes; otherwise what the machine has
 };
 
-// The flows [begin, end) of the program that ops at a position of a rank make, the first of those
-// that meet there.
+// The flows [begin, end) of the program that move the bytes of ops at a position of a rank, the
+// first of those that meet there.
 struct FlowsOfOp {
   uint32_t rank = 0;
   uint32_t position = 0;

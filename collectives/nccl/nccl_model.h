@@ -38,10 +38,11 @@
 // 20.9 us instead of 14 on all.
 //
 // Rates are those that our own graph's rings have on the idle machine, except among NVSwitches,
-// where they are those of NCCL's search. Hops are NCCL's constants, plus what a route takes beyond
-// a standard hop (topology/presets/hop_latency.h), or less in proportion if it is shorter; across
-// machines, also the latency that a plug-in reports (topology/cluster/network_plugin.h), twice with
-// Simple, which flushes. Pure functions.
+// where they are those of NCCL's search. Hops are NCCL's constants; across machines, also the
+// latency that a plug-in reports (topology/cluster/network_plugin.h), twice with Simple, which
+// flushes. NCCL knows nothing else of how long a route is, so its choice does not depend on it;
+// the time does: a hop takes longer by what its route takes beyond a standard hop
+// (topology/presets/hop_latency.h), or less in proportion if it is shorter. Pure functions.
 #pragma once
 
 #include <optional>
@@ -97,11 +98,12 @@ struct NcclCost {
   Seconds Time(Bytes bytes) const { return latency + bytes / bandwidth; }
 };
 
-// Returns nothing if NCCL has no such combination.
+// On the group's routes. Returns nothing if NCCL has no such combination.
 std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                                NcclAlgorithm algorithm, Protocol protocol);
 
-// All combinations that NCCL has, in the order of its tables: algorithms, each LL, LL128, Simple.
+// All combinations that NCCL has, in the order of its tables: algorithms, each LL, LL128, Simple;
+// as NCCL weighs them, on standard hops.
 std::vector<NcclCost> AllCosts(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
 
 // How many channels NCCL would use for this many bytes.

@@ -214,7 +214,6 @@ bool IsAnnounced(const NcclGroup& group, Bytes message) {
 
 // Once NCCL has chosen: what it expects if hops take as long as they do.
 NcclCost AsTimed(const NcclGroup& group, CollectiveKind kind, Bytes bytes, const NcclCost& chosen) {
-  if (group.plugin_told == group.plugin_latency && group.plugin_eager == Bytes(0)) return chosen;
   double senders = 1;
   if (chosen.algorithm == NcclAlgorithm::kRing && !IsRooted(kind)) senders = group.ranks;
   if (chosen.algorithm == NcclAlgorithm::kNvlsTree) senders = std::max(group.heads, 1u);

@@ -32,8 +32,9 @@
 //     its steps reach on the links, times NCCL's correction by size: that a channel carries no more
 //     than a figure of NCCL's tables only decides its choice. PAT likewise.
 //   broadcast, reduce: NCCL's own latency and bandwidth.
-// A hop across has the latency that the plug-in adds, not what it reports; with messages that it
-// announces first, two such latencies more. A message is what a rank sends in a step.
+// Hops are as long as their routes, whatever NCCL took them for when it chose; one across has the
+// latency that the plug-in adds, not what it reports; with messages that it announces first, two
+// such latencies more. A message is what a rank sends in a step.
 //
 // The rates are shares of what the rings reach on the graph, so that weak links and calibrations
 // count. The other figures, common ones and by generation of GPU, were read off

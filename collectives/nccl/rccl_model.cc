@@ -139,9 +139,13 @@ std::optional<RcclArchitecture> RcclArchitectureOf(uint32_t gfx) {
   }
 }
 
-std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Bytes bytes) {
-  CHECK_GE(group.ranks, 2u);
-  CHECK_GE(group.nodes, 1u);
+std::vector<NcclCost> AllCosts(const RcclGroup& real, CollectiveKind kind, Bytes bytes) {
+  CHECK_GE(real.ranks, 2u);
+  CHECK_GE(real.nodes, 1u);
+  RcclGroup group = real;  // as RCCL knows it
+  group.inside_route = group.is_xgmi ? kNvLinkHop : kPcieHop;
+  group.across_route = kNetworkHop;
+  group.step_overhead = Seconds(0);
   std::vector<NcclCost> costs;
   if (!CanRing(kind)) return costs;
   const std::optional<Protocol> decided = DecidedProtocol(group, kind, bytes);

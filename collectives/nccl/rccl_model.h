@@ -50,7 +50,8 @@ struct RcclGroup {
   uint32_t channels = 1;    // 4 of each ring (ROCm/rccl src/graph/rome_models.cc)
 };
 
-// All combinations that RCCL would take, in the order of its tables.
+// All combinations that RCCL would take, in the order of its tables; as RCCL weighs them, on hops
+// as long as those of its constants, since it does not know how long routes are.
 std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Bytes bytes);
 
 NcclPace RcclPaceOf(const RcclGroup& group, CollectiveKind kind, Bytes bytes,

@@ -21,40 +21,35 @@ constexpr StepClass kAdapters = StepClass::kAdapters;
 constexpr StepClass kHybrids = StepClass::kHybrids;
 
 constexpr std::array kTable = {
-    ValidatedSteps{kPlain, "a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.021},
+    ValidatedSteps{kPlain, "a100-40g", "llm-foundry", "fsdp", 23, 8, 128, 0.039, -0.020},
     ValidatedSteps{kPlain, "a100-80g", "llm-foundry", "fsdp", 31, 8, 8, 0.035, -0.027},
-    ValidatedSteps{kPlain, "a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.214, -0.214},
-    ValidatedSteps{kPlain, "a100-80g", "megatron-lm-2021", "megatron", 6, 8, 256, 0.080, 0.080},
-    ValidatedSteps{kPlain, "b200", "megatron-core", "megatron", 11, 8, 8, 0.142, -0.142},
-    ValidatedSteps{kPlain, "b200", "nemo", "megatron", 6, 8, 16, 0.090, -0.090},
-    ValidatedSteps{kPlain, "gb200", "megatron-core", "megatron", 1, 8, 8, 0.522, -0.522},
-    ValidatedSteps{kPlain, "gb200", "nemo", "combined", 1, 128, 128, 0.162, -0.162},
-    ValidatedSteps{kPlain, "h100", "llm-foundry", "fsdp", 38, 8, 512, 0.058, -0.036},
-    ValidatedSteps{kPlain, "h100", "maxtext", "fsdp", 12, 64, 2048, 0.053, 0.022},
-    ValidatedSteps{kPlain, "h100", "megatron-core", "megatron", 1, 8, 8, 0.214, -0.214},
-    ValidatedSteps{kPlain, "h100", "nemo", "fsdp", 2, 8, 8, 0.061, 0.061},
-    ValidatedSteps{kPlain, "h100", "nemo", "megatron", 6, 8, 32, 0.056, -0.056},
-    ValidatedSteps{kPlain, "h100", "nemo-launcher", "megatron", 10, 4, 64, 0.096, -0.096},
+    ValidatedSteps{kPlain, "a100-80g", "megatron-core", "megatron", 1, 8, 8, 0.213, -0.213},
+    ValidatedSteps{kPlain, "a100-80g", "megatron-lm-2021", "megatron", 6, 8, 256, 0.081, 0.081},
+    ValidatedSteps{kPlain, "b200", "megatron-core", "megatron", 11, 8, 8, 0.140, -0.140},
+    ValidatedSteps{kPlain, "b200", "nemo", "megatron", 6, 8, 16, 0.079, -0.079},
+    ValidatedSteps{kPlain, "gb200", "megatron-core", "megatron", 1, 8, 8, 0.521, -0.521},
+    ValidatedSteps{kPlain, "h100", "llm-foundry", "fsdp", 38, 8, 512, 0.053, -0.031},
+    ValidatedSteps{kPlain, "h100", "maxtext", "fsdp", 12, 64, 2048, 0.055, 0.031},
+    ValidatedSteps{kPlain, "h100", "megatron-core", "megatron", 1, 8, 8, 0.213, -0.213},
+    ValidatedSteps{kPlain, "h100", "nemo", "fsdp", 2, 8, 8, 0.084, 0.084},
+    ValidatedSteps{kPlain, "h100", "nemo", "megatron", 6, 8, 32, 0.051, -0.051},
+    ValidatedSteps{kPlain, "h100", "nemo-launcher", "megatron", 10, 4, 64, 0.095, -0.095},
     ValidatedSteps{kStages, "a100-80g", "megatron-lm-2021", "", 6, 64, 1920, 0.043, 0.043},
     ValidatedSteps{kStages, "b200", "megatron-core", "", 5, 8, 8, 0.073, -0.073},
-    ValidatedSteps{kStages, "b200", "nemo", "", 6, 128, 448, 0.131, -0.131},
-    ValidatedSteps{kStages, "gb200", "nemo", "", 9, 72, 512, 0.175, -0.175},
+    ValidatedSteps{kStages, "b200", "nemo", "", 6, 128, 448, 0.118, -0.118},
+    ValidatedSteps{kStages, "gb200", "nemo", "", 9, 72, 512, 0.165, -0.165},
     ValidatedSteps{kStages, "gb300", "nemo", "", 2, 72, 512, 0.174, 0.054},
-    ValidatedSteps{kStages, "h100", "nemo", "", 86, 32, 8192, 0.032, 0.000},
+    ValidatedSteps{kStages, "h100", "nemo", "", 86, 32, 8192, 0.035, 0.004},
     ValidatedSteps{kStages, "h100", "nemo-launcher", "", 21, 8, 1024, 0.058, 0.029},
     ValidatedSteps{kExperts, "b300", "nemo", "", 14, 8, 256, 0.074, -0.066},
     ValidatedSteps{kExperts, "gb200", "nemo", "", 22, 128, 512, 0.097, -0.090},
     ValidatedSteps{kExperts, "gb300", "nemo", "", 8, 64, 64, 0.153, -0.006},
     ValidatedSteps{kExperts, "h100", "nemo", "", 43, 8, 2048, 0.044, -0.040},
-    ValidatedSteps{kAdapters, "b200", "nemo", "megatron", 1, 8, 8, 0.089, -0.089},
+    ValidatedSteps{kAdapters, "b200", "nemo", "megatron", 1, 8, 8, 0.105, -0.105},
     ValidatedSteps{kAdapters, "h100", "nemo", "data-parallel", 1, 1, 1, 0.140, -0.140},
-    ValidatedSteps{kAdapters, "h100", "nemo", "megatron", 8, 8, 32, 0.042, -0.042},
+    ValidatedSteps{kAdapters, "h100", "nemo", "megatron", 8, 8, 32, 0.038, -0.038},
     ValidatedSteps{kAdapters, "h100", "nemo-launcher", "megatron", 6, 8, 8, 0.143, -0.143},
-    ValidatedSteps{kHybrids, "b300", "nemo", "combined", 10, 8, 64, 0.339, 0.260},
-    ValidatedSteps{kHybrids, "gb200", "nemo", "combined", 11, 8, 64, 0.302, -0.302},
-    ValidatedSteps{kHybrids, "gb300", "nemo", "combined", 6, 8, 8, 0.065, -0.065},
-    ValidatedSteps{kHybrids, "h100", "nemo", "combined", 4, 16, 16, 0.013, -0.000},
-    ValidatedSteps{kHybrids, "h100", "nemo", "megatron", 7, 32, 2048, 0.018, -0.017},
+    ValidatedSteps{kHybrids, "h100", "nemo", "megatron", 7, 32, 2048, 0.251, -0.251},
 };
 
 std::string TextAt(const nlohmann::json& given, const char* key) {
@@ -68,9 +63,9 @@ StepClass ClassOf(const Scenario& scenario) {
   for (const NetworkMatrix& matrix : workload->network->matrices)
     if (matrix.is_frozen) return StepClass::kAdapters;
   for (const NetworkNode& node : workload->network->nodes)
-    if (node.kind == NodeKind::kStateSpace) return StepClass::kHybrids;
-  for (const NetworkNode& node : workload->network->nodes)
     if (node.kind == NodeKind::kRoute) return StepClass::kExperts;
+  for (const NetworkNode& node : workload->network->nodes)
+    if (node.kind == NodeKind::kStateSpace) return StepClass::kHybrids;
   const bool shares = workload->strategy.context.has_value();
   return workload->pipeline || shares ? StepClass::kStages : StepClass::kPlain;
 }

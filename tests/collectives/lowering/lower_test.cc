@@ -214,6 +214,45 @@ TEST(LowerTest, KernelsSlowDownTheCommunicationBesideThem) {
   EXPECT_NEAR(collective(), 1.5, 1e-4);
 }
 
+// A library's latency is spent by its kernels, as the time is in which bytes move. A kernel that
+// takes 1 s alone, and twice as long beside a collective of C seconds, has done C/2 of its work
+// when that ends: it takes 1 s + C/2, however much of C is latency.
+TEST(LowerTest, KernelsAreSlowedForAsLongAsACollectiveLastsLatencyAndAll) {
+  const auto cluster = Preset("dgx-a100", "nodes", 4);
+  for (const double bytes : {4.0, 1e6, 1e9}) {
+    Schedule schedule = OneCollective(CollectiveKind::kAllGather, bytes, {Range(32)});
+    Role& role = schedule.roles[0];
+    auto& collective = std::get<Collective>(role.ops[0].work);
+    collective.algorithm = AlgorithmId::kAuto;
+    collective.protocol = Protocol::kAuto;
+    role.streams.push_back({"compute", StreamKind::kCompute});
+    Op work;
+    work.name = "work";
+    work.stream = StreamId(1);
+    Compute compute;
+    compute.kind = ComputeKind::kMemory;
+    const DeviceSpec& device = cluster->DeviceOf(0);
+    compute.bytes = Bytes(device.memory_bandwidth.value() * device.memory_efficiency);
+    work.work = compute;
+    role.ops.push_back(work);
+    Router router(*cluster);
+    for (const Fidelity fidelity : {Fidelity::kFluid, Fidelity::kStep}) {
+      LowerOptions options;
+      options.fidelity = fidelity;
+      const auto ends = [&] {
+        const Timeline timeline = Simulate(Lower(schedule, router, options).program, 32).timeline;
+        return std::pair(ToSeconds(timeline.spans[0].end).value(),
+                         ToSeconds(timeline.spans[1].end).value());
+      };
+      options.slowdown = Slowdown();
+      const double alone = ends().second;
+      options.slowdown = Slowdown{.memory = 1};
+      const auto [communicated, worked] = ends();
+      EXPECT_NEAR(worked, alone + communicated / 2, 1e-11) << bytes << " " << Name(fidelity);
+    }
+  }
+}
+
 TEST(LowerTest, CopyEnginesOfACommunicatorLeaveMessagesAlone) {
   const auto cluster = Preset("switch", "devices", 2);
   Schedule schedule = OneCollective(CollectiveKind::kAllReduce, 1, {Range(2)});

@@ -187,6 +187,23 @@ TEST(NcclModelTest, LongRoutesAddTheirWay) {
   EXPECT_NEAR(latency(Protocol::kLL), ll - 3 * 2.7 / 2, 1e-6);
 }
 
+// NCCL is told of no cable's length: what it weighs is the same on any routes.
+TEST(NcclModelTest, RoutesDoNotCountWhenNcclChooses) {
+  NcclGroup far = FourMachines();
+  far.across_route = kNetworkHop + Seconds(30e-6);
+  far.inside_route = kNvLinkHop / 10;
+  far.step_overhead = Seconds(5e-6);
+  for (const CollectiveKind kind : {kAllReduce, kAllGather}) {
+    const auto costs = AllCosts(FourMachines(), kind, Bytes(1 << 20));
+    const auto costs_far = AllCosts(far, kind, Bytes(1 << 20));
+    ASSERT_EQ(costs.size(), costs_far.size());
+    for (size_t i = 0; i < costs.size(); ++i) {
+      EXPECT_EQ(costs[i].latency, costs_far[i].latency);
+      EXPECT_EQ(costs[i].bandwidth, costs_far[i].bandwidth);
+    }
+  }
+}
+
 TEST(NcclModelTest, TreesFallShortAtMediumSizes) {
   EXPECT_EQ(NcclTreeCorrection(Protocol::kLL, Bytes(8)), 1.0);
   EXPECT_EQ(NcclTreeCorrection(Protocol::kLL, Bytes(64 << 12)), 0.4);

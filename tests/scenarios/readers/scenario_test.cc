@@ -58,9 +58,9 @@ TEST(ScenarioTest, TheGoldenHashesHold) {
   EXPECT_EQ(hash("formula", "none"), "849dd84cae473085");
   EXPECT_EQ(hash("fluid", "none"), "dbad7e3c13719284");
   EXPECT_EQ(hash("step", "none"), "2b0dfa3f13453f51");
-  EXPECT_EQ(hash("formula", "auto"), "660e5e891e5098f1");
-  EXPECT_EQ(hash("fluid", "auto"), "1276eaca13861aec");
-  EXPECT_EQ(hash("step", "auto"), "5f5bce0263d88d4d");
+  EXPECT_EQ(hash("formula", "auto"), "b34f65032474fc8d");
+  EXPECT_EQ(hash("fluid", "auto"), "b50497604f0e8549");
+  EXPECT_EQ(hash("step", "auto"), "a1e371e76ab46710");
 }
 
 TEST(ScenarioTest, FidelitiesAgreeOnAScheduleWithoutContention) {
@@ -124,8 +124,8 @@ TEST(ScenarioTest, ValiantDetoursCostLatencyOnADragonfly) {
 }
 
 TEST(ScenarioTest, KernelsThatCommunicationSlowsMakeTheStepLonger) {
-  const double plain = Play().result.step.value();
-  EXPECT_EQ(Play({R"(simulator.slowdown={"gemm": 0})"}).result.step.value(), plain);
+  const double plain = Play({R"(simulator.slowdown={"gemm": 0})"}).result.step.value();
+  EXPECT_GE(Play().result.step.value(), plain);  // what the devices' family costs
   const double slowed =
       Play({R"(simulator.slowdown={"gemm": 0.2, "memory": 0.2})"}).result.step.value();
   EXPECT_GT(slowed, plain);

@@ -1,0 +1,69 @@
+// Whole steps on better machines, with algorithms, protocols and channels left to NCCL and RCCL,
+// and with what kernels and communication cost each other (monotony_test.cc pins both).
+//
+// Libraries are not told of latencies, nor of how fast devices compute: they choose the same, and
+// each collective and each kernel alone is no slower. So is the step, but for the order in which
+// transfers come to share links, and for which kernels they run beside: half a percent is left to
+// these. What libraries choose on faster links is their own (hand_written_test.cc).
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/playing/rehearsal.h"
+#include "tests/invariants/cases.h"
+#include "tests/support/random_scenario.h"
+#include "topology/files/edits.h"
+
+namespace rehearse {
+namespace better_steps_test {
+
+constexpr double kMost = 0.005;
+
+double StepOf(const Scenario& scenario) {
+  return ToSeconds(PlayScenario(scenario).simulation.timeline.step).value();
+}
+
+struct Machine {
+  const char* what;
+  Edit edit;
+  bool is_worse = false;
+};
+
+std::vector<Machine> OtherMachines() {
+  Edit links;
+  links.selector = "**";
+  Edit devices = links;
+  devices.target = Edit::Target::kDevices;
+  std::vector<Machine> all = {{"1 ns more latency", links, true},
+                              {"2 us more latency", links, true},
+                              {"arithmetic 1.1x", devices},
+                              {"memory 1.1x", devices}};
+  all[0].edit.latency = Change{.factor = 1, .offset = 1e-9};
+  all[1].edit.latency = Change{.factor = 1, .offset = 2e-6};
+  all[2].edit.compute = Change{.factor = 1.1};
+  all[3].edit.memory_bandwidth = Change{.factor = 1.1};
+  return all;
+}
+
+TEST(BetterStepsTest, AreNotSlowerWhateverLibrariesChooseAndKernelsCost) {
+  const std::vector<Machine> machines = OtherMachines();
+  const Cases cases = CasesOf(4);
+  double worst = 0;
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const RandomScenario drawn = DrawScenario(seed, {.jobs = false, .edits = false});
+    const double before = StepOf(drawn.scenario);
+    for (const Machine& machine : machines) {
+      Scenario changed = drawn.scenario;
+      changed.cluster = ApplyEdits(*drawn.scenario.cluster, {machine.edit});
+      const double after = StepOf(changed);
+      const double loss = machine.is_worse ? before / after - 1 : after / before - 1;
+      worst = std::max(worst, loss);
+      EXPECT_LE(loss, kMost) << "case " << seed << ", " << machine.what << "\n" << drawn.text;
+    }
+  }
+  std::fputs(fmt::format("at most {:.4f} % slower\n", 100 * worst).c_str(), stdout);
+}
+
+}  // namespace better_steps_test
+}  // namespace rehearse
