@@ -139,17 +139,18 @@ OrderedJson ReadStateSpaceNumbers(HfConfig& config, const HfNames& state, const 
 }
 
 // One letter for each layer, or its name.
-std::string ReadLayerLetters(HfConfig& config) {
-  if (config.Has("hybrid_override_pattern")) return config.At({"hybrid_override_pattern"}).String();
+std::string ReadLayerLetters(HfConfig& config, const char* pattern, const char* list) {
+  if (config.Has(pattern) && !config.Has(list)) return config.At({pattern}).String();
   const std::vector<std::string> names = {"mamba", "attention", "mlp", "moe"};
   std::string letters;
-  for (const JsonReader& layer : config.At({"layers_block_type"}).Elements())
+  for (const JsonReader& layer : config.At({list}).Elements())
     letters += "M*-E"[layer.Choice(names)];
   return letters;
 }
 
 void ReadNemotronH(HfConfig& config, OrderedJson& keys) {
-  const std::string letters = ReadLayerLetters(config);
+  const std::string letters =
+      ReadLayerLetters(config, "hybrid_override_pattern", "layers_block_type");
   keys["layer_pattern"] = letters;
   keys["mamba"] =
       ReadStateSpaceNumbers(config, {"ssm_state_size"}, {"mamba_head_dim"}, {"mamba_num_heads"});
@@ -167,9 +168,9 @@ void ReadNemotronH(HfConfig& config, OrderedJson& keys) {
                              "moe_shared_expert_intermediate_size", "n_shared_experts"})
       config.Has(name);
   }
-  if (config.Has("mtp_hybrid_override_pattern"))
-    keys["ahead_pattern"] = config.At({"mtp_hybrid_override_pattern"}).String();
-  config.Has("mtp_layers_block_type");
+  if (config.Has("mtp_hybrid_override_pattern") || config.Has("mtp_layers_block_type"))
+    keys["ahead_pattern"] =
+        ReadLayerLetters(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type");
 }
 
 void ReadMamba2(HfConfig& config, OrderedJson& keys) {

@@ -47,9 +47,9 @@ static_assert(MembersOf<Three>() == 3);
 size_t RowsOf(const ObjectShape& shape) { return shape.keys.size(); }
 
 TEST(EveryFieldTest, OfATrainingHasARow) {
-  // "expert_kernels" and "narrow_kept" set two members, "cuda_graphs" three; "reads_columns" is the
+  // "expert_kernels" and "narrow_kept" set two members, "cuda_graphs" four; "reads_columns" is the
   // device's.
-  EXPECT_EQ(MembersOf<Training>(), RowsOf(TrainingShape()) + 1 + 1 + 2 + 1);
+  EXPECT_EQ(MembersOf<Training>(), RowsOf(TrainingShape()) + 1 + 1 + 3 + 1);
 }
 
 TEST(EveryFieldTest, OfAModelHasARow) {

@@ -328,12 +328,13 @@ TEST(HfModelTest, StateSpacesAreReadUnderTheirNames) {
   // nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16: 120 billion, and a layer that predicts ahead.
   const HfModel super = Read(SizesText(
       "nemotron_h", 88, 4096, 32, 2, 2688, 131072,
-      R"(, "hybrid_override_pattern": "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME",
+      R"(, "hybrid_override_pattern": "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*)"
+      R"(EMEMEMEMEM*EMEMEMEM*EMEMEMEME",
          "head_dim": 128, "mamba_num_heads": 128, "mamba_head_dim": 64, "n_groups": 8,
          "ssm_state_size": 128, "n_routed_experts": 512, "num_experts_per_tok": 22,
          "moe_intermediate_size": 2688, "moe_shared_expert_intermediate_size": 5376,
          "moe_latent_size": 1024, "n_shared_experts": 1, "num_nextn_predict_layers": 1,
-         "mtp_hybrid_override_pattern": "*E", "tie_word_embeddings": false)"));
+         "mtp_layers_block_type": ["attention", "moe"], "tie_word_embeddings": false)"));
   EXPECT_EQ(super.model.experts->latent, 1024u);
   EXPECT_EQ(super.model.ahead_pattern, "*E");
   EXPECT_NEAR(super.model.Parameters(), 123.6e9, 0.1e9);
