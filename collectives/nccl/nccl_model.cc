@@ -228,15 +228,15 @@ std::optional<NcclCost> CostOf(const NcclGroup& group, CollectiveKind kind, Byte
   return cost;
 }
 
-std::vector<NcclCost> AllCosts(const NcclGroup& real, CollectiveKind kind, Bytes bytes) {
-  NcclGroup group = real;  // as NCCL knows it
-  group.inside_route = StandardHop(group.inside);
-  group.across_route = StandardHop(NcclHop::kNetwork);
-  group.step_overhead = Seconds(0);
+std::vector<NcclCost> AllCosts(const NcclGroup& group, CollectiveKind kind, Bytes bytes) {
+  NcclGroup known = group;  // as NCCL knows it
+  known.inside_route = StandardHop(group.inside);
+  known.across_route = StandardHop(NcclHop::kNetwork);
+  known.step_overhead = Seconds(0);
   std::vector<NcclCost> costs;
   for (const NcclAlgorithm algorithm : kNcclAlgorithms) {
     for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
-      const std::optional<NcclCost> cost = CostOf(group, kind, bytes, algorithm, protocol);
+      const std::optional<NcclCost> cost = CostOf(known, kind, bytes, algorithm, protocol);
       if (cost) costs.push_back(*cost);
     }
   }

@@ -139,26 +139,26 @@ std::optional<RcclArchitecture> RcclArchitectureOf(uint32_t gfx) {
   }
 }
 
-std::vector<NcclCost> AllCosts(const RcclGroup& real, CollectiveKind kind, Bytes bytes) {
-  CHECK_GE(real.ranks, 2u);
-  CHECK_GE(real.nodes, 1u);
-  RcclGroup group = real;  // as RCCL knows it
-  group.inside_route = group.is_xgmi ? kNvLinkHop : kPcieHop;
-  group.across_route = kNetworkHop;
-  group.step_overhead = Seconds(0);
+std::vector<NcclCost> AllCosts(const RcclGroup& group, CollectiveKind kind, Bytes bytes) {
+  CHECK_GE(group.ranks, 2u);
+  CHECK_GE(group.nodes, 1u);
+  RcclGroup known = group;  // as RCCL knows it
+  known.inside_route = group.is_xgmi ? kNvLinkHop : kPcieHop;
+  known.across_route = kNetworkHop;
+  known.step_overhead = Seconds(0);
   std::vector<NcclCost> costs;
   if (!CanRing(kind)) return costs;
-  const std::optional<Protocol> decided = DecidedProtocol(group, kind, bytes);
+  const std::optional<Protocol> decided = DecidedProtocol(known, kind, bytes);
   const auto is_possible = [&](Protocol protocol) { return !decided || *decided == protocol; };
   if (IsAllReduce(kind)) {
     for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple}) {
       const bool is_none = protocol == Protocol::kSimple && group.nodes == 1 &&
                            group.architecture != RcclArchitecture::kMi250x;
-      if (!is_none && is_possible(protocol)) costs.push_back(TreeCost(group, bytes, protocol));
+      if (!is_none && is_possible(protocol)) costs.push_back(TreeCost(known, bytes, protocol));
     }
   }
   for (const auto protocol : {Protocol::kLL, Protocol::kLL128, Protocol::kSimple})
-    if (is_possible(protocol)) costs.push_back(RingCost(group, kind, bytes, protocol));
+    if (is_possible(protocol)) costs.push_back(RingCost(known, kind, bytes, protocol));
   return costs;
 }
 

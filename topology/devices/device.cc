@@ -140,9 +140,10 @@ bool IsScan(Kernel kernel) {
          kernel == Kernel::kStateScanBackward;
 }
 
-// state-spaces/mamba's kernels in Triton, which GPUs run, reach this share of the bandwidth that streams reach.
-// Read off four steps of Nemotron 3 Nano on H100 (Megatron-Bridge's performance summary, 26.02 to
-// 26.06, fp8); what others need lies between 0.16 and 0.26 (topology/OPERATORS.md).
+// state-spaces/mamba's kernels in Triton, which GPUs run, reach this share of the bandwidth that
+// streams reach. Read off four steps of Nemotron 3 Nano on H100 (Megatron-Bridge's performance
+// summary, 26.02 to 26.06, fp8); what others need lies between 0.16 and 0.26
+// (topology/OPERATORS.md).
 constexpr double kScanShare = 0.24;
 
 FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {

@@ -34,7 +34,9 @@ TEST(MemoryPictureTest, TheLargestBuffersComeFirst) {
   EXPECT_LE(picture.largest.size(), 10u);
   Bytes sum;
   for (size_t i = 0; i < picture.largest.size(); ++i) {
-    if (i > 0) EXPECT_LE(picture.largest[i].bytes, picture.largest[i - 1].bytes);
+    if (i > 0) {
+      EXPECT_LE(picture.largest[i].bytes, picture.largest[i - 1].bytes);
+    }
     sum += picture.largest[i].bytes;
   }
   EXPECT_LE(sum, picture.moments[picture.peak].use.Total());

@@ -181,8 +181,8 @@ TEST(TrustTest, StepsOfASlowerMachineStandApart) {
   EXPECT_THAT(ToText(report), HasSubstr("expected another calibration"));
 }
 
-// Products that took a hundredth of what they take make the machine a hundred times as slow. Only the order is asked
-// for: a product that is disturbed takes several times as long.
+// Products that took a hundredth of what they take make the machine a hundred times as slow. Only
+// the order is asked for: a product that is disturbed takes several times as long.
 TEST(TrustTest, APaceIsWhatProductsTakeBesideTheCalibration) {
   KernelCosts costs;
   costs.kernel = Kernel::kGemm;

@@ -197,7 +197,7 @@ std::string TypeIn(ArgumentList& arguments, const char* name) {
   return text;
 }
 
-// In what precision Adam keeps its moments, and what of its master weights. Transformer Engine keeps
+// In what precision Adam keeps its moments, and what of its master weights. Transformer Engine has
 // remainders beside parameters in bf16 (store_param_remainders, on by default), not beside fp8's.
 void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
   const ArgumentList::Names names = {"use-precision-aware-optimizer"};
