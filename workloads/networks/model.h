@@ -69,9 +69,10 @@ struct GptModel {
   std::optional<ExpertModel> experts = std::nullopt;
 
   // Tokens after the next one that are predicted too, each by a layer after the others and from
-  // what the one before it knows (multi-token prediction, DeepSeek-V3, section 2.2). Losses have the
-  // weight `ahead_weight`. With a pattern of layers there are those of `ahead_pattern` instead of
-  // one layer. Shared: all have the first one's weights (Megatron-Core, mtp_use_repeated_layer).
+  // what the one before it knows (multi-token prediction, DeepSeek-V3, section 2.2). Losses have
+  // the weight `ahead_weight`. With a pattern of layers there are those of `ahead_pattern` instead
+  // of one layer. Shared: all have the first one's weights (Megatron-Core,
+  // mtp_use_repeated_layer).
   uint32_t predict_ahead = 0;
   double ahead_weight = 0.3;
   std::string ahead_pattern = {};
