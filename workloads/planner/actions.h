@@ -42,6 +42,7 @@ struct Action {
   uint32_t stage = 0;
   uint32_t micro_batch = 0;  // zero for actions that end the step
   ActionKind kind = ActionKind::kForward;
+  bool is_alone = false;  // a forward pass that begins no pair, though a gradient follows
 
   friend bool operator==(const Action&, const Action&) = default;
 };

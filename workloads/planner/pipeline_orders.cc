@@ -23,6 +23,8 @@ class ActionList {
   void AddOf(uint32_t stage, Kind kind, uint32_t micro_batch) {
     actions_.push_back({stage, micro_batch, kind});
   }
+  // The last one of a rank that is ahead by all passes: it waits for no gradient.
+  void BeginsNoPair() { actions_.back().is_alone = true; }
   void EndStage() {
     Add(Kind::kSynchronize);
     Add(Kind::kUpdate);
@@ -63,6 +65,7 @@ std::vector<Action> OneForwardOneBackward(uint32_t stages, uint32_t micro_batche
     list.BeginStage(stage);
     const uint32_t ahead = std::min((stages - stage - 1) * a_rank + more_ahead, micro_batches);
     for (uint32_t index = 0; index < ahead; ++index) list.Add(Kind::kForward, index);
+    if (more_ahead > 0 && ahead == micro_batches) list.BeginsNoPair();
     for (uint32_t index = 0; index < micro_batches; ++index) {
       if (index + ahead < micro_batches) list.Add(Kind::kForward, index + ahead);
       list.Add(Kind::kBackward, index);
@@ -122,6 +125,7 @@ std::vector<Action> Interleaved(uint32_t ranks, uint32_t a_rank, uint32_t micro_
     const uint32_t usual = (ranks - rank - 1) * 2 + (a_rank - 1) * ranks + more_ahead;
     const uint32_t ahead = std::min(usual, passes);
     for (uint32_t pass = 0; pass < ahead; ++pass) add(Kind::kForward, pass);
+    if (more_ahead > 0 && ahead == passes) list.BeginsNoPair();
     for (uint32_t pass = 0; pass < passes; ++pass) {
       if (pass + ahead < passes) add(Kind::kForward, pass + ahead);
       add(Kind::kBackward, pass);

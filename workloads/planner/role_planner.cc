@@ -184,8 +184,8 @@ void RolePlanner::Do(const Action& action, bool makes_last_gradients) {
 }
 
 bool RolePlanner::ArePaired(const Action& forward, const Action& backward) const {
-  return step_.pairs_passes && forward.kind == ActionKind::kForward && GoesBack(backward.kind) &&
-         forward.micro_batch != backward.micro_batch;
+  return step_.pairs_passes && forward.kind == ActionKind::kForward && !forward.is_alone &&
+         GoesBack(backward.kind) && forward.micro_batch != backward.micro_batch;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/schedule/schedule_check.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/layer_parts.h"
 #include "workloads/planner/planner.h"
@@ -83,6 +84,42 @@ TEST(PairOrderTest, WhatIsRecomputedComesBeforeWhatNeedsIt) {
   EXPECT_EQ(again("norm 2"), Part::kBackwardDispatch);
   EXPECT_EQ(again("experts swiglu"), Part::kBackwardExperts);
   EXPECT_EQ(again("shared swiglu"), Part::kBackwardExperts);
+}
+
+// With few micro-batches some ranks do all their forward passes first, and then begin no pair: the
+// first gradient would wait for a neighbour's pair, which waits for what the last forward pass
+// sends.
+TEST(PairOrderTest, RanksWithFewMicroBatchesWaitForNobody) {
+  for (const uint32_t ranks : {2u, 3u, 4u}) {
+    for (const uint32_t a_rank : {1u, 2u, 3u}) {
+      for (const uint32_t rounds : {1u, 2u, 3u}) {
+        GptModel model = Experts();
+        model.layers = ranks * a_rank;
+        Training training = TrainingOf();
+        training.micro_batches = ranks * rounds;
+        training.batch = 4 * training.micro_batches;
+        const Network network = MakeDecoder(model, training);
+        CombinedOptions options;
+        options.zero.stage = 1;
+        options.zero.shard = 2;
+        options.expert = 2;
+        const Strategy strategy = MakeCombined(options, network);
+        for (const bool batches : {true, false}) {
+          StagePipeline pipeline;
+          pipeline.places = a_rank == 1 ? OneStageARank(ranks) : Looped(ranks, a_rank);
+          pipeline.units_of_stage = EvenStages(network, ranks * a_rank);
+          pipeline.actions = a_rank == 1
+                                 ? OneForwardOneBackwardInPairs(ranks, training.micro_batches)
+                                 : InterleavedInPairs(ranks, a_rank, training.micro_batches);
+          pipeline.pairs_passes = true;
+          pipeline.pair_order = PairOrders()[1].order;
+          pipeline.batches_messages = batches;
+          EXPECT_NO_THROW(CheckSchedule(PlanPipeline(network, training, strategy, pipeline)))
+              << ranks << " ranks, " << a_rank << " stages each, " << rounds << " rounds";
+        }
+      }
+    }
+  }
 }
 
 // The all-to-alls of the pair in the middle of a layer, in the order of Fig. 4 of arXiv 2412.19437,

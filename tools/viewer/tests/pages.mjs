@@ -314,7 +314,8 @@ const two = report(
 await test('two steps share an axis, and are compared', two, async (page) => {
   await page.click('#tab-compare');
   const text = await page.textContent('#panel-compare');
-  for (const word of ['A takes 1.09 s more', 'By axis', 'depth', 'Ops that differ most'])
+  assert.match(text, /A takes 1\.0[89]\d? s more/);
+  for (const word of ['By axis', 'depth', 'Ops that differ most'])
     assert.ok(text.includes(word), word);
   const colors = await page.evaluate(() =>
     window.rehearse.state.page.runs.map((run) =>
@@ -463,7 +464,7 @@ await test('a search begins with its machines, one beside the other', machines, 
   assert.equal(rows.length, 3);
   assert.match(rows[0], /^\s*DGX A100\s+8 GPUs/);
   assert.match(rows[1], /×[\d.]+ \([\d.]+\u2060–\u2060[\d.]+\)/); // beside the first
-  assert.match(rows[2], /of 168, \d+ %/);
+  assert.match(rows[2], /of 178, \d+ %/);
   assert.match(rows[2], /compute \d+ %/);
   for (const unit of ['step\ns', 'tokens/s', 'GiB', '% of the step', 'USD a million', 'Wh a million'])
     assert.ok((await page.innerText('.best thead')).includes(unit), unit);
