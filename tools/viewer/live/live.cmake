@@ -32,9 +32,9 @@ target_include_directories(simulator SYSTEM PRIVATE ${headers})
 target_compile_definitions(simulator PRIVATE FMT_HEADER_ONLY BOOST_ALL_NO_LIB)
 # emcc leaves inlining to the linker's optimizer, which does only a fifth of it.
 target_compile_options(simulator PRIVATE -O3 -finline-functions -fwasm-exceptions "SHELL:-include ${live}/missing_std.h")
-# What reads and writes takes no time to speak of, and half of the bundle: it is made small.
+# What reads, draws and writes takes no time to speak of, and half of the bundle: it is made small.
 foreach(source IN LISTS sources)
-  if(source MATCHES "(scenarios_readers|scenarios_reporting|topology_presets|topology_files)_[0-9]+\\.cc$")
+  if(source MATCHES "(scenarios_readers|scenarios_reporting|topology_presets|topology_files|topology_view|workloads_networks)_[0-9]+\\.cc$")
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -Os)
   endif()
 endforeach()
