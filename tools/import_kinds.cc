@@ -83,7 +83,8 @@ Imported ImportSubnet(const ImportRequest& request) {
 }
 
 Imported ImportHf(const ImportRequest& request) {
-  const JsonDocument document = JsonDocument::FromFile(request.file());
+  const JsonDocument document =
+      JsonDocument::FromFile(request.file(), {.numbers = JsonNumbers::kOfPython});
   const HfModel model = ReadHfConfig(document.Root());
   // Cards count what predicts further ahead apart.
   GptModel without = model.model;
@@ -356,7 +357,8 @@ Imported ImportRun(const ImportRequest& request,
 std::optional<NamedModel> GivenModel(const std::string& given) {
   if (given.empty()) return std::nullopt;
   if (InputExists(given)) {
-    const JsonDocument document = JsonDocument::FromFile(given);
+    const JsonDocument document =
+        JsonDocument::FromFile(given, {.numbers = JsonNumbers::kOfPython});
     HfModel read = ReadHfConfig(document.Root());
     return NamedModel{std::move(read.keys), std::move(read.remarks),
                       std::filesystem::path(given).stem().string()};

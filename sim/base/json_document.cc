@@ -52,7 +52,7 @@ JsonDocument JsonDocument::FromFile(const std::string& path, const ReadOptions& 
 
 JsonDocument JsonDocument::FromText(std::string_view text, const std::string& name,
                                     const ReadOptions& options) {
-  ParsedJson parsed = ParseJson(text, name, JsonComments::kAllowed, options.size);
+  ParsedJson parsed = ParseJson(text, name, JsonComments::kAllowed, options.size, options.numbers);
   JsonDocument document;
   document.files_ = {.given = options.given, .record = options.record};
   document.name_ = name;

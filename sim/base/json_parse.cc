@@ -1,5 +1,6 @@
 #include "sim/base/json_parse.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -332,12 +333,41 @@ void RefuseTooLarge(uintmax_t size, const std::string& name, InputSize input) {
                                            Print(Bytes(static_cast<double>(largest)))));
 }
 
+// The text with quotes around NaN, Infinity and -Infinity where they stand for a value.
+std::string WithPythonsNumbersQuoted(std::string_view text) {
+  constexpr std::string_view kWords[] = {"NaN", "Infinity", "-Infinity"};
+  std::string quoted;
+  for (size_t at = 0; at < text.size();) {
+    size_t end =
+        at + 1;  // of what is taken over as it stands: a string, a comment, or one character
+    if (text[at] == '"') {
+      while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+      ++end;
+    } else if (text.substr(at, 2) == "//") {
+      end = text.find('\n', at);
+    } else if (text.substr(at, 2) == "/*") {
+      end = text.find("*/", at);
+    } else if (const std::string_view word = WordAt(text, at);
+               word.data() == text.data() + at && std::ranges::count(kWords, word) != 0) {
+      quoted += fmt::format("\"{}\"", word);
+      at += word.size();
+      continue;
+    }
+    end = std::min(end, text.size());
+    quoted += text.substr(at, end - at);
+    at = end;
+  }
+  return quoted;
+}
+
 }  // namespace
 
 ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments,
-                     InputSize size) {
+                     InputSize size, JsonNumbers numbers) {
   RefuseTooLarge(text.size(), name, size);
-  return Builder(text, name, size).Parse(comments);
+  if (numbers == JsonNumbers::kOfJson) return Builder(text, name, size).Parse(comments);
+  const std::string quoted = WithPythonsNumbersQuoted(text);
+  return Builder(quoted, name, size).Parse(comments);
 }
 
 std::string ReadJsonText(const std::string& path, const ReadOptions& options) {

@@ -36,7 +36,8 @@ class JsonSyntaxError : public Error {
 enum class JsonComments : uint8_t { kRefused, kAllowed };
 // Throws Error at its place in `name`.
 ParsedJson ParseJson(std::string_view text, const std::string& name, JsonComments comments,
-                     InputSize size = InputSize::kUsual);
+                     InputSize size = InputSize::kUsual,
+                     JsonNumbers numbers = JsonNumbers::kOfJson);
 
 // The text of a file that is to be parsed, which may be gzipped. Throws Error when it cannot be
 // read or is too large.

@@ -158,9 +158,10 @@ std::string JsonReader::PathTo(const std::string& path) const {
   return there;
 }
 
-JsonDocument JsonReader::Open(const std::string& path, InputSize size) const {
+JsonDocument JsonReader::Open(const std::string& path, InputSize size, JsonNumbers numbers) const {
   ReadOptions options = FilesOfDocument();
   options.size = size;
+  options.numbers = numbers;
   return JsonDocument::FromFile(PathTo(path), options);
 }
 

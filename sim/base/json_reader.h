@@ -93,7 +93,8 @@ class JsonReader {
   // String() and Choice() refuse such changes; Text() does not, for code that opens what it names.
   const std::string& Text() const;
   // The document in a file, whose path is relative to this document's. Error when there is none.
-  JsonDocument Open(const std::string& path, InputSize size = InputSize::kUsual) const;
+  JsonDocument Open(const std::string& path, InputSize size = InputSize::kUsual,
+                    JsonNumbers numbers = JsonNumbers::kOfJson) const;
   // The file that this string names likewise; `kind` as in ReadInputFile() (sim/base/input_file.h).
   NamedText OpenText(const std::string& kind) const;
   // How this document's files are read; for documents that are made of parts of it.

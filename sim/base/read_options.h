@@ -25,12 +25,17 @@ inline constexpr size_t LargestInput(InputSize size) {
 // files.
 using GivenFiles = std::map<std::string, std::string>;
 
+// Python writes NaN, Infinity and -Infinity where JSON has no number; its files may hold them, and
+// they are read as strings of the same letters.
+enum class JsonNumbers : uint8_t { kOfJson, kOfPython };
+
 struct InputRecord;
 
 struct ReadOptions {
   InputSize size = InputSize::kUsual;
   std::shared_ptr<const GivenFiles> given = nullptr;
   std::shared_ptr<InputRecord> record = nullptr;  // notes what is read (sim/base/input_record.h)
+  JsonNumbers numbers = JsonNumbers::kOfJson;
 };
 
 }  // namespace rehearse

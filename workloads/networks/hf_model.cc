@@ -417,7 +417,7 @@ HfModel ReadHfConfig(const JsonReader& config) {
 }
 
 GptModel ReadModelFile(const JsonReader& file) {
-  JsonDocument document = file.Open(file.Text());
+  JsonDocument document = file.Open(file.Text(), InputSize::kUsual, JsonNumbers::kOfPython);
   file.Change(&document);
   const JsonReader root = document.Root();
   if (root.IsObject() && root.Has("model_type")) return ReadHfConfig(root).model;

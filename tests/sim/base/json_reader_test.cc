@@ -393,6 +393,26 @@ TEST(JsonReaderTest, NumbersThatAreNoneAreErrors) {
   EXPECT_EQ(Refusal("[\n1e999\n]"), "a.json:2: found 1e999, expected a number below 1.8e308");
 }
 
+TEST(JsonReaderTest, PythonsNumbersAreStringsWhereAFileMayBePythons) {
+  const auto read = [](std::string_view text) {
+    return JsonDocument::FromText(text, "a.json", {.numbers = JsonNumbers::kOfPython})
+        .value()
+        .dump();
+  };
+  EXPECT_EQ(read("[NaN, Infinity ,-Infinity]"), R"(["NaN","Infinity","-Infinity"])");
+  EXPECT_EQ(read("{\"a\":Infinity}"), R"({"a":"Infinity"})");
+  EXPECT_EQ(read("Infinity"), R"("Infinity")");
+  // Strings and comments stand as they are.
+  EXPECT_EQ(read(R"(["NaN", "a \" Infinity \\", -1, 2])"), R"(["NaN","a \" Infinity \\",-1,2])");
+  EXPECT_EQ(read("[1, // \" NaN\n \"Infinity\" /* \" */]"), R"([1,"Infinity"])");
+  for (const char* broken :
+       {"[Inf]", "[Infinity", "[\"Infinity", "[NaNs]", "[1 /*", "[1 //", "\"\\"})
+    EXPECT_THROW(read(broken), Error) << broken;
+  EXPECT_THAT([&] { read("[1,\nInfinity\nNaN]"); },
+              ThrowsMessage<Error>(AllOf(StartsWith("a.json:3: found "), HasSubstr("NaN"),
+                                         EndsWith("expected ',' or ']'"))));
+}
+
 TEST(JsonReaderTest, InvalidUtf8IsAnError) {
   EXPECT_EQ(Refusal("{\n\"a\": \"\xc3(\"}"),
             "a.json:2: found bytes that are not UTF-8, expected a text in UTF-8");

@@ -17,7 +17,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 HfModel Read(const std::string& text) {
-  const JsonDocument document = JsonDocument::FromText(text, "config.json");
+  const JsonDocument document =
+      JsonDocument::FromText(text, "config.json", {.numbers = JsonNumbers::kOfPython});
   return ReadHfConfig(document.Root());
 }
 
@@ -306,6 +307,7 @@ TEST(HfModelTest, StateSpacesAreReadUnderTheirNames) {
   const std::string numbers = R"(, "chunk_size": 128, "conv_kernel": 4, "expand": 2, "n_groups": 8,
     "mamba_head_dim": 64, "mamba_num_heads": 128, "ssm_state_size": 128, "mlp_hidden_act": "relu2",
     "attention_head_dim": 128, "tie_word_embeddings": false, "use_conv_bias": true,
+    "time_step_limit": [0.0, Infinity],
     "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-")";
   const HfModel hybrid = Read(SizesText("nemotron_h", 52, 4096, 32, 8, 21504, 131072, numbers));
   EXPECT_EQ(hybrid.model.Parameters(), 8100852736);
