@@ -73,7 +73,10 @@ WaveTrial BestWaves(const std::vector<Slowed>& slowed, uint32_t multiprocessors)
 std::optional<double> SlowdownFrom(Seconds alone, Seconds beside, Seconds overlap) {
   const Seconds done_meanwhile = alone - (beside - overlap);
   if (overlap < kLeastOverlap * beside || done_meanwhile <= Seconds(0)) return std::nullopt;
-  return std::max(0.0, overlap / done_meanwhile - 1);
+  const double slowdown = overlap / done_meanwhile - 1;
+  // A thread that others kept from running, and no slowdown.
+  if (slowdown > Slowdown::kMost) return std::nullopt;
+  return std::max(0.0, slowdown);
 }
 
 std::vector<EncounterSamples> MeasureEncounters(const std::vector<Encounter>& encounters,

@@ -46,7 +46,7 @@ struct InterferenceFit {
 std::optional<InterferenceFit> FitInterference(const std::vector<EncounterSamples>& samples,
                                                uint32_t multiprocessors);
 
-// s for one duration; nothing if they did not meet for long enough.
+// s for one duration; nothing if they did not meet for long enough, or if it stood still.
 std::optional<double> SlowdownFrom(Seconds alone, Seconds beside, Seconds overlap);
 
 nlohmann::ordered_json ToJson(const EncounterSamples& samples);

@@ -81,8 +81,10 @@ struct Waves {
 
 // What compute and communication cost each other on one device: while it communicates, a kernel of
 // the kind runs at 1/(1 + slowdown); while it computes, its transfers do. The coefficients are
-// measured; 0 where none are known.
+// measured, from 0, where none are known, to kMost.
 struct Slowdown {
+  static constexpr double kMost = 1000;
+
   double gemm = 0;  // in addition to waves
   double attention = 0;
   double memory = 0;

@@ -179,7 +179,7 @@ const Fields<Waves>& WavesFields() {
 }
 
 Field<Slowdown> Factor(const char* name, double Slowdown::*member, const char* about) {
-  return {name, member, ANumber(0, 1000), UsualAndWritten(), about, "0.1"};
+  return {name, member, ANumber(0, Slowdown::kMost), UsualAndWritten(), about, "0.1"};
 }
 
 // ---- The device ---------------------------------------------------------------------------------

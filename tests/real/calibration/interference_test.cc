@@ -26,6 +26,9 @@ TEST(InterferenceTest, ASlowdownFollowsFromTheTimesAloneAndBeside) {
   // They met for less than half of the time, or not at all.
   EXPECT_FALSE(SlowdownFrom(Seconds(10e-3), Seconds(10e-3), Seconds(4e-3)));
   EXPECT_FALSE(SlowdownFrom(Seconds(10e-3), Seconds(10e-3), Seconds(0)));
+  // Nothing is slowed down more than a scenario can say: its thread was kept from running.
+  EXPECT_TRUE(SlowdownFrom(Seconds(1e-5), Seconds(9e-3), Seconds(9e-3)));
+  EXPECT_FALSE(SlowdownFrom(Seconds(1e-5), Seconds(11e-3), Seconds(11e-3)));
 }
 
 TEST(InterferenceTest, AProductTakesTheWavesThatCommunicationLeaves) {
