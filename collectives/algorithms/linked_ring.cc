@@ -12,6 +12,21 @@ namespace {
 
 using Ring = std::vector<uint32_t>;
 
+// Rings that differ by less are alike, as where rings are packed (collectives/algorithms/channels.cc):
+// of those, the first is taken, whatever was rounded where capacities were added in another order.
+constexpr double kAlikeRings = 5e-3;
+
+// What the narrowest link of a ring carries, and what all of them do.
+struct Width {
+  double narrowest = 0;
+  double sum = 0;
+
+  bool IsAbove(const Width& other) const {
+    if (narrowest > other.narrowest * (1 + kAlikeRings)) return true;
+    return narrowest >= other.narrowest * (1 - kAlikeRings) && sum > other.sum * (1 + kAlikeRings);
+  }
+};
+
 // What each pair's own link carries; 0 if it has none.
 struct Links {
   std::vector<double> capacity;  // from · size + to
@@ -37,16 +52,15 @@ struct Links {
     }
   }
 
-  // The narrowest link of the ring and the sum of all; 0 if some pair has no link.
-  std::pair<double, double> Around(const Ring& ring) const {
-    double narrowest = std::numeric_limits<double>::infinity();
-    double sum = 0;
+  // The narrowest link is 0 if some pair has no link.
+  Width Around(const Ring& ring) const {
+    Width width = {std::numeric_limits<double>::infinity(), 0};
     for (size_t i = 0; i < size; ++i) {
       const double one = capacity[ring[i] * size + ring[(i + 1) % size]];
-      narrowest = std::min(narrowest, one);
-      sum += one;
+      width.narrowest = std::min(width.narrowest, one);
+      width.sum += one;
     }
-    return {narrowest, sum};
+    return width;
   }
 };
 
@@ -64,12 +78,12 @@ LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices
   LinkedRing found;
   found.is_xgmi = links.is_xgmi;
   if (links.are_all) return found;
-  std::pair<double, double> best = {0, 0};
+  Width best;
   Ring ring(devices.size());
   std::iota(ring.begin(), ring.end(), 0u);
   do {
-    const std::pair<double, double> around = links.Around(ring);
-    if (!(around.first > 0) || around <= best) continue;
+    const Width around = links.Around(ring);
+    if (!(around.narrowest > 0) || !around.IsAbove(best)) continue;
     best = around;
     found.ring = ring;
   } while (std::next_permutation(ring.begin() + 1, ring.end()));

@@ -12,6 +12,9 @@ namespace {
 
 using Order = std::vector<uint32_t>;  // positions in the group
 
+// Seconds; below any latency that counts, and above what is rounded where some are added.
+constexpr double kRoundedLatency = 1e-12;
+
 bool CrossesALinkTwice(Router& router, const std::vector<uint32_t>& ranks, uint64_t phase) {
   std::vector<uint32_t> links;
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -60,7 +63,8 @@ Order NearestNeighbours(const Distances& distance, uint32_t size) {
     uint32_t best = size;
     for (uint32_t next = 0; next < size; ++next) {
       if (used[next]) continue;
-      if (best == size || distance(order.back(), next) < distance(order.back(), best)) best = next;
+      if (best == size || distance(order.back(), next) < distance(order.back(), best) - kRoundedLatency)
+        best = next;
     }
     used[best] = true;
     order.push_back(best);
@@ -71,7 +75,6 @@ Order NearestNeighbours(const Distances& distance, uint32_t size) {
 // Reverses stretches of the tour as long as that makes it shorter.
 void ImproveByTwoOpt(const Distances& distance, Order& order) {
   const size_t size = order.size();
-  constexpr double kTolerance = 1e-12;  // seconds; below any latency that counts
   for (uint32_t round = 0; round < kMostRounds; ++round) {
     bool improved = false;
     for (size_t i = 0; i + 2 < size; ++i) {
@@ -82,7 +85,7 @@ void ImproveByTwoOpt(const Distances& distance, Order& order) {
         const uint32_t c = order[j];
         const uint32_t d = order[(j + 1) % size];
         const double gain = distance(a, b) + distance(c, d) - distance(a, c) - distance(b, d);
-        if (gain > kTolerance) {
+        if (gain > kRoundedLatency) {
           std::reverse(order.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                        order.begin() + static_cast<std::ptrdiff_t>(j) + 1);
           improved = true;
@@ -106,7 +109,7 @@ std::vector<uint32_t> OrderRing(Router& router, const std::vector<uint32_t>& ran
   Order given(size);
   std::iota(given.begin(), given.end(), 0u);
   Order order = NearestNeighbours(distance, size);
-  if (distance.Around(given) <= distance.Around(order)) order = given;
+  if (distance.Around(given) <= distance.Around(order) + kRoundedLatency) order = given;
   ImproveByTwoOpt(distance, order);
   std::vector<uint32_t> result;
   for (const uint32_t position : order) result.push_back(ranks[position]);

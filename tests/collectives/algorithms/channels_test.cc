@@ -245,6 +245,31 @@ TEST(ChannelsTest, AGroupWithUnequalNodesStillFindsARing) {
   EXPECT_EQ(EdgesAcrossNodes(channels[0]), 2u);
 }
 
+// What is rounded where capacities are added in another order decides nothing: a ring and its
+// reverse carry as much.
+TEST(ChannelsTest, RingsAreTheSameWhereAllLinksAreAsMuchFaster) {
+  const std::vector<std::vector<uint32_t>> groups = {
+      {0, 1, 2, 3, 4, 5, 6, 7}, {0, 2, 4, 6, 8, 10, 12, 14}, {1, 2, 5}, {0, 3, 6, 9, 12, 15}};
+  for (const char* const preset : {"frontier", "dgx-1-v100", "mi300x", "dgx-a100"}) {
+    const auto cluster = Preset(preset, "nodes", 2);
+    for (const double factor : {0.9, 1.05, 1.1, 1.2, 1.3, 3.0}) {
+      Edit edit;
+      edit.selector = "**";
+      edit.bandwidth = Change{.factor = factor};
+      const auto faster = ApplyEdits(*cluster, {edit});
+      for (const std::vector<uint32_t>& group : groups) {
+        Router router(*cluster);
+        Router other(*faster);
+        const auto rings = ChannelFinder(router).Find(group);
+        const auto others = ChannelFinder(other).Find(group);
+        ASSERT_EQ(rings.size(), others.size()) << preset << " " << factor;
+        for (size_t i = 0; i < rings.size(); ++i)
+          EXPECT_EQ(rings[i].ranks, others[i].ranks) << preset << " " << factor;
+      }
+    }
+  }
+}
+
 TEST(ChannelsTest, TheSearchIsDeterministicAndEqualForEqualNodes) {
   const auto cluster = Preset("perlmutter", "nodes", 2);
   Router router(*cluster);
