@@ -390,9 +390,15 @@ BytesPerSecond Tuner::FindBareRate(const ChoiceQuestion& question, NcclAlgorithm
 double Tuner::ShareOf(const ChoiceQuestion& question, const LibraryGroup& group,
                       const NcclCost& cost, BytesPerSecond wanted,
                       std::shared_ptr<GroupLayout>* layout) {
-  const uint32_t all = group.nccl ? 2 * group.nccl->graph_channels : group.rccl->channels;
+  const uint32_t all =
+      group.nccl ? NcclChannels(*group.nccl, cost.algorithm) : group.rccl->channels;
   if (question.channels > 0 && question.channels < all) {
-    const double left = static_cast<double>(question.channels) / all;
+    const bool is_in_switch =
+        cost.algorithm == NcclAlgorithm::kNvls || cost.algorithm == NcclAlgorithm::kNvlsTree;
+    double left = static_cast<double>(question.channels) / all;
+    // How many channels there are depends on the links: what each moves does not.
+    if (group.nccl && !is_in_switch)
+      left = question.channels * NcclChannelRate(*group.nccl) / group.nccl->reached;
     wanted = std::min(wanted, left * BareRate(question, cost.algorithm, 0));
   }
   return std::min(1.0, wanted / BareRate(question, cost.algorithm, question.channels, layout));

@@ -65,6 +65,7 @@ struct Kernels {
   double start_across;  // for rings between machines
   double nic;           // what a ring's channels move over one
   double peer_channel;  // GB/s
+  double channel_across;
   double sends_ll;      // grouped sends of up to 16 KiB to each peer
   double sends;         // of larger ones
 };
@@ -85,6 +86,7 @@ constexpr Kernels kAmpereKernels = {
     .start_across = 0,
     .nic = kUnbound,
     .peer_channel = 11.5,
+    .channel_across = 12.5,
     .sends_ll = 12.5,
     .sends = 18,
 };
@@ -104,6 +106,7 @@ constexpr Kernels kHopperKernels = {
     .start_across = 35,
     .nic = 41,
     .peer_channel = 18,
+    .channel_across = 25,
     .sends_ll = 7.0,
     .sends = 11,
 };
@@ -123,6 +126,7 @@ constexpr Kernels kBlackwellKernels = {
     .start_across = 95,
     .nic = 38.5,
     .peer_channel = 21.6,
+    .channel_across = 25,
     .sends_ll = 10.0,
     .sends = 16,
 };
@@ -364,6 +368,17 @@ NcclPace NcclPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
       break;
   }
   return AsExpected(group, timed);
+}
+
+uint32_t NcclChannels(const NcclGroup& group, NcclAlgorithm algorithm) {
+  const bool is_in_switch =
+      algorithm == NcclAlgorithm::kNvls || algorithm == NcclAlgorithm::kNvlsTree;
+  return is_in_switch ? KernelsOf(group.generation).nvls_channels : 2 * group.graph_channels;
+}
+
+BytesPerSecond NcclChannelRate(const NcclGroup& group) {
+  const Kernels& kernels = KernelsOf(group.generation);
+  return BytesPerSecond((group.nodes > 1 ? kernels.channel_across : kernels.peer_channel) * 1e9);
 }
 
 SendsPace SendsPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes) {

@@ -63,6 +63,14 @@ struct NcclPace {
 NcclPace NcclPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                     const NcclCost& chosen);
 
+// How many channels a collective has if nothing caps them.
+uint32_t NcclChannels(const NcclGroup& group, NcclAlgorithm algorithm);
+
+// What one of a ring's or a tree's channels moves at most over a link, whatever the link: inside a
+// machine what a peer's channel was measured to move, across what NCCL's search leaves to it, which
+// makes two of one that would move 25 GB/s (50 from Hopper on), and then runs twice as many.
+BytesPerSecond NcclChannelRate(const NcclGroup& group);
+
 // How long grouped sends wait at the start, and how fast they go then.
 struct SendsPace {
   Seconds latency;

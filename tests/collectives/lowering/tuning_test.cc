@@ -199,13 +199,35 @@ TEST_F(TunerTest, AProtocolsLatencyIsWaitedAtTheStart) {
   EXPECT_NEAR(choice.bandwidth_share, 0.37 * 14 / 14.34, 1e-9);  // its own copy beside 14 steps
 }
 
-// 24 channels share 229.5 GB/s; 6 of them push a quarter.
+// 24 channels share 229.5 GB/s; 6 of them push 11.5 each.
 TEST_F(TunerTest, FewerChannelsPushLess) {
   Use("dgx-a100");
   const Choice choice = Choose(kAllReduce, 1e9, "ring", "simple", 6);
   EXPECT_EQ(choice.nccl_channels, 6u);
-  EXPECT_NEAR(choice.bandwidth_share, 0.25, 1e-9);
+  EXPECT_NEAR(choice.bandwidth_share, 69 / 229.5, 1e-9);
   EXPECT_NEAR(Choose(kAllReduce, 1e9, "ring", "simple", 24).bandwidth_share, 14 / 14.34, 1e-9);
+  // Those of NVLS are as many whatever the rings': 4 of 16 push a quarter.
+  Use("dgx-h100");
+  const double all = Choose(kAllReduce, 8e9, "nvls", "simple", 16).bandwidth_share;
+  EXPECT_LE(Choose(kAllReduce, 8e9, "nvls", "simple", 4).bandwidth_share, 0.25);
+  EXPECT_GT(Choose(kAllReduce, 8e9, "nvls", "simple", 4).bandwidth_share, 0.2 * all);
+}
+
+// NCCL makes two channels of one whose NIC is faster than 25 GB/s. Where as many are left as
+// before, each moves what it moved: 12.5 GB/s of 23.9 by 16 channels, and by 32.
+TEST_F(TunerTest, CappedChannelsMoveAsMuchWhereFasterLinksHaveMore) {
+  for (const char* const nic : {"25GBps", "28GBps"}) {
+    for (const char* const algorithm : {"ring", "tree"}) {
+      Use(std::string("dgx-a100:nodes=4,nic=") + nic);
+      EXPECT_EQ(tuner_->GroupOf(ranks_).nccl->graph_channels, nic[1] == '5' ? 8u : 16u);
+      const Choice capped = Choose(kAllReduce, 1e9, algorithm, "simple", 8);
+      const Choice free = Choose(kAllReduce, 1e9, algorithm, "simple");
+      // In either, the shares are of the same rings.
+      const double reached = tuner_->GroupOf(ranks_).nccl->reached.value();
+      EXPECT_NEAR(capped.bandwidth_share * reached / 1e9, 100, 1e-6) << nic << " " << algorithm;
+      EXPECT_LT(capped.bandwidth_share, free.bandwidth_share);
+    }
+  }
 }
 
 TEST_F(TunerTest, OtherMakersRunTheFirstAlgorithmThatCan) {
