@@ -290,6 +290,13 @@ std::unique_ptr<Router> Sprayed(const Router& router) {
                                   FabricRouting{RouteChoice::kSpray, std::nullopt, std::nullopt});
 }
 
+NcclPace PaceOf(const NcclGroup& group, const ChoiceQuestion& question, const NcclCost& chosen) {
+  const Collective& collective = question.collective;
+  const bool is_capped = question.channels > 0 && chosen.algorithm == NcclAlgorithm::kRing;
+  return NcclPaceOf(is_capped ? WithChannels(group, question.channels) : group, collective.kind,
+                    collective.bytes, chosen);
+}
+
 }  // namespace
 
 Tuner::Tuner(GroupMemory& memory)
@@ -475,7 +482,7 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
       choice.nccl_channels =
           group.nccl ? ChannelsFor(*group.nccl, *cost, collective.bytes) : group.rccl->channels;
       const NcclPace pace = group.nccl
-                                ? NcclPaceOf(*group.nccl, collective.kind, collective.bytes, *cost)
+                                ? PaceOf(*group.nccl, question, *cost)
                                 : RcclPaceOf(*group.rccl, collective.kind, collective.bytes, *cost);
       choice.latency = pace.latency;
       choice.steps_wait = false;

@@ -84,6 +84,7 @@ struct NcclGroup {
   Bytes plugin_eager;
   bool has_ll = true;
   uint32_t graph_channels = 1;  // rings of NCCL's search, each of which becomes two channels
+  uint32_t most_channels = 0;   // of these, if fewer run; 0: all
   bool has_ll128 = false;       // NVLink inside, and NICs beside the GPUs
   bool has_nvls = false;        // every machine has a switch that reduces
   bool has_x86_hosts = true;    // no Grace, whose NVLinks reach the GPUs

@@ -66,8 +66,8 @@ struct Kernels {
   double nic;           // what a ring's channels move over one
   double peer_channel;  // GB/s
   double channel_across;
-  double sends_ll;      // grouped sends of up to 16 KiB to each peer
-  double sends;         // of larger ones
+  double sends_ll;  // grouped sends of up to 16 KiB to each peer
+  double sends;     // of larger ones
 };
 constexpr double kUnbound = 1e6;
 constexpr Kernels kAmpereKernels = {
@@ -148,6 +148,12 @@ NcclPace AsExpected(const NcclGroup& group, const NcclCost& chosen) {
   return {chosen.latency, chosen.bandwidth * (group.reached / group.rings)};
 }
 
+// What rings reach with the channels that there are.
+BytesPerSecond RingsReach(const NcclGroup& group) {
+  if (group.most_channels == 0) return group.reached;
+  return std::min(group.reached, group.most_channels * NcclChannelRate(group));
+}
+
 // How much longer a step of Simple takes than moving its bytes.
 Seconds SimpleStep(const Kernels& kernels, Seconds moving) {
   return std::max(2 * OfMicroseconds(kernels.slice),
@@ -160,7 +166,7 @@ NcclPace RingInside(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Pr
   double share = 1;
   if (protocol == Protocol::kLL) share = kLLShare;
   if (protocol == Protocol::kLL128) share = kLL128Share;
-  const BytesPerSecond rate = share * group.reached;
+  const BytesPerSecond rate = share * RingsReach(group);
   const Seconds moving = bytes / group.ranks / rate;
   NcclPace pace;
   pace.bandwidth = rate * group.ranks / (steps + OwnCopy(kind));
@@ -175,7 +181,9 @@ NcclPace RingInside(const NcclGroup& group, CollectiveKind kind, Bytes bytes, Pr
       break;
     case Protocol::kSimple: {
       // NCCL has twice the channels of its search.
-      const Seconds held = 2 * group.graph_channels * kRingChunk / rate;
+      const uint32_t channels =
+          group.most_channels > 0 ? group.most_channels : 2 * group.graph_channels;
+      const Seconds held = channels * kRingChunk / rate;
       pace.latency += steps * SimpleStep(kernels, moving) + kDrain * std::min(moving, held);
       break;
     }
@@ -204,7 +212,8 @@ NcclPace RingAcross(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
   }
   if (chosen.protocol == Protocol::kSimple && group.inside_reached.value() > 0) {
     const uint32_t inside = NcclRingSteps(kind, group.ranks) - NcclRingSteps(kind, group.nodes);
-    const Seconds moving = bytes / group.ranks / group.inside_reached;
+    // At the pace of the slowest hop: that is how fast bytes come, whatever the NVLinks could do.
+    const Seconds moving = bytes / group.ranks / std::min(group.inside_reached, RingsReach(group));
     const Seconds expected =
         NcclHopLatency(group.version, NcclHop::kNvLink, NcclAlgorithm::kRing, Protocol::kSimple);
     pace.latency += inside * (SimpleStep(kernels, moving) - expected);
@@ -379,6 +388,12 @@ uint32_t NcclChannels(const NcclGroup& group, NcclAlgorithm algorithm) {
 BytesPerSecond NcclChannelRate(const NcclGroup& group) {
   const Kernels& kernels = KernelsOf(group.generation);
   return BytesPerSecond((group.nodes > 1 ? kernels.channel_across : kernels.peer_channel) * 1e9);
+}
+
+NcclGroup WithChannels(const NcclGroup& group, uint32_t channels) {
+  NcclGroup capped = group;
+  if (channels < 2 * group.graph_channels) capped.most_channels = channels;
+  return capped;
 }
 
 SendsPace SendsPaceOf(const NcclGroup& group, CollectiveKind kind, Bytes bytes) {

@@ -71,6 +71,10 @@ uint32_t NcclChannels(const NcclGroup& group, NcclAlgorithm algorithm);
 // makes two of one that would move 25 GB/s (50 from Hopper on), and then runs twice as many.
 BytesPerSecond NcclChannelRate(const NcclGroup& group);
 
+// The group with so many channels at most: its rings move what these do, in all that pace makes of
+// it. What NCCL expects of it does not change.
+NcclGroup WithChannels(const NcclGroup& group, uint32_t channels);
+
 // How long grouped sends wait at the start, and how fast they go then.
 struct SendsPace {
   Seconds latency;
