@@ -78,7 +78,8 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Back
     const BufferPlan& state = plan.buffers[moments.index()];
     const bool are_apart = op.writes.size() == arrays + 2;
     std::vector<double> values;
-    if (are_apart || state.rows == 3) {
+    const uint64_t without_masters = MomentsOf(std::get<Compute>(op.work).kernel);
+    if (are_apart || state.rows > without_masters) {
       values.reserve(state.columns);
       for (size_t i = 0; i < arrays; ++i) {
         const BufferId parameter = op.writes[i];

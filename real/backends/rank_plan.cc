@@ -216,12 +216,25 @@ std::string ArrayName(const RankPlan& plan, BufferId id) {
   return name;
 }
 
+uint64_t MomentsOf(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kAdam:
+    case Kernel::kLambMoments:
+      return 2;
+    case Kernel::kMomentum:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 std::vector<uint32_t> OptimizerOps(const Role& role) {
   std::vector<uint32_t> ops;
   for (uint32_t i = 0; i < role.ops.size(); ++i) {
     const auto* compute = std::get_if<Compute>(&role.ops[i].work);
-    const bool is_update = compute != nullptr && compute->kernel == Kernel::kAdam;
-    if (is_update && compute->attributes.size() <= 1) ops.push_back(i);
+    if (compute == nullptr) continue;
+    const bool is_again = compute->kernel == Kernel::kAdam && compute->attributes.size() > 1;
+    if (MomentsOf(compute->kernel) > 0 && !is_again) ops.push_back(i);
   }
   return ops;
 }

@@ -69,8 +69,10 @@ std::vector<BufferId> NamedArraysOf(const RankPlan& plan, BufferId id);
 // of X" the "gradient of X".
 std::string ArrayName(const RankPlan& plan, BufferId id);
 
-// The positions of Adam's ops (but not of those that do it again), which say what parameters,
-// gradients and optimizer state are.
+// How many moments the state of this optimizer has; 0 for other kernels.
+uint64_t MomentsOf(Kernel kernel);
+// The positions of the ops that take gradients into these moments (but not of those that do it
+// again), which say what parameters, gradients and optimizer state are.
 std::vector<uint32_t> OptimizerOps(const Role& role);
 
 // The same schedule with all ops of a role on one stream, in list order: for ranks without a spare

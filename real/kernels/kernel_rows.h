@@ -173,6 +173,22 @@ template <typename T>
 void SquaredNorm(const KernelCall<T>& call);
 template <typename T>
 void Adam(const KernelCall<T>& call);
+template <typename T>
+void Momentum(const KernelCall<T>& call);
+template <typename T>
+void LambMoments(const KernelCall<T>& call);
+template <typename T>
+void LambNorms(const KernelCall<T>& call);
+template <typename T>
+void LambStep(const KernelCall<T>& call);
+template <typename T>
+void MuonDirections(const KernelCall<T>& call);
+template <typename T>
+void Normalize(const KernelCall<T>& call);
+template <typename T>
+void Linear(const KernelCall<T>& call);
+template <typename T>
+void MuonStep(const KernelCall<T>& call);
 
 }  // namespace rehearse::kernels
 

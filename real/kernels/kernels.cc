@@ -88,6 +88,14 @@ constexpr std::pair<Kernel, KernelFunction<T>> kRows[] = {
     {Kernel::kModulateBackward, ModulateBackward<T>},
     {Kernel::kSquaredNorm, SquaredNorm<T>},
     {Kernel::kAdam, Adam<T>},
+    {Kernel::kMomentum, Momentum<T>},
+    {Kernel::kLambMoments, LambMoments<T>},
+    {Kernel::kLambNorms, LambNorms<T>},
+    {Kernel::kLambStep, LambStep<T>},
+    {Kernel::kMuonDirections, MuonDirections<T>},
+    {Kernel::kNormalize, Normalize<T>},
+    {Kernel::kLinear, Linear<T>},
+    {Kernel::kMuonStep, MuonStep<T>},
 };
 
 }  // namespace

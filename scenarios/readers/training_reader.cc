@@ -38,6 +38,11 @@ constexpr ValueName<ProductRecipe> kProductNames[] = {
 constexpr ValueName<KernelStyle> kKernelStyleNames[] = {{"fused", KernelStyle::kFused},
                                                         {"eager", KernelStyle::kEager},
                                                         {"compiled", KernelStyle::kCompiled}};
+constexpr ValueName<UpdateRule> kRuleNames[] = {{"adam", UpdateRule::kAdam},
+                                                {"lamb", UpdateRule::kLamb},
+                                                {"sgd", UpdateRule::kSgd},
+                                                {"muon", UpdateRule::kMuon}};
+constexpr ValueName<bool> kMuonNames[] = {{"whole", false}, {"pieces", true}};
 constexpr ValueName<OptimizerKernels> kOptimizerNames[] = {{"fused", OptimizerKernels::kFused},
                                                            {"foreach", OptimizerKernels::kForeach},
                                                            {"loop", OptimizerKernels::kLoop}};
@@ -108,6 +113,13 @@ void Check(const Training& training, const JsonReader& reader) {
     reader.At("masters").Fail("remainders take an \"optimizer\" that is \"fused\"");
   if (training.moments != DType::kFp32 && !is_fused && !is_in_place)
     reader.At("moments").Fail("bf16 takes an \"optimizer\" that is \"fused\"");
+  const bool is_adam = training.update_rule == UpdateRule::kAdam;
+  needs("muon_steps", !training.muon_by_pieces || training.update_rule == UpdateRule::kMuon,
+        "\"whole\", or \"update_rule\": \"muon\"");
+  needs("moments", training.moments == DType::kFp32 || is_adam,
+        "\"fp32\", or \"update_rule\": \"adam\"");
+  needs("masters", training.masters == MasterWeights::kFp32 || is_adam,
+        "\"fp32\", or \"update_rule\": \"adam\"");
 }
 
 }  // namespace
@@ -187,6 +199,15 @@ const Fields<Training>& TrainingFields() {
         "each product runs in the fastest of the modes NN, NT and TN", "true"},
        {"kernels", &Training::kernels, OneOf(kKernelStyleNames), Usual(),
         "element-wise kernels: fused by hand, PyTorch's op by op, or torch.compile's", "\"eager\""},
+       {"update_rule", &Training::update_rule, OneOf(kRuleNames), Usual(),
+        "how parameters follow from gradients: Adam; LAMB, which is Adam scaled by the norms of "
+        "each tensor; SGD with momentum; Muon, which makes the steps of matrices orthogonal and "
+        "has Adam for tables, the output layer, biases and norms",
+        "\"lamb\""},
+       {"muon_steps", &Training::muon_by_pieces, OneOf(kMuonNames), Usual(),
+        "what Muon makes orthogonal where tensor parallel ranks share a matrix: all of it, which "
+        "each of them gathers, or each rank's piece",
+        "\"pieces\""},
        {"optimizer", &Training::optimizer, OneOf(kOptimizerNames), Usual(),
         "Adam as one kernel, one kernel for each operation, or one for each operation and array",
         "\"foreach\""},

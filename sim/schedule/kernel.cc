@@ -160,6 +160,22 @@ const char* Name(Kernel kernel) {
       return "squared-norm";
     case Kernel::kAdam:
       return "adam";
+    case Kernel::kMomentum:
+      return "momentum";
+    case Kernel::kLambMoments:
+      return "lamb-moments";
+    case Kernel::kLambNorms:
+      return "lamb-norms";
+    case Kernel::kLambStep:
+      return "lamb-step";
+    case Kernel::kMuonDirections:
+      return "muon-directions";
+    case Kernel::kNormalize:
+      return "normalize";
+    case Kernel::kLinear:
+      return "linear";
+    case Kernel::kMuonStep:
+      return "muon-step";
   }
   return "?";
 }

@@ -155,6 +155,32 @@ enum class Kernel : uint8_t {
   // `norm`, and does it with `whole`, unless both clip alike].
   //         reads gradients…, norm [, whole]; writes as many parameters…, [master weights,] state
   kAdam,
+  // SGD with momentum: M = m·M + clipped gradient, w -= rate·M. The state is as Adam's, with one
+  // moment. Attributes: rate, m.
+  //                    reads gradients…, norm; writes as many parameters…, [master weights,] state
+  kMomentum,
+  // LAMB's (You et al. 2020, algorithm 2) part of Adam: its two moments, and nothing else.
+  // Attributes: rate.  reads gradients…, norm; writes as many parameters…, [master weights,] state
+  kLambMoments,
+  // (sum of w², sum of u²) of each tensor, where w are master weights or parameters and u is Adam's
+  // direction plus decay·w; what r ranks hold counts 1/r. Attributes: decay, rate, arrays, then for
+  // each tensor, in the order of the state: its elements on this rank, 1/r.
+  //                        reads parameters…, [master weights,] state; writes N (tensors × 2, fp32)
+  kLambNorms,
+  // w -= rate·|w|/|u|·u with the norms of whole tensors; 1 for |w|/|u| where either is zero. The
+  // same attributes.
+  //                                       reads N; writes parameters…, [master weights,] state
+  kLambStep,
+  // Muon's (Jordan et al. 2024) D = g + m·M of a matrix's clipped gradient, Nesterov's momentum.
+  // Attributes: m, where its part of the state begins.        reads gradient, norm, state; writes D
+  kMuonDirections,
+  // Y = X / (root of S + 1e-7), S the sum of squares of X.                  reads X, S; writes Y
+  kNormalize,
+  // Y = a·X + b·Z. Attributes: a, b.                                        reads X, Z; writes Y
+  kLinear,
+  // w = (1 - rate·decay)·w - rate·scale·O of a matrix. Attributes: rate, decay, scale, where its
+  // part of the state begins.      reads O; writes parameter, [master weights,] state, left alone
+  kMuonStep,
 
   // ---- attention over sequences that several ranks share (sim/schedule/sequence_order.h) --------
   // KV has the k and v of each group of X, group by group. Attributes: groups on this rank, heads a

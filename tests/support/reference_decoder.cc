@@ -304,11 +304,13 @@ class Decoder {
 
   // Nodes are numbered in the order in which they run, and dropouts salted with their number:
   // embedding 0, its dropout 1, then 11 nodes per layer, the 6th and the last of which are
-  // residuals.
+  // residuals. Attention beside the MLP has one residual, the last of 11 nodes, or 12 with a second
+  // norm.
   Array Layer(const Array& x) {
     if (!model_.layer_pattern.empty())
       return LayerOf(model_.layer_pattern[static_cast<size_t>(layer_)], x);
-    const uint64_t node = 2 + 11 * static_cast<uint64_t>(layer_);
+    const uint64_t nodes = model_.parallel == ParallelBlocks::kTwoNorms ? 12 : 11;
+    const uint64_t node = 2 + nodes * static_cast<uint64_t>(layer_);
     const uint64_t h = model_.hidden;
     const uint64_t qkv = (model_.heads + 2 * model_.Groups()) * model_.HeadSize();
     const Array h1 = Norm(x, "norm 1");
@@ -321,7 +323,10 @@ class Decoder {
       y = Attention(y);
     }
     y = Adapted(y, "projection", h, &LoraTargets::projection);
-    if (!model_.llama) y = Dropped(WithBias(y, "projection bias"), node + 5);
+    if (!model_.llama) y = WithBias(y, "projection bias");
+    const bool is_parallel = model_.parallel != ParallelBlocks::kNone;
+    if (!model_.llama && !is_parallel) y = Dropped(y, node + 5);
+    const Array attention = y;
     const Array middle = Sum(x, y);
     const uint64_t up = model_.FeedForward() * (model_.llama ? 2 : 1);
     const Array h2 = model_.parallel == ParallelBlocks::kOneNorm    ? h1
@@ -329,8 +334,10 @@ class Decoder {
                                                                     : Norm(middle, "norm 2");
     y = Adapted(h2, "up", up, &LoraTargets::up);
     y = Adapted(Activated(y), "down", h, &LoraTargets::down);
-    if (!model_.llama) y = Dropped(WithBias(y, "down bias"), node + 10);
-    return Sum(middle, y);
+    if (!model_.llama) y = WithBias(y, "down bias");
+    if (is_parallel) y = Sum(y, attention);
+    if (!model_.llama) y = Dropped(y, node + nodes - 1);
+    return Sum(is_parallel ? x : middle, y);
   }
 
   // The sum over the rows of one micro-batch, the first of which is `first` in the whole batch.

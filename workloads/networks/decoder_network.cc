@@ -126,18 +126,32 @@ class Decoder {
 
   uint32_t Layer(uint32_t x, uint32_t layer) {
     if (!model_.layer_pattern.empty()) return LayerOfPattern(x, layer);
+    if (model_.parallel != ParallelBlocks::kNone) return SideBySide(x, layer);
     const uint32_t h = Norm(x, "norm 1");
     const uint32_t y = Attention(h, x, layer);
     if (model_.experts && model_.experts->IsIn(layer)) return Experts(Norm(y, "norm 2"), y, layer);
-    switch (model_.parallel) {
-      case ParallelBlocks::kNone:
-        return FeedForward(Norm(y, "norm 2"), y);
-      case ParallelBlocks::kOneNorm:
-        return FeedForward(h, y);
-      case ParallelBlocks::kTwoNorms:
-        return FeedForward(Norm(x, "norm 2"), y);
+    return FeedForward(Norm(y, "norm 2"), y);
+  }
+
+  // x and what attention and the MLP make of it, which are added first: one sum over ranks serves
+  // both, and so does one dropout.
+  uint32_t SideBySide(uint32_t x, uint32_t layer) {
+    const bool is_one = model_.parallel == ParallelBlocks::kOneNorm;
+    const uint32_t h = Norm(x, "norm 1");
+    network_.nodes[h].shares = is_one;
+    const uint32_t other = is_one ? h : Norm(x, "norm 2");
+    const uint32_t attention = AttentionResult(h, layer);
+    const uint32_t mlp = FeedForwardResult(other);
+    uint32_t y = builder_.Map(NodeKind::kAdd, {attention, mlp}, "attention and mlp");
+    // What adapters add rests by itself.
+    const auto is_product = [&](uint32_t node) {
+      return network_.nodes[node].kind == NodeKind::kProduct;
+    };
+    if (is_product(attention) && is_product(mlp)) {
+      for (const uint32_t node : {attention, mlp, y}) network_.nodes[node].joins = true;
     }
-    internal::FailCheck(__FILE__, __LINE__, "unknown place of an MLP");
+    if (!model_.llama) y = BiasOfSum(y, "projection");
+    return Residual(y, x, "down", "residual");
   }
 
   // A norm and one of what a layer may consist of, whose result is added to x.
@@ -169,15 +183,17 @@ class Decoder {
     return y;
   }
 
+  uint32_t BiasOfSum(uint32_t y, const std::string& weight) {
+    y = builder_.Map(NodeKind::kBias, {y}, weight, weight + " bias");
+    Last().vectors = {builder_.AddVector(weight + " bias", model_.hidden)};
+    Last().kernels = 0;  // the sum's kernel adds it
+    return y;
+  }
+
   // x + dropout(y + bias), x + (y + bias), or x + y.
   uint32_t Residual(uint32_t y, uint32_t x, const std::string& weight, const std::string& name) {
     if (model_.llama) return builder_.Map(NodeKind::kAdd, {y, x}, name);
-    if (!DropsOut()) {
-      y = builder_.Map(NodeKind::kBias, {y}, weight, weight + " bias");
-      Last().vectors = {builder_.AddVector(weight + " bias", model_.hidden)};
-      Last().kernels = 0;  // the sum's kernel adds it
-      return builder_.Map(NodeKind::kAdd, {y, x}, name);
-    }
+    if (!DropsOut()) return builder_.Map(NodeKind::kAdd, {BiasOfSum(y, weight), x}, name);
     const uint32_t sum = builder_.Map(NodeKind::kResidual, {y, x}, name, "bias, dropout, " + name,
                                       "dropout, bias backward");
     Last().vectors = {builder_.AddVector(weight + " bias", model_.hidden)};
@@ -187,13 +203,22 @@ class Decoder {
 
   // x and what attention makes of h.
   uint32_t Attention(uint32_t h, uint32_t x, uint32_t layer) {
+    const auto begin = AttentionResult(h, layer);
+    const uint32_t end = Residual(begin, x, "projection", "residual 1");
+    for (uint32_t node = begin; node <= end; ++node)
+      network_.nodes[node].part = LayerPart::kAttentionOutput;
+    return end;
+  }
+
+  // What attention makes of h, before a bias.
+  uint32_t AttentionResult(uint32_t h, uint32_t layer) {
     const uint64_t groups = model_.Groups();
     const uint64_t size = model_.HeadSize();
     const uint64_t of_group = model_.heads / groups;
     const uint64_t columns = groups * (of_group + 2) * size;
     if (model_.latent) {
       const LatentCore core{model_.heads, training_.Attended(), model_.WindowOf(layer)};
-      return AttentionOutput(AddLatentCore(*model_.latent, core, h, &network_, &builder_), x);
+      return AttentionOutput(AddLatentCore(*model_.latent, core, h, &network_, &builder_));
     }
     uint32_t y = builder_.Product(h, "qkv", columns, "q, k, v", MatrixRole::kQkv);
     SetHeads(groups);
@@ -216,15 +241,14 @@ class Decoder {
     Last().scaled_rotary = model_.scaled_rotary;
     Last().has_extra = model_.llama && model_.head_norms;
     SetHeads(groups);
-    return AttentionOutput(y, x);
+    return AttentionOutput(y);
   }
 
-  uint32_t AttentionOutput(uint32_t y, uint32_t x) {
+  uint32_t AttentionOutput(uint32_t y) {
     const uint32_t begin =
         builder_.Product(y, "projection", model_.hidden, "projection", MatrixRole::kSecond);
-    const uint32_t adapted =
+    const uint32_t end =
         Adapted(y, begin, &LoraTargets::projection, "projection", MatrixRole::kWhole);
-    const uint32_t end = Residual(adapted, x, "projection", "residual 1");
     for (uint32_t node = begin; node <= end; ++node)
       network_.nodes[node].part = LayerPart::kAttentionOutput;
     return end;
@@ -237,6 +261,11 @@ class Decoder {
 
   // x and what the MLP makes of h.
   uint32_t FeedForward(uint32_t h, uint32_t x) {
+    return Residual(FeedForwardResult(h), x, "down", "residual 2");
+  }
+
+  // What the MLP makes of h, before a bias.
+  uint32_t FeedForwardResult(uint32_t h) {
     const uint64_t columns = model_.FeedForward();
     uint32_t y = builder_.Product(h, "up", Gated(columns), "mlp up", MatrixRole::kFirst);
     y = Adapted(h, y, &LoraTargets::up, "up", MatrixRole::kFirst);
@@ -248,8 +277,7 @@ class Decoder {
     }
     const uint32_t z = y;
     y = builder_.Product(z, "down", model_.hidden, "mlp down", MatrixRole::kSecond);
-    y = Adapted(z, y, &LoraTargets::down, "down", MatrixRole::kWhole);
-    return Residual(y, x, "down", "residual 2");
+    return Adapted(z, y, &LoraTargets::down, "down", MatrixRole::kWhole);
   }
 
   // The columns of the product that an activation with so many results takes.

@@ -332,7 +332,8 @@ const Fields<GptModel>& DecoderFields() {
         "rotary embeddings also scale queries and keys (YaRN; llama style); it only takes time",
         "true"},
        {"parallel_blocks", &GptModel::parallel, OneOf(kParallelNames), OrUsual(kPresetOr),
-        "attention and MLP of a layer have the same input, with one norm for both or one each",
+        "attention and MLP of a layer have the same input, with one norm for both or one each; "
+        "what both make is summed over ranks as one",
         "\"one-norm\""},
        {"experts", ObjectOf(ShapeIn<ExpertFields>), Optional("the preset's, or none"),
         "experts instead of MLPs (llama style)",

@@ -161,7 +161,7 @@ bool IsRecomputedOp(const Network& network, const NetworkNode& node, const Train
       }
       [[fallthrough]];
     default:
-      return node.part == LayerPart::kAttentionOutput &&
+      return node.part == LayerPart::kAttentionOutput && !node.joins &&
              (ops.output || (ops.second_products && HasSecondOutput(network, node)));
   }
 }

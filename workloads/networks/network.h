@@ -156,6 +156,11 @@ struct NetworkNode {
   bool whole_samples = false;  // rows of one sample must stay together: attention, images
   LayerPart part = LayerPart::kOther;
   bool of_choices = false;  // has a row for each kept choice of a token, not for each token
+  // Layers whose attention and MLP stand side by side (GptModel::parallel). `joins`: a product, or
+  // the kAdd of two, whose results are added before they are summed over ranks. `shares`: a norm
+  // whose products share what brings it to them, and the sum of its gradients over ranks.
+  bool joins = false;
+  bool shares = false;
 
   friend bool operator==(const NetworkNode&, const NetworkNode&) = default;
 };

@@ -53,6 +53,9 @@ enum class KernelStyle : uint8_t {
 // for each operation and array (its plain loop).
 enum class OptimizerKernels : uint8_t { kFused, kForeach, kLoop };
 
+// How parameters follow from gradients (workloads/planner/optimizer_update.h).
+enum class UpdateRule : uint8_t { kAdam, kLamb, kSgd, kMuon };
+
 // What Adam updates where parameters have 16 bits: weights in fp32 beside them; only the 16 bits
 // that these lack (Transformer Engine's store_param_remainders, which Megatron-LM sets with
 // --use-precision-aware-optimizer); or the parameters themselves (PyTorch's optimizers over a model
@@ -135,6 +138,11 @@ struct Training {
   // Each product runs in the fastest of the modes NN, NT, TN (workloads/planner/kernel_tuning.h).
   bool tuned_kernels = false;
   KernelStyle kernels = KernelStyle::kFused;
+  UpdateRule update_rule = UpdateRule::kAdam;
+  // Muon makes the step of each tensor parallel rank's piece of a matrix orthogonal by itself
+  // (Megatron-LM's --muon-tp-mode blockwise, its default), rather than that of all of the matrix.
+  // It takes fewer products and no gathers, and gives other numbers than one rank does.
+  bool muon_by_pieces = false;
   OptimizerKernels optimizer = OptimizerKernels::kFused;
   // The loss reads logits as they are, and writes their gradient over them; else it makes copies in
   // fp32.
@@ -190,10 +198,11 @@ struct Training {
 };
 
 // The first layers of a stage, and the last ones, may be treated by themselves; and the optimizer's
-// state comes back beside some layers, not beside others.
+// state comes back beside some layers, not beside others. Muon multiplies each layer's matrices.
 inline Alike AlikeUnder(const Training& training) {
   return {.layers = training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
-                    !training.offloaded_optimizer && training.precise_layers == 0};
+                    !training.offloaded_optimizer && training.precise_layers == 0 &&
+                    training.update_rule != UpdateRule::kMuon};
 }
 
 }  // namespace rehearse

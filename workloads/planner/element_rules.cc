@@ -20,6 +20,11 @@ Tensor MakeMask(Plan& plan, const std::string& name, const Tensor& like) {
                                  plan.builder.precision(),
                                  Bytes(plan.training.kernels == KernelStyle::kCompiled ? 0 : 1));
 }
+// Of a sum of two products.
+const ProductLayouts& LayoutsOfSum(const Plan& plan, uint32_t node) {
+  return plan.strategy.products[*plan.Node(plan.Node(node).inputs.back()).matrix];
+}
+
 std::vector<double> DropoutAttributes(const Plan& plan, uint32_t node) {
   return {plan.Node(node).attributes.front(), static_cast<double>(node)};
 }
@@ -190,9 +195,18 @@ void ForwardAdd(Plan& plan, uint32_t node) {
   plan.builder.AddMemoryOp(plan.Node(node).op, Kernel::kAdd, 3 * BytesOf(plan, z),
                            {x.buffer, z.buffer}, {y.buffer});
   plan.State(node).value = y;
+  if (SumsFirst(plan, node)) plan.State(node).value = Rest(plan, LayoutsOfSum(plan, node), y);
 }
 
 void BackwardAdd(Plan& plan, uint32_t node, const Tensor& dy) {
+  if (SumsFirst(plan, node)) {
+    // As both products take it.
+    const uint32_t matrix = *plan.Node(plan.Node(node).inputs.back()).matrix;
+    const Layout& y = plan.parameters.places[matrix].products.y;
+    const Tensor gathered = plan.builder.Redistribute(dy, Resolved(y));
+    for (const uint32_t input : plan.Node(node).inputs) plan.Gradient(input) = gathered;
+    return;
+  }
   plan.PassBack(node, dy, 1);
   plan.PassBack(node, dy);
 }

@@ -270,4 +270,14 @@ OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t a
       {2 * gradient_bytes + elements * (kAccesses * number + cast), (kOperations + 1) * launches}};
 }
 
+// Moments: reads gradient, weight and both moments, writes moments and, over the gradient, the
+// direction. Norms: reads weight, reads direction. Step: reads both, writes the weight.
+LambCosts CostsOfLamb(const LambSizes& sizes) {
+  const double weights = sizes.elements * sizes.weight;
+  const double moments = sizes.elements * 2 * kBytesOfFloat;
+  return {{2 * sizes.gradient_bytes + weights + 2 * moments, 1},
+          {sizes.gradient_bytes + weights, 2},
+          {sizes.gradient_bytes + 2 * weights + sizes.elements * sizes.parameter, 1}};
+}
+
 }  // namespace rehearse

@@ -114,4 +114,19 @@ struct OptimizerCosts {
 OptimizerCosts CostsOfAdam(const Training& training, double elements, uint32_t arrays,
                            double gradient_bytes, double state_bytes, double parameter_bytes);
 
+// LAMB of so many parameters, in passes over all of them (workloads/planner/optimizer_update.h);
+// `weight` is what it updates of each, `parameter` what it writes beside that.
+struct LambSizes {
+  double elements = 0;
+  double gradient_bytes = 0;
+  double weight = 0;
+  double parameter = 0;
+};
+struct LambCosts {
+  KernelCost moments;
+  KernelCost norms;
+  KernelCost step;
+};
+LambCosts CostsOfLamb(const LambSizes& sizes);
+
 }  // namespace rehearse

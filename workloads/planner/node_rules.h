@@ -26,6 +26,11 @@ const NodeRule& RuleOf(NodeKind kind);
 // product_rules.cc
 void ForwardProduct(Plan& plan, uint32_t node);
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient);
+// From the layout in which the product leaves it to the one in which it rests.
+Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y);
+// Whether the two products of a sum, one of which this is, or the sum itself, leave results that
+// lie alike, so that they are added before they are brought to where they rest.
+bool SumsFirst(const Plan& plan, uint32_t node);
 // The operand of a product that is not computed again, of an input that is.
 void TakeOperandAgain(Plan& plan, uint32_t node);
 void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& operands);

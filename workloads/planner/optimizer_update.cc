@@ -1,6 +1,7 @@
 #include "workloads/planner/optimizer_update.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +15,15 @@ using Issue = PlanBuilder::Issue;
 namespace {
 
 constexpr double kFloat = 4;            // bytes
-constexpr double kLearningRate = 1e-4;  // for backends; costs nothing
+constexpr double kLearningRate = 1e-4;  // for backends; costs nothing, like all numbers below
+constexpr double kMomentum = 0.9;
+constexpr double kLambDecay = 0.01;  // Apex's default
+constexpr double kMuonMomentum = 0.95;
+constexpr double kMuonDecay = 0.01;
+constexpr uint32_t kMuonSteps = 5;
+constexpr double kMuonA = 3.4445;
+constexpr double kMuonB = -4.7750;
+constexpr double kMuonC = 2.0315;
 constexpr const char* kValidation = "validation";
 
 }  // namespace
@@ -27,32 +36,88 @@ OptimizerUpdate::OptimizerUpdate(const ParameterArrays& arrays, AdamAgain valida
       validation_(validation),
       data_(PureDataAxes(places_.strategy())),
       plan_(*plan) {
-  const auto& shard = places_.strategy().shard;
-  const uint32_t zero_stage = shard ? shard->stage : 0;
-  const bool has_masters = !places_.KeepsMasters() && training_.masters != MasterWeights::kNone &&
-                           (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
-  const bool has_whole = training_.masters == MasterWeights::kFp32;
-  if (training_.moments == DType::kFp32 && has_whole) {
-    AddState("Adam: master weights and moments", has_masters ? 3 : 2, DType::kFp32);
-  } else {
-    if (has_masters && has_whole) AddState("Adam: master weights", 1, DType::kFp32);
-    if (has_masters && !has_whole) AddState("Adam: rest of master weights", 1, DType::kBf16);
-    AddState("Adam: moments", 2, training_.moments);
+  for (const uint32_t index : OrthogonalMatrices())
+    muon_.matrices +=
+        places_[index].UpdatedElements() * places_.LayersLike(places_.ShapeOf(index).layer);
+  adam_.vectors = arrays_.vector_elements();
+  adam_.matrices = arrays_.update_elements() - adam_.vectors - muon_.matrices;
+  switch (training_.update_rule) {
+    case UpdateRule::kAdam:
+    case UpdateRule::kMuon:
+      AddStates("Adam", 2, &adam_);
+      break;
+    case UpdateRule::kLamb:
+      AddStates("LAMB", 2, &adam_);
+      break;
+    case UpdateRule::kSgd:
+      AddStates("SGD", 1, &adam_);
+      break;
   }
+  if (muon_.matrices > 0) AddStates("Muon", 1, &muon_);
   if (validation_ != kAdamOnce) CheckValidation();
 }
 
-void OptimizerUpdate::AddState(const char* name, uint64_t rows, DType dtype) {
-  const auto elements = static_cast<uint64_t>(arrays_.update_elements());
-  state_.push_back(plan_.AddBuffer({.name = name,
-                                    .kind = BufferKind::kOptimizer,
-                                    .bytes = static_cast<double>(rows * elements) * SizeOf(dtype),
-                                    .dtype = dtype,
-                                    .rows = rows,
-                                    .columns = elements}));
+// Beside parameters that are not what is updated themselves.
+bool OptimizerUpdate::HasMasters() const {
+  const auto& shard = places_.strategy().shard;
+  const uint32_t zero_stage = shard ? shard->stage : 0;
+  return !places_.KeepsMasters() && training_.masters != MasterWeights::kNone &&
+         (training_.precision != DType::kFp32 || zero_stage % 3 != 0);
+}
+
+bool OptimizerUpdate::IsOrthogonal(uint32_t matrix) const {
+  if (training_.update_rule != UpdateRule::kMuon) return false;
+  const MatrixRole role = places_.ShapeOf(matrix).role;
+  if (IsOfExperts(role)) {
+    throw Error(plan_.place(),
+                fmt::format("\"update_rule\": \"muon\": {} has the matrices of all experts in one, "
+                            "whose orthogonal steps are not modelled; expected a model without "
+                            "experts, or \"adam\"",
+                            places_.ShapeOf(matrix).name));
+  }
+  return role != MatrixRole::kTable && role != MatrixRole::kHead;
+}
+
+std::vector<uint32_t> OptimizerUpdate::OrthogonalMatrices() const {
+  std::vector<uint32_t> matrices;
+  for (const uint32_t index : places_.TrainedOwners())
+    if (IsOrthogonal(index)) matrices.push_back(index);
+  return matrices;
+}
+
+void OptimizerUpdate::AddStates(const char* name, uint64_t moments, Set* set) {
+  const bool has_masters = HasMasters();
+  const bool has_whole = training_.masters == MasterWeights::kFp32;
+  const char* const numbers = moments > 1 ? "moments" : "momentum";
+  if (training_.moments == DType::kFp32 && has_whole) {
+    AddState(fmt::format("{}: master weights and {}", name, numbers),
+             has_masters ? moments + 1 : moments, DType::kFp32, set);
+    return;
+  }
+  if (has_masters && has_whole)
+    AddState(fmt::format("{}: master weights", name), 1, DType::kFp32, set);
+  if (has_masters && !has_whole)
+    AddState(fmt::format("{}: rest of master weights", name), 1, DType::kBf16, set);
+  AddState(fmt::format("{}: {}", name, numbers), moments, training_.moments, set);
+}
+
+void OptimizerUpdate::AddState(const std::string& name, uint64_t rows, DType dtype, Set* set) {
+  const auto elements = static_cast<uint64_t>(set->vectors + set->matrices);
+  set->state.push_back(
+      plan_.AddBuffer({.name = name,
+                       .kind = BufferKind::kOptimizer,
+                       .bytes = static_cast<double>(rows * elements) * SizeOf(dtype),
+                       .dtype = dtype,
+                       .rows = rows,
+                       .columns = elements}));
+  state_.push_back(set->state.back());
 }
 
 void OptimizerUpdate::CheckValidation() const {
+  if (training_.update_rule != UpdateRule::kAdam)
+    throw Error(plan_.place(),
+                "validation after the update: only Adam's updates can be taken back; expected "
+                "\"update_rule\": \"adam\", or \"validation\": \"before-update\"");
   if (training_.moments != DType::kFp32)
     throw Error(plan_.place(),
                 "validation after the update: Adam's moments have 16 bits, of which an update "
@@ -86,19 +151,37 @@ void OptimizerUpdate::ReturnState() {
 // ---- the update ---------------------------------------------------------------------------------
 
 void OptimizerUpdate::Update() {
-  Operands operands = OperandsOfAdam();
-  operands.gradients.push_back(GradientNorm(operands));
-  operands.parameters.insert(operands.parameters.end(), state_.begin(), state_.end());
-  plan_.AddMemoryOp("Adam", Kernel::kAdam, Costs().update, operands.gradients, operands.parameters,
-                    {kLearningRate});
-  if (validation_ != kAdamOnce) Validate(std::move(operands.gradients), operands.parameters);
+  const Operands all = OperandsOf(true, true);
+  const BufferId norm = GradientNorm(all);
+  switch (training_.update_rule) {
+    case UpdateRule::kAdam:
+    case UpdateRule::kMuon:
+    case UpdateRule::kSgd: {
+      const bool is_sgd = training_.update_rule == UpdateRule::kSgd;
+      const Operands operands = muon_.matrices > 0 ? OperandsOf(true, false) : all;
+      if (operands.gradients.empty()) break;
+      std::vector<BufferId> reads = operands.gradients;
+      reads.push_back(norm);
+      const std::vector<BufferId> writes = WithState(operands.parameters, adam_);
+      std::vector<double> attributes = {kLearningRate};
+      if (is_sgd) attributes.push_back(kMomentum);
+      plan_.AddMemoryOp(is_sgd ? "SGD" : "Adam", is_sgd ? Kernel::kMomentum : Kernel::kAdam,
+                        Costs(adam_).update, reads, writes, attributes);
+      if (validation_ != kAdamOnce) Validate(std::move(reads), writes);
+      break;
+    }
+    case UpdateRule::kLamb:
+      UpdateByLamb(all, norm);
+      break;
+  }
+  if (muon_.matrices > 0) UpdateByMuon(OperandsOf(false, true), norm);
 }
 
-OptimizerUpdate::Operands OptimizerUpdate::OperandsOfAdam() const {
+OptimizerUpdate::Operands OptimizerUpdate::OperandsOf(bool adams, bool muons) const {
   Operands operands;
   const double copies = places_.stages().front()->mirror ? 2 : 1;
   for (const VectorGroup& group : arrays_.groups()) {
-    if (group.is_frozen) continue;
+    if (group.is_frozen || !adams) continue;
     operands.gradients.push_back(group.gradient);
     operands.parameters.push_back(group.value);
     for (const uint32_t vector : group.vectors) {
@@ -107,6 +190,7 @@ OptimizerUpdate::Operands OptimizerUpdate::OperandsOfAdam() const {
     }
   }
   for (const uint32_t index : places_.TrainedOwners()) {
+    if (!(IsOrthogonal(index) ? muons : adams)) continue;
     const MatrixPlace& place = places_[index];
     operands.gradients.push_back(arrays_[index].update_gradient);
     operands.summands.push_back(arrays_[index].update_gradient);
@@ -116,6 +200,11 @@ OptimizerUpdate::Operands OptimizerUpdate::OperandsOfAdam() const {
     operands.shares.push_back(place.shared == nullptr ? share / copies : share / 2);
   }
   return operands;
+}
+
+std::vector<BufferId> OptimizerUpdate::WithState(std::vector<BufferId> parameters, const Set& set) {
+  parameters.insert(parameters.end(), set.state.begin(), set.state.end());
+  return parameters;
 }
 
 bool OptimizerUpdate::IsDataAxis(uint32_t axis) const {
@@ -135,18 +224,26 @@ double OptimizerUpdate::ShareOfRanks(const Layout& layout,
 }
 
 // Gradients of matrices have the run's type; those of vectors are always fp32.
-OptimizerCosts OptimizerUpdate::Costs() const {
-  const double matrix_elements = arrays_.update_elements() - arrays_.vector_elements();
-  const double gradient_bytes =
-      matrix_elements * places_.gradient_element() + arrays_.vector_elements() * kFloat;
-  Bytes state;
-  for (const BufferId array : state_) state += plan_.BufferOf(array).bytes;
+double OptimizerUpdate::GradientBytes(const Set& set) const {
+  return set.matrices * places_.gradient_element() + set.vectors * kFloat;
+}
+
+// Of each parameter, as it is read and written beside the state.
+double OptimizerUpdate::ParameterBytes() const {
   const bool is_read =
       training_.precision == DType::kFp32 || training_.masters != MasterWeights::kFp32;
-  const double parameter_bytes =
-      places_.KeepsMasters() ? 2 * kFloat : (is_read ? 2 : 1) * plan_.element();
-  return CostsOfAdam(training_, arrays_.update_elements(), UpdatedArrays(), gradient_bytes,
-                     state.value(), parameter_bytes);
+  return places_.KeepsMasters() ? 2 * kFloat : (is_read ? 2 : 1) * plan_.element();
+}
+
+// Of Adam, and of SGD with momentum, which is one kernel.
+OptimizerCosts OptimizerUpdate::Costs(const Set& set) const {
+  Training training = training_;
+  if (training.update_rule != UpdateRule::kAdam && training.update_rule != UpdateRule::kMuon)
+    training.optimizer = OptimizerKernels::kFused;
+  Bytes state;
+  for (const BufferId array : set.state) state += plan_.BufferOf(array).bytes;
+  return CostsOfAdam(training, set.vectors + set.matrices, UpdatedArrays(), GradientBytes(set),
+                     state.value(), ParameterBytes());
 }
 
 // Arrays as frameworks have them: parameters that are gathered together are one (FSDP's flat
@@ -168,6 +265,205 @@ uint32_t OptimizerUpdate::UpdatedArrays() const {
   return arrays;
 }
 
+// ---- LAMB ---------------------------------------------------------------------------------------
+
+void OptimizerUpdate::UpdateByLamb(const Operands& operands, BufferId norm) {
+  const LambCosts costs =
+      CostsOfLamb({.elements = adam_.vectors + adam_.matrices,
+                   .gradient_bytes = GradientBytes(adam_),
+                   .weight = places_.KeepsMasters() || HasMasters() ? kFloat : plan_.element(),
+                   .parameter = HasMasters() ? plan_.element() : 0});
+  std::vector<BufferId> reads = operands.gradients;
+  reads.push_back(norm);
+  const std::vector<BufferId> updated = WithState(operands.parameters, adam_);
+  plan_.AddMemoryOp("LAMB moments", Kernel::kLambMoments, costs.moments, reads, updated,
+                    {kLearningRate});
+  const std::vector<double> attributes = LambAttributes(operands);
+  uint64_t tensors = 0;
+  for (const uint32_t index : places_.TrainedOwners())
+    tensors += places_.LayersLike(places_.ShapeOf(index).layer);
+  for (const VectorGroup& group : arrays_.groups()) {
+    for (const uint32_t vector : group.is_frozen ? std::vector<uint32_t>() : group.vectors)
+      tensors += places_.LayersLike(places_.network().vectors[vector].layer);
+  }
+  constexpr double kNumbers = 2;  // of each tensor
+  const double bytes = kNumbers * kFloat * static_cast<double>(tensors);
+  const BufferId norms = plan_.AddBuffer({.name = "LAMB norms",
+                                          .kind = BufferKind::kBuffer,
+                                          .bytes = Bytes(bytes),
+                                          .dtype = DType::kFp32,
+                                          .rows = operands.summands.size(),
+                                          .columns = static_cast<uint64_t>(kNumbers)});
+  plan_.AddMemoryOp("LAMB norms", Kernel::kLambNorms, costs.norms, updated, {norms}, attributes);
+  const std::vector<uint32_t> axes = ModelAxes();
+  if (!axes.empty()) {
+    plan_.AddCollective("all-reduce LAMB norms", CollectiveKind::kAllReduce, axes, bytes,
+                        DType::kFp32, Issue::kBlocking, {norms}, {norms});
+  }
+  plan_.AddMemoryOp("LAMB", Kernel::kLambStep, costs.step, {norms}, updated, attributes);
+}
+
+// Tensors in the order of the state. Copies of one on other stages have norms of their own.
+std::vector<double> OptimizerUpdate::LambAttributes(const Operands& operands) const {
+  std::vector<double> attributes = {kLambDecay, kLearningRate,
+                                    static_cast<double>(operands.parameters.size())};
+  const auto add = [&](double elements, double share) {
+    attributes.push_back(elements);
+    attributes.push_back(share);
+  };
+  for (const VectorGroup& group : arrays_.groups()) {
+    for (const uint32_t vector : group.is_frozen ? std::vector<uint32_t>() : group.vectors) {
+      const VectorArrays& of = arrays_.Vector(vector);
+      add(static_cast<double>(plan_.BufferOf(of.value).columns), ShareOfRanks(of.layout, {}));
+    }
+  }
+  for (const uint32_t index : places_.TrainedOwners()) {
+    const MatrixPlace& place = places_[index];
+    const Buffer& own = plan_.BufferOf(arrays_[index].update_share);
+    add(static_cast<double>(own.rows * own.columns),
+        ShareOfRanks(places_.strategy().products[index].w,
+                     place.Shares(1) ? place.share_axes : std::vector<uint32_t>()));
+  }
+  return attributes;
+}
+
+// Those of this stage along which parameters are split or shared.
+std::vector<uint32_t> OptimizerUpdate::ModelAxes() const {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis = 0; axis < plan_.sizes().size(); ++axis)
+    if (!IsDataAxis(axis) && plan_.sizes()[axis] > 1) axes.push_back(axis);
+  return axes;
+}
+
+// ---- Muon ---------------------------------------------------------------------------------------
+
+void OptimizerUpdate::UpdateByMuon(const Operands& operands, BufferId norm) {
+  std::vector<BufferId> reads = operands.gradients;
+  reads.push_back(norm);
+  plan_.AddMemoryOp("Muon momentum", Kernel::kMomentum,
+                    KernelCost{GradientBytes(muon_) + muon_.matrices * 2 * kFloat, 1}, reads,
+                    WithState(operands.parameters, muon_), {0, kMuonMomentum});
+  double begin = 0;
+  for (const uint32_t index : OrthogonalMatrices()) {
+    UpdateMatrixByMuon(index, norm, begin);
+    begin += places_[index].UpdatedElements();
+  }
+}
+
+// `begin`: of its part of the state.
+void OptimizerUpdate::UpdateMatrixByMuon(uint32_t matrix, BufferId norm, double begin) {
+  const NetworkMatrix& shape = places_.ShapeOf(matrix);
+  const MatrixPlace& place = places_[matrix];
+  const LayerTag tag(&plan_, shape.layer);
+  const double elements = place.UpdatedElements();
+  const BufferId gradient = arrays_[matrix].update_gradient;
+  const BufferId direction = arrays_.Add(matrix, "direction of", BufferKind::kBuffer,
+                                         training_.precision, place.Shares(1));
+  const double read = places_.gradient_element() + kFloat;
+  plan_.AddMemoryOp("Muon direction", Kernel::kMuonDirections,
+                    KernelCost{elements * (read + plan_.element()), 1},
+                    {gradient, norm, muon_.state.back()}, {direction}, {kMuonMomentum, begin});
+  const BufferId step = OwnPart(matrix, direction, Orthogonal(matrix, direction));
+  const double tall = static_cast<double>(shape.n) / static_cast<double>(shape.k);
+  const double weights = HasMasters() ? 2 * kFloat + plan_.element() : ParameterBytes();
+  plan_.AddMemoryOp("Muon", Kernel::kMuonStep,
+                    KernelCost{elements * (plan_.element() + weights), 1}, {step},
+                    WithState({arrays_[matrix].update_share}, muon_),
+                    {kLearningRate, kMuonDecay, std::sqrt(std::max(1.0, tall)), begin});
+}
+
+// All of the matrix, whose direction may lie in pieces and shares; returns all of the result. Or of
+// this rank's piece.
+BufferId OptimizerUpdate::Orthogonal(uint32_t matrix, BufferId direction) {
+  const NetworkMatrix& shape = places_.ShapeOf(matrix);
+  const MatrixPlace& place = places_[matrix];
+  const DType type = training_.precision;
+  const double element = plan_.element();
+  if (place.Shares(1)) {
+    const BufferId block = arrays_.Add(matrix, "gathered direction of", BufferKind::kBuffer, type,
+                                       /*share=*/false);
+    plan_.AddCollective("all-gather direction of " + shape.name, CollectiveKind::kAllGather,
+                        place.share_axes, place.elements * element, type, Issue::kBlocking,
+                        {direction}, {block});
+    direction = block;
+  }
+  uint64_t rows = place.rows;
+  uint64_t columns = place.columns;
+  if (!training_.muon_by_pieces) {
+    const Layout& w = places_.strategy().products[matrix].w;
+    const Tensor all = plan_.Redistribute(
+        {"direction of " + shape.name, shape.n, shape.k, Transposed(w), direction, type},
+        Layout(w.size(), B()));
+    direction = all.buffer;
+    rows = shape.n;
+    columns = shape.k;
+  }
+  const auto add = [&](const char* name, uint64_t height, uint64_t width) {
+    return plan_.AddBuffer({.name = name,
+                            .kind = BufferKind::kBuffer,
+                            .bytes = static_cast<double>(height * width) * SizeOf(type),
+                            .dtype = type,
+                            .rows = height,
+                            .columns = width});
+  };
+  const double elements = static_cast<double>(rows) * static_cast<double>(columns);
+  const bool is_tall = rows > columns;
+  const uint64_t side = std::min(rows, columns);
+  const BufferId norm = AddNumber("norm of direction");
+  plan_.AddMemoryOp("norm of direction", Kernel::kSquaredNorm, elements * element, {direction},
+                    {norm}, 1, {1});
+  BufferId x = add("Newton-Schulz X", rows, columns);
+  BufferId y = add("Newton-Schulz X", rows, columns);
+  plan_.AddMemoryOp("normalize direction", Kernel::kNormalize, 2 * elements * element,
+                    {direction, norm}, {x});
+  const BufferId a = add("Newton-Schulz A", side, side);
+  const BufferId b = add("Newton-Schulz B", side, side);
+  // A product that adds to a multiple of another array reads that, too (torch.addmm).
+  const auto multiply = [&](const char* name, const Gemm& gemm, BufferId left, BufferId right,
+                            BufferId result, BufferId added, double of_added, double of_product) {
+    const Bytes bytes = BytesOf(gemm, type) + plan_.BufferOf(result).bytes;
+    plan_.AddGemm(name, gemm, left, right, result, false, bytes);
+    plan_.AddMemoryOp(name, Kernel::kLinear, KernelCost{0, 0}, {added, result}, {result},
+                      {of_added, of_product});
+  };
+  for (uint32_t step = 0; step < kMuonSteps; ++step) {
+    const uint64_t sum = is_tall ? rows : columns;
+    const GemmMode mode = is_tall ? GemmMode::kTN : GemmMode::kNT;
+    plan_.AddGemm("Newton-Schulz A", {.m = side, .n = side, .k = sum, .mode = mode}, x, x, a);
+    multiply("Newton-Schulz B", {.m = side, .n = side, .k = side, .mode = GemmMode::kNN}, a, a, b,
+             a, kMuonB, kMuonC);
+    multiply("Newton-Schulz X", {.m = rows, .n = columns, .k = side, .mode = GemmMode::kNN},
+             is_tall ? x : b, is_tall ? b : x, y, x, kMuonA, 1);
+    std::swap(x, y);
+  }
+  return x;
+}
+
+// What this rank updates of the matrix.
+BufferId OptimizerUpdate::OwnPart(uint32_t matrix, BufferId direction, BufferId whole) {
+  const NetworkMatrix& shape = places_.ShapeOf(matrix);
+  const MatrixPlace& place = places_[matrix];
+  const DType type = training_.precision;
+  if (!training_.muon_by_pieces) {
+    const Layout& w = places_.strategy().products[matrix].w;
+    const Tensor own = plan_.Redistribute(
+        {"step of " + shape.name, shape.n, shape.k, Layout(w.size(), B()), whole, type},
+        Transposed(w));
+    whole = own.buffer;
+  }
+  if (!place.Shares(1)) return whole;
+  const BufferId block = arrays_.Add(matrix, "step of", BufferKind::kBuffer, type, /*share=*/false);
+  plan_.AddMemoryOp("copy step", Kernel::kCopy,
+                    2 * static_cast<double>(place.rows * place.columns) * plan_.element(), {whole},
+                    {block});
+  Buffer share = plan_.BufferOf(direction);
+  share.name = plan_.Label("share of step of " + shape.name);
+  share.bytes = Bytes(0);
+  share.view = View{block, 0, 0, {}, {}};
+  for (const uint32_t axis : place.share_axes) share.view->columns_cut_by.emplace_back(axis);
+  return plan_.AddBuffer(std::move(share));
+}
+
 // ---- the norm -----------------------------------------------------------------------------------
 
 BufferId OptimizerUpdate::AddNumber(const std::string& name) {
@@ -181,8 +477,9 @@ BufferId OptimizerUpdate::AddNumber(const std::string& name) {
 
 BufferId OptimizerUpdate::GradientNorm(const Operands& operands) {
   const BufferId norm = AddNumber("gradient norm");
-  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, Costs().norm, operands.summands, {norm},
-                    operands.shares);
+  const Set all{adam_.vectors, adam_.matrices + muon_.matrices, {}};
+  plan_.AddMemoryOp("gradient norm", Kernel::kSquaredNorm, Costs(all).norm, operands.summands,
+                    {norm}, operands.shares);
   if (validation_ == kAdamOnce) {
     SumOverModel(norm);
   } else {
@@ -204,9 +501,7 @@ void OptimizerUpdate::SumOverModel(BufferId norm) {
 
 // Over the ranks of this stage, then along the pipeline from its first rank to this one.
 void OptimizerUpdate::SumWithRanksBefore(BufferId norm) {
-  std::vector<uint32_t> axes;
-  for (uint32_t axis = 0; axis < plan_.sizes().size(); ++axis)
-    if (!IsDataAxis(axis) && plan_.sizes()[axis] > 1) axes.push_back(axis);
+  const std::vector<uint32_t> axes = ModelAxes();
   if (!axes.empty()) {
     plan_.AddCollective("all-reduce gradient norm", CollectiveKind::kAllReduce, axes, kFloat,
                         DType::kFp32, Issue::kBlocking, {norm}, {norm});
@@ -237,7 +532,7 @@ void OptimizerUpdate::Validate(std::vector<BufferId> reads, const std::vector<Bu
   reads.push_back(whole);
   KernelCost cost = {0, 1};
   if (validation_ == kAdamTwice) {
-    cost = Costs().update;
+    cost = Costs(adam_).update;
     cost.bytes *= 2;
     cost.kernels *= 2;
   }

@@ -33,6 +33,15 @@ struct WeightOperands {
   Tensor dy;
 };
 
+// An operand that several products of a norm take (NetworkNode::shares), as the first of them had
+// it brought there.
+struct SharedOperand {
+  BufferId of;  // as it rests
+  Phase phase = Phase::kForward;
+  Tensor cast;
+  Tensor operand;
+};
+
 // What a chunk has on the host, of the layers of a stage that are offloaded
 // (workloads/planner/offload.h).
 struct ActivationsOnHost {
@@ -78,6 +87,8 @@ struct ChunkState {
   std::vector<NodeState> nodes;                              // by number in the stage
   std::vector<std::optional<Tensor>> gradients;              // that of its value, as far as known
   std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
+  std::map<uint32_t, SharedOperand> shared_operands;         // by the first node that takes them
+  std::map<uint32_t, Tensor> shared_gradients;
   ActivationsOnHost on_host;
 };
 

@@ -1,4 +1,8 @@
 // Products with a weight, and the embedding, which is one with one-hot rows.
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "workloads/planner/attention_ops.h"
 #include "workloads/planner/local_product.h"
 #include "workloads/planner/node_rules.h"
@@ -8,23 +12,87 @@ namespace {
 
 using Issue = PlanBuilder::Issue;
 
-// From the layout in which the product leaves it to the one in which it rests.
-Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
-  for (const Layout& layout : layouts.by_way_of) {
-    y = plan.builder.Redistribute(std::move(y), layout);
+// The sum of two gradients that lie alike.
+Tensor SumOfGradients(Plan& plan, const Tensor& x, const Tensor& y) {
+  PlanBuilder& builder = plan.builder;
+  Tensor sum = builder.MakeTensor(y.name, y.rows, y.columns, y.layout);
+  builder.AddMemoryOp("add " + sum.name, Kernel::kAdd,
+                      3 * builder.LocalElements(sum) * plan.element(), {y.buffer, x.buffer},
+                      {sum.buffer});
+  return sum;
+}
+
+// The products that take the same norm as this one, in the same layout, and share what brings it
+// there (NetworkNode::shares), in the order of the forward pass; only this one if it shares nothing.
+std::vector<uint32_t> Sharers(const Plan& plan, uint32_t node) {
+  const uint32_t input = plan.Node(node).inputs.front();
+  if (!plan.Node(input).shares) return {node};
+  const auto own = plan.Node(node).matrix;
+  const auto& strategy = plan.strategy.products;
+  const auto& places = plan.parameters.places;
+  std::vector<uint32_t> sharers;
+  for (uint32_t i = input + 1;
+       i < plan.network.nodes.size() && plan.Node(i).layer == plan.Node(input).layer; ++i) {
+    const NetworkNode& other = plan.Node(i);
+    if (other.kind != NodeKind::kProduct || other.inputs.front() != input) continue;
+    const bool lies_alike = !strategy[*other.matrix].summa &&
+                            strategy[*other.matrix].x == strategy[*own].x &&
+                            places[*other.matrix].products.dx == places[*own].products.dx;
+    if (lies_alike) sharers.push_back(i);
   }
-  return plan.builder.Redistribute(std::move(y), layouts.rest);
+  return sharers;
+}
+
+// X as the product takes it, after its cast, if it is cast, and before: brought there once for all
+// that share it.
+struct TakenOperand {
+  Tensor cast;
+  Tensor x;
+};
+TakenOperand TakeOperand(Plan& plan, uint32_t node) {
+  const Layout& layout = plan.strategy.products[*plan.Node(node).matrix].x;
+  const auto bring = [&] {
+    const Tensor input = CastInput(plan, node);
+    return TakenOperand{input, ToOperand(plan, node, input, layout, /*is_gradient=*/false)};
+  };
+  const std::vector<uint32_t> sharers = Sharers(plan, node);
+  if (sharers.size() < 2) return bring();
+  SharedOperand& shared = plan.chunk->shared_operands[sharers.front()];
+  const BufferId of = plan.Input(node).buffer;
+  const Phase phase = plan.builder.tag().phase;
+  if (shared.of != of || shared.phase != phase) {
+    const TakenOperand own = bring();
+    shared = {of, phase, own.cast, own.x};
+  }
+  return {shared.cast, shared.operand};
 }
 
 // dX = dY·W. The collectives that add up its partial sums may run beside the dW product that
 // follows; a gather (and the copy after it) comes after that.
-Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tensor& dy) {
+// Products that share X add up what they have of its gradient before it travels: only the last one
+// to come has a dX, which is that of all.
+std::optional<Tensor> MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x,
+                                        const Tensor& dy) {
   PlanBuilder& builder = plan.builder;
   const uint32_t matrix = *plan.Node(node).matrix;
   const BufferId weight = plan.parameters.gathering.OperandBackward(matrix, plan.action);
   Tensor dx =
       plan.MakeGradient(plan.Node(node).inputs.front(), plan.parameters.places[matrix].products.dx);
   MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
+  const std::vector<uint32_t> sharers = Sharers(plan, node);
+  if (sharers.size() > 1) {
+    std::map<uint32_t, Tensor>& known = plan.chunk->shared_gradients;
+    const auto found = known.find(sharers.front());
+    if (found != known.end()) {
+      dx = SumOfGradients(plan, found->second, dx);
+      known.erase(found);
+    }
+    if (node != sharers.front()) {
+      known.emplace(sharers.front(), std::move(dx));
+      plan.PassToWeight(node, {x, dy});
+      return std::nullopt;
+    }
+  }
   const Issue issue =
       plan.strategy.asynchronous_input_gradient ? Issue::kAsynchronous : Issue::kBlocking;
   const auto& path = builder.PathTo(dx, plan.Input(node).layout);
@@ -46,7 +114,15 @@ Tensor MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x, const Tenso
 // X as the dW product takes it; a gather of it may run beside what comes before that product.
 Tensor OperandOfWeightGradient(Plan& plan, uint32_t node, const Tensor& x) {
   const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
-  return plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous);
+  const std::vector<uint32_t> sharers = Sharers(plan, node);
+  if (sharers.size() < 2) return plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous);
+  SharedOperand& shared = plan.chunk->shared_operands[sharers.front()];
+  const Phase phase = plan.builder.tag().phase;
+  const bool is_of = shared.of == x.buffer || shared.operand.buffer == x.buffer;
+  if (shared.phase != phase || !is_of) {
+    shared = {x.buffer, phase, x, plan.builder.Redistribute(x, layouts.x, Issue::kAsynchronous)};
+  }
+  return shared.operand;
 }
 
 // Products that are one here and several in a framework, which computes some of them again: what it
@@ -68,6 +144,26 @@ void KeepPart(Plan& plan, uint32_t node, BufferId y, double share, bool is_again
 
 }  // namespace
 
+Tensor Rest(Plan& plan, const ProductLayouts& layouts, Tensor y) {
+  for (const Layout& layout : layouts.by_way_of) {
+    y = plan.builder.Redistribute(std::move(y), layout);
+  }
+  return plan.builder.Redistribute(std::move(y), layouts.rest);
+}
+
+bool SumsFirst(const Plan& plan, uint32_t node) {
+  if (!plan.Node(node).joins) return false;
+  uint32_t sum = node;
+  while (plan.Node(sum).kind != NodeKind::kAdd || !plan.Node(sum).joins) ++sum;
+  const uint32_t one = *plan.Node(plan.Node(sum).inputs.front()).matrix;
+  const uint32_t other = *plan.Node(plan.Node(sum).inputs.back()).matrix;
+  const ProductLayouts& a = plan.strategy.products[one];
+  const ProductLayouts& b = plan.strategy.products[other];
+  const auto& places = plan.parameters.places;
+  return !a.summa && !b.summa && a.rest == b.rest && a.by_way_of == b.by_way_of &&
+         places[one].products.y == places[other].products.y;
+}
+
 void ForwardProduct(Plan& plan, uint32_t node) {
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
@@ -77,8 +173,7 @@ void ForwardProduct(Plan& plan, uint32_t node) {
     return;
   }
   PlanBuilder& builder = plan.builder;
-  const Tensor input = CastInput(plan, node);
-  const Tensor x = ToOperand(plan, node, input, layouts.x, /*is_gradient=*/false);
+  const auto [input, x] = TakeOperand(plan, node);
   const BufferId weight = plan.parameters.gathering.Operand(matrix, plan.action);
   Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns,
                                 plan.parameters.places[matrix].products.y);
@@ -90,7 +185,7 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   if (kept > 0) KeepPart(plan, node, y.buffer, kept, is_again);
   NodeState& state = plan.State(node);
   state.operand = plan.strategy.gathers_inputs_again ? input : x;
-  state.value = Rest(plan, layouts, std::move(y));
+  state.value = SumsFirst(plan, node) ? std::move(y) : Rest(plan, layouts, std::move(y));
   // A core that is not computed again finds its heads as it left them.
   const bool leaves_core = kept > 0 && is_again && !plan.training.recomputed_ops.attention;
   if (leaves_core && plan.Node(node + 1).kind == NodeKind::kAttention)
@@ -105,8 +200,7 @@ void TakeOperandAgain(Plan& plan, uint32_t node) {
   }
   const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
   if (layouts.summa) return;
-  const Tensor input = CastInput(plan, node);
-  const Tensor x = ToOperand(plan, node, input, layouts.x, /*is_gradient=*/false);
+  const auto [input, x] = TakeOperand(plan, node);
   plan.State(node).operand = plan.strategy.gathers_inputs_again ? input : x;
 }
 
@@ -128,9 +222,9 @@ void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
     plan.parameters.gathering.Release(matrix, plan.action);
     return;
   }
-  Tensor dx = MakeInputGradient(plan, node, x, dy);
+  std::optional<Tensor> dx = MakeInputGradient(plan, node, x, dy);
   plan.parameters.gathering.Release(matrix, plan.action);
-  plan.PassBack(node, std::move(dx));
+  if (dx) plan.PassBack(node, std::move(*dx));
 }
 
 void WeightGradientOfProduct(Plan& plan, uint32_t node, const WeightOperands& operands) {

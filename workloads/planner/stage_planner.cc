@@ -494,7 +494,8 @@ void StagePlanner::Backward(const std::vector<Visit>& visits) {
 
 // Whether the node, whose ops begin at `first_op`, hands a product to a collective.
 bool StagePlanner::EndsTurn(uint32_t node, size_t first_op) const {
-  if (!step_.network.nodes[node].matrix) return false;
+  const NetworkNode& shape = step_.network.nodes[node];
+  if (!shape.matrix && !shape.joins) return false;
   const std::vector<Op>& ops = builder_.role().ops;
   bool has_computed = false;
   for (size_t op = first_op; op < ops.size(); ++op) {

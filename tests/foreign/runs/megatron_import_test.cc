@@ -346,6 +346,15 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
                     "--fp8-param-gather")
                   .text,
               Not(HasSubstr("masters")));
+  // Other optimizers have states of their own.
+  EXPECT_THAT(Small("--bf16 --use-precision-aware-optimizer --optimizer muon").text,
+              AllOf(HasSubstr("\"update_rule\": \"muon\""), Not(HasSubstr("masters"))));
+  EXPECT_THAT(Small("--bf16 --optimizer sgd --sgd-momentum 0.9").text,
+              HasSubstr("\"update_rule\": \"sgd\""));
+  EXPECT_THAT(Small("--bf16 --optimizer lamb").text, HasSubstr("\"update_rule\": \"lamb\""));
+  EXPECT_THAT(Small("--bf16 --optimizer dist_muon").remarks, Contains(HasSubstr("dist_muon")));
+  EXPECT_THAT(Small("--bf16 --optimizer lion").remarks,
+              Contains("not supported: --optimizer lion; played as Adam"));
   EXPECT_THAT(Small("--bf16 --fp8-format hybrid --activation-func-fp8-input-store").text,
               HasSubstr("narrow_kept"));
   EXPECT_THAT(Small("--bf16 --recompute-granularity selective --recompute-modules mlp").text,

@@ -16,6 +16,7 @@ namespace trainer_imports_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TrainerImportsTest : public ::testing::Test {
  protected:
@@ -261,6 +262,19 @@ TEST(DeepSpeedImportTest, BatchesSayHowManyRanksThereAre) {
     "strategy": {"kind": "combined", "shard": 16, "zero": 3, "backward_within": 8}})"));
   EXPECT_THAT(MistakeOf(ImportDeepSpeed, WithModel(Source("{\"a\": 1}"))),
               HasSubstr("no configuration of DeepSpeed"));
+}
+
+TEST(DeepSpeedImportTest, OptimizersAreNamed) {
+  const auto import = [](const std::string& type) {
+    const std::string text =
+        R"({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}, "optimizer": {"type": ")" +
+        type + "\"}}";
+    return ImportDeepSpeed(WithModel(Source(text, {{"sequence", "512"}})));
+  };
+  EXPECT_THAT(import("Lamb").text, HasSubstr("\"update_rule\": \"lamb\""));
+  EXPECT_THAT(import("Muon").text, HasSubstr("\"update_rule\": \"muon\""));
+  EXPECT_THAT(import("OneBitLamb").remarks, Contains(HasSubstr("OneBitLamb; played as Adam")));
+  EXPECT_THAT(import("AdamW").text, Not(HasSubstr("update_rule")));
 }
 
 TEST(DeepSpeedImportTest, MicroBatchesThatDoNotFitAreRefused) {

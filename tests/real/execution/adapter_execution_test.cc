@@ -160,16 +160,55 @@ TEST(PackedDocumentsTest, EveryStrategyGivesTheSerialNumbers) {
 TEST(ParallelBlocksTest, EveryStrategyGivesTheSerialNumbers) {
   for (const bool llama : {false, true}) {
     for (const ParallelBlocks parallel : {ParallelBlocks::kOneNorm, ParallelBlocks::kTwoNorms}) {
-      const Training training = TrainingOf(Recomputation::kFull);
       GptModel model = Decoder(llama, std::nullopt);
       model.parallel = parallel;
-      const Network network = MakeDecoder(model, training);
-      EXPECT_EQ(network.Parameters(), model.Parameters());
-      for (const Strategy& strategy : Strategies(network)) {
-        SCOPED_TRACE(strategy.name);
-        ExpectSerialNumbers(network, training, strategy);
+      EXPECT_EQ(MakeDecoder(model, TrainingOf(Recomputation::kNone)).Parameters(),
+                model.Parameters());
+      for (const Recomputation recomputation :
+           {Recomputation::kNone, Recomputation::kSelective, Recomputation::kFull}) {
+        if (kIsSanitized && recomputation != Recomputation::kFull) continue;
+        const Training training = TrainingOf(recomputation);
+        const Network network = MakeDecoder(model, training);
+        for (const Strategy& strategy : Strategies(network)) {
+          SCOPED_TRACE(
+              fmt::format("{}, recomputation {}", strategy.name, static_cast<int>(recomputation)));
+          ExpectSerialNumbers(network, training, strategy);
+        }
       }
     }
+  }
+}
+
+// What adapters add does not lie as what they are added to.
+TEST(ParallelBlocksTest, AdaptersGiveTheSerialNumbers) {
+  GptModel model = Decoder(true, LoraAdapters{4});
+  model.parallel = ParallelBlocks::kOneNorm;
+  const Training training = TrainingOf(Recomputation::kFull);
+  const Network network = MakeDecoder(model, training);
+  for (const Strategy& strategy : Strategies(network)) {
+    SCOPED_TRACE(strategy.name);
+    ExpectSerialNumbers(network, training, strategy);
+  }
+}
+
+// Gradients of weights come in actions of their own, after what both products share is summed.
+TEST(ParallelBlocksTest, StagesThatPutOffWeightsGiveTheSerialNumbers) {
+  Training training = TrainingOf(Recomputation::kNone);
+  training.micro_batches = 4;
+  for (const bool sequence_parallel : {false, true}) {
+    GptModel model = Decoder(false, std::nullopt);
+    model.layers = 4;
+    model.parallel = ParallelBlocks::kOneNorm;
+    const Network network = MakeDecoder(model, training);
+    const StepNumbers serial = ComputeSerially(PlanSerialStep(network, training, 1), kSeed);
+    const Strategy strategy =
+        MakeMegatron({.tensor = 2, .data = 1, .sequence_parallel = sequence_parallel}, network);
+    const Schedule schedule = PlanStages(network, training, strategy, EvenStages(network, 2),
+                                         ZeroBubbleH1(2, training.micro_batches));
+    CheckSchedule(schedule);
+    CheckBuffers(schedule);
+    const CheckReport report = ExecuteAndCompare(serial, schedule, kSeed);
+    EXPECT_TRUE(report.Passes(kTolerance)) << DescribeDifferences(report);
   }
 }
 

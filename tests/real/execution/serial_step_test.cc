@@ -1,6 +1,8 @@
 // The serial step of the planner and the CPU kernels against a textbook's decoder with automatic
 // differentiation, which is checked by finite differences.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -70,11 +72,10 @@ Step TinyPacked() {
   return step;
 }
 
-// Attention and MLP side by side; GPT's dropouts are salted by the number of nodes, which two norms
-// leave as it is.
-Step TinyParallel(bool llama) {
+// Attention and MLP side by side.
+Step TinyParallel(bool llama, ParallelBlocks parallel) {
   Step step = llama ? TinyLlama() : TinyGpt();
-  step.model.parallel = llama ? ParallelBlocks::kOneNorm : ParallelBlocks::kTwoNorms;
+  step.model.parallel = parallel;
   return step;
 }
 
@@ -113,10 +114,24 @@ Step TinyAheadOfPattern() {
   return step;
 }
 
+std::vector<Step> AllSteps() {
+  return {TinyGpt(),
+          TinyLlama(),
+          TinyLatent(),
+          TinyAdapted(),
+          TinyPacked(),
+          TinyParallel(true, ParallelBlocks::kOneNorm),
+          TinyParallel(true, ParallelBlocks::kTwoNorms),
+          TinyParallel(false, ParallelBlocks::kOneNorm),
+          TinyParallel(false, ParallelBlocks::kTwoNorms),
+          TinyHybrid(),
+          TinyAhead(true),
+          TinyAhead(false),
+          TinyAheadOfPattern()};
+}
+
 TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
-  for (const Step& step :
-       {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(), TinyParallel(true),
-        TinyParallel(false), TinyHybrid(), TinyAhead(true), TinyAheadOfPattern()}) {
+  for (const Step& step : AllSteps()) {
     const StepNumbers numbers = ReferenceDecoderStep(step.model, step.training, kSeed);
     for (const auto& [name, gradient] : numbers.arrays) {
       const std::string parameter = name.substr(std::string("gradient of ").size());
@@ -133,9 +148,7 @@ TEST(ReferenceDecoderTest, ItsGradientsAreFiniteDifferences) {
 }
 
 TEST(SerialStepTest, IsTheTextbooks) {
-  for (const Step& step : {TinyGpt(), TinyLlama(), TinyLatent(), TinyAdapted(), TinyPacked(),
-                           TinyParallel(true), TinyParallel(false), TinyHybrid(), TinyAhead(false),
-                           TinyAhead(true), TinyAheadOfPattern()}) {
+  for (const Step& step : AllSteps()) {
     const StepNumbers expected = ReferenceDecoderStep(step.model, step.training, kSeed);
     const Network network = MakeDecoder(step.model, step.training);
     const StepNumbers actual = ComputeSerially(

@@ -869,6 +869,66 @@ TEST(AdamKernelTest, AnUpdateDoneAgainIsAsIfItHadBeenRightAtOnce) {
   }
 }
 
+TEST(MomentumKernelTest, TwoStepsByHand) {
+  // M = 0.5, then 0.9·0.5 + 0.5 = 0.95: p = 3 - 0.1·0.5 - 0.1·0.95.
+  Array g = {1, 1, {0.5}};
+  Array norm = {1, 1, {0.25}};
+  Array p = {1, 1, {3.0}};
+  Array state = {2, 1, {3.0, 0}};
+  for (uint32_t step = 1; step <= 2; ++step)
+    Call(Kernel::kMomentum, {.attributes = {0.1, 0.9}}, {&g, &norm}, {&p, &state});
+  EXPECT_NEAR(p.At(0, 0), 3 - 0.05 - 0.095, kExact);
+  EXPECT_EQ(state.At(0, 0), p.At(0, 0));
+  EXPECT_NEAR(state.At(1, 0), 0.95, kExact);
+}
+
+TEST(LambKernelTest, AStepByHand) {
+  // Two tensors, (3, 4) and (2), with gradients (0.6, 0) and (0.8), norm 1. After the first step
+  // Adam's directions are 1 where there is a gradient, less an epsilon of 1e-6: u = (1, 0) + 0.1·w =
+  // (1.3, 0.4), and 1.2. |w| = 5 and 2, |u|² = 1.85 and 1.44; w -= 0.01·|w|/|u|·u. Of the second
+  // tensor another rank has a copy.
+  Array g = {1, 3, {0.6, 0, 0.8}};
+  Array norm = {1, 1, {1}};
+  Array p = {1, 3, {3, 4, 2}};
+  Array state = {3, 3, {3, 4, 2, 0, 0, 0, 0, 0, 0}};
+  Array norms = Zeros(2, 2);
+  const std::vector<double> attributes = {0.1, 0.01, 1, 2, 1, 1, 0.5};
+  Call(Kernel::kLambMoments, {.attributes = {0.01}}, {&g, &norm}, {&p, &state});
+  Call(Kernel::kLambNorms, {.attributes = attributes}, {&p, &state}, {&norms});
+  EXPECT_NEAR(norms.At(0, 0), 25, kExact);
+  EXPECT_NEAR(norms.At(0, 1), 1.85, 1e-5);
+  EXPECT_NEAR(norms.At(1, 0), 4 * 0.5, kExact);
+  EXPECT_NEAR(norms.At(1, 1), 1.44 * 0.5, 1e-5);
+  for (uint64_t j = 0; j < 2; ++j) norms.At(1, j) *= 2;  // what the other rank has
+  Call(Kernel::kLambStep, {.attributes = attributes}, {&norms}, {&p, &state});
+  EXPECT_NEAR(p.At(0, 0), 3 - 0.05 / std::sqrt(1.85) * 1.3, 1e-6);
+  EXPECT_NEAR(p.At(0, 1), 4 - 0.05 / std::sqrt(1.85) * 0.4, 1e-6);
+  EXPECT_NEAR(p.At(0, 2), 2 - 0.02 / 1.2 * 1.2, 1e-6);
+  for (uint64_t j = 0; j < 3; ++j) EXPECT_EQ(state.At(0, j), p.At(0, j));
+}
+
+TEST(MuonKernelTest, PartsOfAStepByHand) {
+  // D = g + 0.5·M = (1, 2) + (2, 1); X = D/|D| with |D|² = 18; 2·X - 3·D; w = 0.99·w - 0.1·2·O.
+  Array g = {1, 2, {1, 2}};
+  Array norm = {1, 1, {1}};
+  Array state = {1, 3, {7, 4, 2}};  // its part begins behind one number
+  Array d = Zeros(1, 2);
+  Call(Kernel::kMuonDirections, {.attributes = {0.5, 1}}, {&g, &norm, &state}, {&d});
+  EXPECT_NEAR(d.At(0, 0), 3, kExact);
+  EXPECT_NEAR(d.At(0, 1), 3, kExact);
+  Array square = {1, 1, {18}};
+  Array x = Zeros(1, 2);
+  Call(Kernel::kNormalize, {}, {&d, &square}, {&x});
+  EXPECT_NEAR(x.At(0, 0), std::sqrt(0.5), 1e-6);
+  Call(Kernel::kLinear, {.attributes = {2, -3}}, {&d, &g}, {&x});
+  EXPECT_NEAR(x.At(0, 0), 3, kExact);
+  EXPECT_NEAR(x.At(0, 1), 0, kExact);
+  Array p = {1, 2, {10, 20}};
+  Call(Kernel::kMuonStep, {.attributes = {0.1, 0.1, 2, 1}}, {&g}, {&p, &state});
+  EXPECT_NEAR(p.At(0, 0), 9.9 - 0.2, kExact);
+  EXPECT_NEAR(p.At(0, 1), 19.8 - 0.4, kExact);
+}
+
 TEST(SquaredNormKernelTest, AReplicaCountsItsShare) {
   Array a = {1, 2, {3, 4}};
   Array b = {1, 1, {2}};
@@ -879,7 +939,7 @@ TEST(SquaredNormKernelTest, AReplicaCountsItsShare) {
 
 TEST(KernelTableTest, EveryKernelHasAFunction) {
   EXPECT_EQ(FindKernel<float>(Kernel::kNone), nullptr);
-  for (auto i = static_cast<uint8_t>(Kernel::kGemm); i <= static_cast<uint8_t>(Kernel::kAdam);
+  for (auto i = static_cast<uint8_t>(Kernel::kGemm); i <= static_cast<uint8_t>(Kernel::kMuonStep);
        ++i) {
     EXPECT_NE(FindKernel<float>(static_cast<Kernel>(i)), nullptr) << Name(static_cast<Kernel>(i));
   }

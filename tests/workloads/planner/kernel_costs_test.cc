@@ -285,6 +285,16 @@ TEST(KernelCostsTest, UnfusedAdamTouchesItsStateOperationByOperation) {
   EXPECT_EQ(CostsOfAdam(training, 100, 31, 400, 1200, 2).update.kernels, 18u);
 }
 
+TEST(KernelCostsTest, LambGoesOverItsArraysThreeTimes) {
+  // Gradients, master weights and moments in fp32, a bf16 parameter. Gradient 4, weight 4 and
+  // moments 8 read, moments 8 and direction 4 written; weight 4 and direction 4 read; both read, the
+  // weight 4 and the parameter 2 written.
+  const LambCosts costs = CostsOfLamb({100, 400, 4, 2});
+  EXPECT_EQ(costs.moments.bytes, 2800);
+  EXPECT_EQ(costs.norms.bytes, 800);
+  EXPECT_EQ(costs.step.bytes, 1400);
+}
+
 TEST(KernelCostsTest, FusedAccumulationLeavesTheProductToAddToTheSum) {
   Training training = Steps(KernelStyle::kFused);
   const auto apart = Kernels(Model(true), training);

@@ -9,6 +9,7 @@
 #include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
+#include "workloads/strategies/strategy_4d.h"
 #include "workloads/strategies/strategy_atp.h"
 #include "workloads/strategies/strategy_combined.h"
 #include "workloads/strategies/strategy_sbp.h"
@@ -84,6 +85,53 @@ TEST(StrategyBytesTest, SequenceParallelismTurnsEachAllReduceIntoTwoHalves) {
                                           {"reduce-scatter on tensor in forward", 2 * mh},
                                           {"all-gather on tensor in backward", 4 * mh},
                                           {"reduce-scatter on tensor in backward", 2 * mh}}));
+}
+
+TEST(StrategyBytesTest, AttentionBesideTheMlpSharesItsSums) {
+  // What both add is summed once; with one norm, so is the gradient that both pass back, and with
+  // sequence parallelism what they take is gathered once: forward, and again for dW. Two norms have
+  // two arrays to gather and two gradients. dY, of one sum, is gathered once.
+  GptModel model = SmallModel();
+  const double mh = kRows * kHidden * kLayers * kBf16;
+  for (const bool llama : {false, true}) {
+    model.llama = llama;
+    for (const ParallelBlocks parallel : {ParallelBlocks::kOneNorm, ParallelBlocks::kTwoNorms}) {
+      model.parallel = parallel;
+      const double norms = parallel == ParallelBlocks::kOneNorm ? 1 : 2;
+      const Network network = MakeDecoder(model, SmallTraining());
+      const auto bytes = [&](bool sequence_parallel) {
+        MegatronOptions options{.tensor = 4, .data = 1};
+        options.sequence_parallel = sequence_parallel;
+        return LayerBytes(PlanStep(network, SmallTraining(), MakeMegatron(options, network)));
+      };
+      EXPECT_EQ(bytes(false), (Bytes4{{"all-reduce on tensor in forward", mh},
+                                      {"all-reduce on tensor in backward", norms * mh}}));
+      EXPECT_EQ(bytes(true), (Bytes4{{"all-gather on tensor in forward", norms * mh},
+                                     {"reduce-scatter on tensor in forward", mh},
+                                     {"all-gather on tensor in backward", (1 + norms) * mh},
+                                     {"reduce-scatter on tensor in backward", norms * mh}}));
+    }
+  }
+}
+
+TEST(StrategyBytesTest, AttentionBesideTheMlpSharesItsSumsIn4D) {
+  // On 2x2: QKV and MLP-up sum 3h and 4h columns over rows, the two projections h each over columns,
+  // or h for both. Backward, QKV and MLP-up sum h each over columns, or h for both, the projections
+  // h and 4h over rows.
+  GptModel model = SmallModel();
+  const double mh = kRows * kHidden * kLayers * kBf16 / 2;
+  for (const ParallelBlocks parallel : {ParallelBlocks::kNone, ParallelBlocks::kOneNorm}) {
+    model.parallel = parallel;
+    const double sums = parallel == ParallelBlocks::kNone ? 2 : 1;
+    const Network network = MakeDecoder(model, SmallTraining());
+    const Strategy strategy =
+        MakeFourD({.column = 2, .row = 2, .transpose_alternate_layers = true}, network);
+    Bytes4 bytes = LayerBytes(PlanStep(network, SmallTraining(), strategy));
+    EXPECT_EQ(bytes["all-reduce on row in forward"], 7 * mh);
+    EXPECT_EQ(bytes["all-reduce on column in forward"], sums * mh);
+    EXPECT_EQ(bytes["all-reduce on column in backward"], sums * mh);
+    EXPECT_EQ(bytes["all-reduce on row in backward"], 5 * mh);
+  }
 }
 
 TEST(StrategyBytesTest, EightBitProductsGatherTheirOperandsAndParametersInEightBits) {

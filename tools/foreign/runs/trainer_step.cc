@@ -86,6 +86,18 @@ void SetTrainerStep(const TrainerStep& step, uint64_t data, ScenarioDraft* draft
   draft->Set("/strategy/expert", step.expert.value, step.expert.from);
 }
 
+bool SetUpdateRule(const std::string& name, const std::string& given, const Origin& from,
+                   ScenarioDraft* draft) {
+  if (name != "lamb" && name != "sgd" && name != "muon") return false;
+  if (name == "muon" && HasExperts(*draft)) {
+    draft->Remark(fmt::format("not supported: {} {} of a model with experts; played as Adam",
+                              from.name, given));
+    return true;
+  }
+  draft->Set("/training/update_rule", name, from);
+  return true;
+}
+
 void SetTrainerOptimizer(const std::string& given, const Origin& from, ScenarioDraft* draft) {
   std::string name = given;
   std::transform(name.begin(), name.end(), name.begin(),
@@ -93,7 +105,12 @@ void SetTrainerOptimizer(const std::string& given, const Origin& from, ScenarioD
   const bool is_adam = Contains(name, "adam");
   const bool has_few_bits =
       Contains(name, "8bit") || Contains(name, "4bit") || Contains(name, "bnb");
-  if (!is_adam) {
+  const std::string last = name.substr(name.rfind('.') + 1);
+  const std::string rule = last == "fusedlamb" ? "lamb" : last;
+  if (!is_adam && SetUpdateRule(rule, given, from, draft)) {
+    if (rule == "sgd")
+      draft->Remark(fmt::format("{} {}: it is taken to have a momentum", from.name, given));
+  } else if (!is_adam) {
     draft->Remark(fmt::format("not supported: {} {}; played as Adam", from.name, given));
   } else if (has_few_bits) {
     draft->Set("/training/optimizer", "fused", from);
@@ -201,9 +218,6 @@ void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
   step->tensor = {keys.WholeOr(tensor_names, 1, kMostDegree, 1), keys.OriginOf(tensor_names)};
   const JobConfig::Names context_names = {"sequence_parallel_size"};
   step->context = {keys.WholeOr(context_names, 1, kMostDegree, 1), keys.OriginOf(context_names)};
-  const std::string optimizer = keys.Word({"optimizer.type"});
-  if (!optimizer.empty() && optimizer != "AdamW" && optimizer != "Adam")
-    SetTrainerOptimizer(optimizer, keys.OriginOf({"optimizer.type"}), draft);
   for (const char* table :
        {"compression_training", "quantize_training", "sparse_attention", "progressive_layer_drop",
         "data_efficiency", "autotuning", "pipeline"}) {
@@ -216,6 +230,9 @@ void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
 }
 
 void SetDeepSpeedBuckets(FlatKeys& keys, const TrainerStep& step, ScenarioDraft* draft) {
+  const std::string optimizer = keys.Word({"optimizer.type"});
+  if (!optimizer.empty() && optimizer != "AdamW" && optimizer != "Adam")
+    SetTrainerOptimizer(optimizer, keys.OriginOf({"optimizer.type"}), draft);
   const JobConfig::Names hpz_names = {"zero_optimization.zero_hpz_partition_size"};
   const uint64_t within = keys.WholeOr(hpz_names, 1, kMostDegree, 1);
   const JobConfig::Names overlap_names = {"zero_optimization.overlap_comm"};

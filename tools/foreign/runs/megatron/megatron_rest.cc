@@ -332,9 +332,6 @@ std::string TextOf(const WrittenArgument& argument) {
 }  // namespace
 
 void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft) {
-  const std::string optimizer = arguments.Text({"optimizer"}).value_or("adam");
-  if (optimizer != "adam")
-    draft.Remark(fmt::format("not supported: --optimizer {}; played as Adam", optimizer));
   if (arguments.Has({"deepspeed-config"}))
     draft.Remark(
         "--deepspeed_config: the file is not read, so what it says about the step is left out");

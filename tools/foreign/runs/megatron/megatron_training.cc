@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tools/foreign/runs/megatron/megatron_parts.h"
+#include "tools/foreign/runs/trainer_step.h"
 
 namespace rehearse {
 namespace {
@@ -197,6 +198,35 @@ std::string TypeIn(ArgumentList& arguments, const char* name) {
   return text;
 }
 
+// Megatron-LM has adam, sgd, muon and dist_muon; lamb is of others that have its arguments. Returns
+// whether it is Adam.
+bool SetOptimizer(ArgumentList& arguments, ScenarioDraft& draft, const MegatronRun& run) {
+  const ArgumentList::Names names = {"optimizer"};
+  const std::string given = arguments.Text(names).value_or("adam");
+  const std::string mode = arguments.Text({"muon-tp-mode"}).value_or("blockwise");
+  if (given == "adam") return true;
+  const Origin from = arguments.OriginOf(names);
+  if (!SetUpdateRule(given == "dist_muon" ? "muon" : given, given, from, &draft)) {
+    draft.Remark(fmt::format("not supported: --optimizer {}; played as Adam", given));
+    return true;
+  }
+  if (draft.json()["training"].value("update_rule", "adam") != "muon") return false;
+  if (given == "dist_muon") {
+    draft.Remark(
+        "not supported: dist_muon, which gives each rank of data whole layers to update; all of "
+        "them update all");
+  }
+  if (run.tensor.value > 1 && mode == "blockwise")
+    draft.Set("/training/muon_steps", "pieces", arguments.OriginOf(names));
+  if (run.tensor.value > 1 && mode == "distributed") {
+    draft.Remark(
+        fmt::format("not supported: --muon-tp-mode {}; each rank makes the steps of whole "
+                    "matrices, as with duplicated",
+                    mode));
+  }
+  return false;
+}
+
 // In what precision Adam keeps its moments, and what of its master weights. Transformer Engine has
 // remainders beside parameters in bf16 (store_param_remainders, on by default), not beside fp8's.
 void SetMoments(ArgumentList& arguments, ScenarioDraft& draft) {
@@ -273,7 +303,7 @@ void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, Megatron
   SetRecomputation(arguments, draft, *run);
   SetOffloaded(arguments, draft);
   SetPrecision(arguments, draft);
-  SetMoments(arguments, draft);
+  if (SetOptimizer(arguments, draft, *run)) SetMoments(arguments, draft);
   SetAttention(arguments, draft, *run);
   SetKernels(arguments, draft, *run);
 }
