@@ -19,9 +19,9 @@
 //   NVLSTree: start + 2·log2(k)·across + fill·W/bandwidth; inside at 0.82 of NVLS' rate, across as
 //     the links allow. Chunks of 128 KiB (64 from four machines on), 64 below 4 loops, 32 below
 //     one.
-//   ring, several machines: inside as above, with LL from its base on; a hop across is NCCL's own;
-//     in gathering and scattering, a NIC carries no more than its channels of a ring move, two of
-//     each that NCCL's search finds.
+//   ring, several machines: inside as above, with LL from its base on, w at the pace of the slowest
+//     hop; a hop across is NCCL's own; in gathering and scattering, a NIC carries no more than its
+//     channels of a ring move, two of each that NCCL's search finds.
 //   all-to-all, send-receive: a peer has 32/p of the p2p channels, twice as many as long as more
 //     than 16 MiB are left to each (addP2pToPlan, src/enqueue.cc); each moves a fixed rate, those
 //     of several peers one after the other. What fills the channels, up to 12.5 MiB, is waited for
