@@ -2,8 +2,8 @@
 //
 // Adam reads the gradient, reads and writes its state, writes the parameter. Where validation comes
 // after the update (workloads/planner/pipeline.h), it does without the norm of the ranks behind:
-// the whole norm comes back from the last rank, and the update is done again if it must be. SGD with
-// momentum is the same with one moment.
+// the whole norm comes back from the last rank, and the update is done again if it must be. SGD
+// with momentum is the same with one moment.
 //
 // LAMB (You et al. 2020, arXiv 1904.00962, algorithm 2) is Adam whose direction, with a decay of
 // 0.01, is scaled to the norm of each tensor. Its passes are those of Apex (NVIDIA/apex,

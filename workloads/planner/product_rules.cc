@@ -23,7 +23,7 @@ Tensor SumOfGradients(Plan& plan, const Tensor& x, const Tensor& y) {
 }
 
 // The products that take the same norm as this one, in the same layout, and share what brings it
-// there (NetworkNode::shares), in the order of the forward pass; only this one if it shares nothing.
+// there (NetworkNode::shares), in the order of the forward pass; only this one if it shares none.
 std::vector<uint32_t> Sharers(const Plan& plan, uint32_t node) {
   const uint32_t input = plan.Node(node).inputs.front();
   if (!plan.Node(input).shares) return {node};

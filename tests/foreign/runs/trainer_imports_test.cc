@@ -267,7 +267,8 @@ TEST(DeepSpeedImportTest, BatchesSayHowManyRanksThereAre) {
 TEST(DeepSpeedImportTest, OptimizersAreNamed) {
   const auto import = [](const std::string& type) {
     const std::string text =
-        R"({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}, "optimizer": {"type": ")" +
+        R"({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true},
+            "optimizer": {"type": ")" +
         type + "\"}}";
     return ImportDeepSpeed(WithModel(Source(text, {{"sequence", "512"}})));
   };

@@ -285,8 +285,8 @@ TEST(UpdateRuleTest, WhatTravelsForAnUpdate) {
 }
 
 TEST(UpdateRuleTest, PiecesAreMadeOrthogonalWhereTheyLie) {
-  // Nothing travels over tensor, and a piece has 16 x 16 of QKV's 32 x 16, 16 x 8 of the projection,
-  // 24 x 16 of MLP-up and 16 x 12 of MLP-down.
+  // Nothing travels over tensor, and a piece has 16 x 16 of QKV's 32 x 16, 16 x 8 of the
+  // projection, 24 x 16 of MLP-up and 16 x 12 of MLP-down.
   Training training = TrainingOf(UpdateRule::kMuon);
   training.muon_by_pieces = true;
   const Network network = MakeDecoder(Decoder(true), training);

@@ -884,8 +884,8 @@ TEST(MomentumKernelTest, TwoStepsByHand) {
 
 TEST(LambKernelTest, AStepByHand) {
   // Two tensors, (3, 4) and (2), with gradients (0.6, 0) and (0.8), norm 1. After the first step
-  // Adam's directions are 1 where there is a gradient, less an epsilon of 1e-6: u = (1, 0) + 0.1·w =
-  // (1.3, 0.4), and 1.2. |w| = 5 and 2, |u|² = 1.85 and 1.44; w -= 0.01·|w|/|u|·u. Of the second
+  // Adam's directions are 1 where there is a gradient, less an epsilon of 1e-6: u = (1, 0) + 0.1·w
+  // = (1.3, 0.4), and 1.2. |w| = 5 and 2, |u|² = 1.85 and 1.44; w -= 0.01·|w|/|u|·u. Of the second
   // tensor another rank has a copy.
   Array g = {1, 3, {0.6, 0, 0.8}};
   Array norm = {1, 1, {1}};

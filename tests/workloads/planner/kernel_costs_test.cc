@@ -287,8 +287,8 @@ TEST(KernelCostsTest, UnfusedAdamTouchesItsStateOperationByOperation) {
 
 TEST(KernelCostsTest, LambGoesOverItsArraysThreeTimes) {
   // Gradients, master weights and moments in fp32, a bf16 parameter. Gradient 4, weight 4 and
-  // moments 8 read, moments 8 and direction 4 written; weight 4 and direction 4 read; both read, the
-  // weight 4 and the parameter 2 written.
+  // moments 8 read, moments 8 and direction 4 written; weight 4 and direction 4 read; both read,
+  // the weight 4 and the parameter 2 written.
   const LambCosts costs = CostsOfLamb({100, 400, 4, 2});
   EXPECT_EQ(costs.moments.bytes, 2800);
   EXPECT_EQ(costs.norms.bytes, 800);

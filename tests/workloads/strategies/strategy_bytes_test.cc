@@ -115,9 +115,9 @@ TEST(StrategyBytesTest, AttentionBesideTheMlpSharesItsSums) {
 }
 
 TEST(StrategyBytesTest, AttentionBesideTheMlpSharesItsSumsIn4D) {
-  // On 2x2: QKV and MLP-up sum 3h and 4h columns over rows, the two projections h each over columns,
-  // or h for both. Backward, QKV and MLP-up sum h each over columns, or h for both, the projections
-  // h and 4h over rows.
+  // On 2x2: QKV and MLP-up sum 3h and 4h columns over rows, the two projections h each over
+  // columns, or h for both. Backward, QKV and MLP-up sum h each over columns, or h for both, the
+  // projections h and 4h over rows.
   GptModel model = SmallModel();
   const double mh = kRows * kHidden * kLayers * kBf16 / 2;
   for (const ParallelBlocks parallel : {ParallelBlocks::kNone, ParallelBlocks::kOneNorm}) {

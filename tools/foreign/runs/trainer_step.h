@@ -42,8 +42,8 @@ uint64_t PutTrainerOnMachine(const std::string& cluster, std::optional<uint64_t>
 // Batch, sequence and strategy, over `data` ranks with samples of their own.
 void SetTrainerStep(const TrainerStep& step, uint64_t data, ScenarioDraft* draft);
 
-// An optimizer that is not Adam by its name in small letters: "lamb", "sgd", "muon". Returns whether
-// there is one; if it cannot be played with the model, that is remarked, and Adam stays.
+// An optimizer that is not Adam by its name in small letters: "lamb", "sgd", "muon". Returns
+// whether there is one; if it cannot be played with the model, that is remarked, and Adam stays.
 bool SetUpdateRule(const std::string& name, const std::string& given, const Origin& from,
                    ScenarioDraft* draft);
 

@@ -210,7 +210,8 @@ bool SetOptimizer(ArgumentList& arguments, ScenarioDraft& draft, const MegatronR
     draft.Remark(fmt::format("not supported: --optimizer {}; played as Adam", given));
     return true;
   }
-  if (draft.json()["training"].value("update_rule", "adam") != "muon") return false;
+  const std::string rule = draft.json()["training"].value("update_rule", "adam");
+  if (rule != "muon") return rule == "adam";
   if (given == "dist_muon") {
     draft.Remark(
         "not supported: dist_muon, which gives each rank of data whole layers to update; all of "
