@@ -348,7 +348,8 @@ std::string WithPythonsNumbersQuoted(std::string_view text) {
     } else if (text.substr(at, 2) == "/*") {
       end = text.find("*/", at);
     } else if (const std::string_view word = WordAt(text, at);
-               word.data() == text.data() + at && std::ranges::count(kWords, word) != 0) {
+               word.data() == text.data() + at &&
+               std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) {
       quoted += fmt::format("\"{}\"", word);
       at += word.size();
       continue;
