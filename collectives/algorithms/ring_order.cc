@@ -63,7 +63,8 @@ Order NearestNeighbours(const Distances& distance, uint32_t size) {
     uint32_t best = size;
     for (uint32_t next = 0; next < size; ++next) {
       if (used[next]) continue;
-      if (best == size || distance(order.back(), next) < distance(order.back(), best) - kRoundedLatency)
+      if (best == size ||
+          distance(order.back(), next) < distance(order.back(), best) - kRoundedLatency)
         best = next;
     }
     used[best] = true;
