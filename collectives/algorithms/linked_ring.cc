@@ -12,8 +12,9 @@ namespace {
 
 using Ring = std::vector<uint32_t>;
 
-// Rings that differ by less are alike, as where rings are packed (collectives/algorithms/channels.cc):
-// of those, the first is taken, whatever was rounded where capacities were added in another order.
+// Rings that differ by less are alike, as where rings are packed
+// (collectives/algorithms/channels.cc): of those, the first is taken, whatever was rounded where
+// capacities were added in another order.
 constexpr double kAlikeRings = 5e-3;
 
 // What the narrowest link of a ring carries, and what all of them do.
