@@ -62,12 +62,12 @@ struct Kernels {
   double largest_nvls_chunk;
   double nvls_tree_start;
   double nvls_tree_fill;
-  double start_across;  // for rings between machines
-  double nic;           // what a ring's channels move over one
-  double peer_channel;  // GB/s
-  double channel_across;
-  double sends_ll;  // grouped sends of up to 16 KiB to each peer
-  double sends;     // of larger ones
+  double start_across;    // for rings between machines
+  double nic;             // what a ring's channels move over one
+  double peer_channel;    // GB/s
+  double channel_across;  // GB/s, what a ring's channel moves at most between machines
+  double sends_ll;        // grouped sends of up to 16 KiB to each peer
+  double sends;           // of larger ones
 };
 constexpr double kUnbound = 1e6;
 constexpr Kernels kAmpereKernels = {

@@ -71,8 +71,9 @@ uint32_t NcclChannels(const NcclGroup& group, NcclAlgorithm algorithm);
 // makes two of one that would move 25 GB/s (50 from Hopper on), and then runs twice as many.
 BytesPerSecond NcclChannelRate(const NcclGroup& group);
 
-// The group with so many channels at most: its rings move what these do, in all that pace makes of
-// it. What NCCL expects of it does not change.
+// The group with so many channels at most: steps of rings inside a machine take as long as these
+// make them. What NCCL expects, and paces that are made from it, do not change; how much of the
+// links is left to them is the caller's (collectives/lowering/tuning.cc).
 NcclGroup WithChannels(const NcclGroup& group, uint32_t channels);
 
 // How long grouped sends wait at the start, and how fast they go then.
