@@ -39,7 +39,7 @@ const std::vector<Command>& Commands() {
        ResultsCommand},
       {"validate", "compare predicted steps with published ones, and say where errors come from",
        ValidateSyntax, ValidateCommand},
-      {"lessons", "twelve ideas about overlap, each with a question, a change and an answer",
+      {"lessons", "thirteen ideas about overlap, each with a question, a change and an answer",
        LessonsSyntax, LessonsCommand},
       {"list", "list what is known by name: clusters, devices, models, strategies", ListSyntax,
        ListCommand},

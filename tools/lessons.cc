@@ -1,4 +1,4 @@
-// rehearse lessons [NAME]: twelve ideas about overlap, each with question, change and answer.
+// rehearse lessons [NAME]: thirteen ideas about overlap, each with question, change and answer.
 #include <algorithm>
 #include <cstdio>
 
@@ -45,7 +45,7 @@ CommandSyntax LessonsSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse lessons [NAME] [options]";
   syntax.explanation =
-      "Twelve ideas about overlap on 2 to 16 GPUs, each with a question, a change to make and an\n"
+      "Thirteen ideas about overlap on 2 to 16 GPUs, each with a question, a change to make and an\n"
       "answer that anybody can work out by hand. Without NAME they are listed. Examples:\n"
       "  rehearse lessons prefetch\n"
       "  rehearse lessons ring --set cluster.devices=8 --set jobs.0.schedule.ranks=8\n"

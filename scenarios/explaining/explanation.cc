@@ -11,7 +11,6 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/playing/seeded_routes.h"
-#include "scenarios/playing/without_packets.h"
 #include "sim/base/error.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/critical_ops.h"
@@ -142,6 +141,11 @@ class Explainer {
     }
   }
 
+  void DescribeNetwork(Explanation* explanation) const {
+    if (simulation_.packets && simulation_.packets->history)
+      explanation->network = DrawNetwork(*simulation_.packets->history, schedule_, program_, ops_);
+  }
+
  private:
   const Role& RoleOf(uint32_t rank) const { return schedule_.roles[schedule_.role_of_rank[rank]]; }
   // The op at a position of the rank's role.
@@ -206,7 +210,6 @@ class Explainer {
 }  // namespace
 
 Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
-  RefusePackets(asked);
   Explanation explanation;
   Scenario scenario = asked;
   std::optional<PlacementSpread> placement = SettlePlacement(&scenario, 0, observer);
@@ -215,9 +218,11 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   const Cluster& cluster = *scenario.cluster;
   std::vector<bool> carries(cluster.link_count());
   {
-    const PlayedScenario played =
-        PlayJobs(scenario, std::move(jobs),
-                 {.record_bottlenecks = true, .record_tasks = true, .observer = &observer});
+    const PlayedScenario played = PlayJobs(scenario, std::move(jobs),
+                                           {.record_bottlenecks = true,
+                                            .record_tasks = true,
+                                            .watch_packets = true,
+                                            .observer = &observer});
     if (routes) DescribeRoutes(cluster, played, &*routes);
     observer.Begin("following what the step waited for", "", 0);
     const std::optional<JobPart> own = OwnPart(scenario, played);
@@ -233,6 +238,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     explainer.DescribePath(&explanation);
     explainer.DescribeExposure(own, &explanation);
     explainer.DescribeLinks(&explanation);
+    explainer.DescribeNetwork(&explanation);
     // Closed forms do not say which links they use.
     if (scenario.lowering.fidelity == Fidelity::kFormula) {
       carries.assign(carries.size(), true);
@@ -254,7 +260,6 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
 }
 
 std::vector<PathShare> CriticalKinds(const Scenario& asked, ProgressObserver& observer) {
-  RefusePackets(asked);
   Scenario scenario = asked;
   SettlePlacement(&scenario, 0, observer);
   std::vector<Job> jobs = Prepare(scenario, observer);

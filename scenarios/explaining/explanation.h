@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,17 +18,11 @@
 #include "scenarios/explaining/stage_changes.h"
 #include "scenarios/readers/scenario.h"
 #include "sim/base/progress.h"
+#include "sim/report/network_picture.h"
+#include "sim/report/op_name.h"
 #include "sim/report/result.h"
 
 namespace rehearse {
-
-// An op by name; all its runs (of layers, micro-batches, ranks) are one.
-struct OpName {
-  std::string kind;  // "forward", "attention", ..., or the communicator ("axis")
-  std::string op;    // "qkv", "all-reduce qkv"
-
-  friend auto operator<=>(const OpName&, const OpName&) = default;
-};
 
 // The step waited for this.
 struct PathStep {
@@ -96,7 +91,8 @@ struct Explanation {
   std::vector<NamedSlack> slack;             // least first
   std::vector<NamedExposure> exposed;        // most exposed first
   std::vector<NamedBottleneck> bottlenecks;  // by op
-  std::vector<ContendedLink> links;          // longest first
+  std::vector<ContendedLink> links;          // longest first; at fidelity packet, of fluid flows
+  std::optional<NetworkPicture> network;     // at fidelity packet
   std::vector<Sensitivity> sensitivities;    // shortest step first
   std::vector<StageChange> stages;           // of a pipeline: other ones
   std::vector<std::string> left_out;         // what was not simulated of these two, if stopped

@@ -65,6 +65,7 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   }
   json["bottlenecks"] = rows("bottlenecks");
   json["links"] = Links(explanation.links);
+  if (explanation.network) json["network"] = ToJson(*explanation.network);
   if (!explanation.left_out.empty()) json["sensitivities_left_out"] = explanation.left_out;
   json["sensitivities"] = rows("sensitivities");
   if (!explanation.stages.empty()) json["stages"] = rows("stages");

@@ -125,6 +125,13 @@ void WriteLinks(Page& page, const Explanation& explanation, size_t rows) {
   More(page, explanation.bottlenecks.size(), rows);
 }
 
+void WriteNetwork(Page& page, const Explanation& explanation, size_t rows) {
+  if (!explanation.network) return;
+  Heading(page, "Ports of the network",
+          "longest queues, bars over time as shares of the longest; x: it had to stand still");
+  for (const std::string& line : NetworkLines(*explanation.network, rows)) page.Line("  {}", line);
+}
+
 void WriteSensitivities(Page& page, const Explanation& explanation) {
   Heading(page, "What would help", "the step if this alone were 10 % better");
   const Seconds step = explanation.result.step;
@@ -190,6 +197,7 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   WritePath(page, explanation, rows);
   WriteSlack(page, explanation, rows);
   WriteExposure(page, explanation, rows);
+  WriteNetwork(page, explanation, rows);
   WriteLinks(page, explanation, rows);
   WriteStages(page, explanation);
   WriteSensitivities(page, explanation);

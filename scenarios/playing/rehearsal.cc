@@ -24,7 +24,6 @@
 #include "scenarios/playing/step_products.h"
 #include "scenarios/playing/typical_step.h"
 #include "scenarios/playing/validated_steps.h"
-#include "scenarios/playing/without_packets.h"
 #include "sim/base/error.h"
 #include "sim/base/spare_memory.h"
 #include "sim/report/packet_lines.h"
@@ -312,7 +311,6 @@ PlayedScenario PlayJobs(const Scenario& scenario, std::vector<Job> jobs,
   if (!IsWhole(played.jobs, cluster.device_count()))
     played.joint = Join(played.jobs, cluster.device_count());
   const bool has_packets = scenario.lowering.fidelity == Fidelity::kPacket;
-  if (options.record_bottlenecks) RefusePackets(scenario);
   std::optional<Router> own_router;
   if (has_packets) {
     memory = nullptr;  // which may be of other routes

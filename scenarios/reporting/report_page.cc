@@ -82,6 +82,7 @@ class RunWriter {
     json["memory"] = MemoryJson();
     json["asked"] = run_.asked;
     if (!run_.pipeline.rows.empty()) json["pipeline"] = PipelineJson();
+    if (run_.network) json["network"] = ToJson(*run_.network);
     json["result"] = run_.result;
     json["cluster"] = run_.cluster;
     if (!run_.record.environment.is_null()) json["environment"] = run_.record.environment;

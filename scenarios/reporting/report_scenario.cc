@@ -9,7 +9,6 @@
 #include "scenarios/playing/prepare.h"
 #include "scenarios/playing/rehearsal.h"
 #include "scenarios/playing/seeded_routes.h"
-#include "scenarios/playing/without_packets.h"
 #include "scenarios/reporting/cluster_drawing.h"
 #include "scenarios/reporting/reported_run.h"
 #include "sim/base/error.h"
@@ -217,6 +216,9 @@ class Reporter {
     DescribePath();
     DescribeLinks();
     DescribeMemory();
+    const auto& packets = played_.simulation.packets;
+    if (packets && packets->history)
+      run_.network = DrawNetwork(*packets->history, schedule_, program_, ops_);
     return std::move(run_);
   }
 
@@ -417,7 +419,6 @@ ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t
                            ReportMemory* memory) {
   ReportMemory own;
   if (memory == nullptr) memory = &own;
-  RefusePackets(asked_for);
   std::vector<Job> jobs = Prepare(asked_for, observer);
   Scenario scenario = asked_for;
   if (scenario.cluster->device_count() <= kFewRanks) scenario.lowering.fold = false;
@@ -427,6 +428,7 @@ ReportedRun ReportScenario(const Scenario& asked_for, const std::vector<uint32_t
                                          {.record_link_loads = true,
                                           .record_bottlenecks = true,
                                           .record_tasks = true,
+                                          .watch_packets = true,
                                           .observer = &observer},
                                          groups.get());
   observer.Begin("collecting what the page shows", "", 0);

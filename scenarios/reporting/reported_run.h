@@ -19,6 +19,7 @@
 #include "scenarios/reporting/cluster_drawing.h"
 #include "scenarios/reporting/pipeline_rows.h"
 #include "sim/base/progress.h"
+#include "sim/report/network_picture.h"
 #include "sim/report/span_classes.h"
 #include "sim/report/timeline_record.h"
 
@@ -104,6 +105,7 @@ struct ReportedRun {
   std::vector<MemoryCurve> memory;
   std::vector<uint32_t> asked;  // ranks that somebody wants to see, ascending
   PipelineRows pipeline;
+  std::optional<NetworkPicture> network;  // at fidelity packet
   nlohmann::ordered_json result;   // rehearse.result.v1; null if it is not known
   nlohmann::ordered_json cluster;  // the drawing (scenarios/reporting/cluster_drawing.h), or null
 };

@@ -1,5 +1,7 @@
 #include "sim/engine/ops_of_tasks.h"
 
+#include <utility>
+
 namespace rehearse {
 
 OpsOfTasks::OpsOfTasks(const Program& program)
@@ -13,17 +15,29 @@ OpsOfTasks::OpsOfTasks(const Program& program)
     spans_[next[end]++] = i;
     end_[end] = end;
   }
-  // Follow first successors to the next end, then note it for all tasks on the way.
-  std::vector<uint32_t> way;
+  // The first successor that leads to an end counts: of a folded step, a rank's part of a collective
+  // may end in a task that no op waits for, since another rank like it stands for it.
+  enum : uint8_t { kNew, kOnTheWay, kKnown };
+  std::vector<uint8_t> state(end_.size(), kNew);
+  std::vector<std::pair<uint32_t, uint32_t>> way;  // tasks, and the successor that is looked at
   for (uint32_t task = 0; task < end_.size(); ++task) {
-    uint32_t at = task;
-    while (end_[at] == Program::kNone &&
-           program.successor_begin[at] < program.successor_begin[at + 1]) {
-      way.push_back(at);
-      at = program.successors[program.successor_begin[at]].index();
+    if (state[task] == kNew) way.emplace_back(task, program.successor_begin[task]);
+    while (!way.empty()) {
+      auto& [at, next_successor] = way.back();
+      state[at] = kOnTheWay;
+      if (end_[at] == Program::kNone && next_successor < program.successor_begin[at + 1]) {
+        const uint32_t to = program.successors[next_successor].index();
+        if (state[to] == kNew && end_[to] == Program::kNone) {
+          way.emplace_back(to, program.successor_begin[to]);
+          continue;
+        }
+        end_[at] = end_[to];
+        ++next_successor;
+        continue;
+      }
+      state[at] = kKnown;
+      way.pop_back();
     }
-    for (const uint32_t before : way) end_[before] = end_[at];
-    way.clear();
   }
 }
 

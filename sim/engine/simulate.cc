@@ -46,7 +46,7 @@ Player::Player(const Program& program, const SimulationOptions& options)
   if (options.packets != nullptr) {
     CHECK_EQ(options.packets->set_of_flow.size(), program.flows.size());
     CHECK(options.copies_left_out == 0 && program.link_changes.empty());
-    packets_.emplace(*options.packets);
+    packets_.emplace(*options.packets, options.watch_packets);
   }
   for (const CopiedTasks& of_rank : program.copies) first_unended_.push_back(of_rank.tasks.begin);
   for (uint32_t task = 0; task < program.tasks.size(); ++task) {

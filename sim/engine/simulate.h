@@ -60,6 +60,7 @@ struct SimulationOptions {
   // jumped over, no copies may be left out, links do not change, and what computes does not slow
   // these flows down.
   const PacketProgram* packets = nullptr;
+  bool watch_packets = false;  // PacketReport::history
   // Otherwise Timeline::played has the spans, which refer to the program.
   bool keep_spans = true;
   // Told now and then how many tasks have ended; may be null.

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/packets/packet_numbers.h"
+#include "sim/packets/packet_watch.h"
 
 namespace rehearse {
 
@@ -220,6 +221,7 @@ void PacketNetwork::Handle(const PacketEvent& event) {
     case kPause: {
       Port& port = ports_[event.a];
       if (!port.stopped) port.stopped_at = now_;
+      if (watch_ != nullptr) watch_->Stops(event.a, now_);
       port.stopped = true;
       break;
     }
@@ -234,6 +236,7 @@ void PacketNetwork::Handle(const PacketEvent& event) {
         }
       }
       port.stopped = false;
+      if (watch_ != nullptr) watch_->Goes(event.a, now_);
       Look(event.a);
       break;
     }
@@ -242,6 +245,7 @@ void PacketNetwork::Handle(const PacketEvent& event) {
       port.credits += event.b;
       if (port.no_credits) {
         port.no_credits = false;
+        if (watch_ != nullptr) watch_->Goes(event.a, now_);
         Look(event.a);
       }
       break;

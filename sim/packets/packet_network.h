@@ -32,6 +32,8 @@
 
 namespace rehearse {
 
+class PacketWatch;
+
 // One direction of a cable.
 struct PacketPort {
   double bytes_per_second = 0;
@@ -85,6 +87,8 @@ class PacketNetwork {
   // The flow sends so many bytes (at least one) from now on, which must not be before what was
   // played; it must be idle.
   void Begin(uint32_t flow, uint64_t bytes, Time now);
+  // Tells the watch what happens from now on; it must outlive the network.
+  void Watch(PacketWatch* watch) { watch_ = watch; }
   // Plays until the first instant in which a message arrives, or all that happens up to `until`.
   // Returns whether one arrived; then now() and arrived() say when and which. Throws Error if what
   // is under way can never arrive, naming the ports that wait for each other.
@@ -300,6 +304,7 @@ class PacketNetwork {
   uint32_t most_hops_ = 0;
   bool marks_ = false;
   bool inspects_ = false;  // what leaves a port: marks, or writes into it
+  PacketWatch* watch_ = nullptr;
   double most_marked_ = 0;
   std::vector<uint32_t> to_forget_;  // flows that have begun since all was at rest
 };

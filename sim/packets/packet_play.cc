@@ -13,11 +13,22 @@ void PacketReport::Add(const PacketReport& other) {
   skipped_hops += other.skipped_hops;
 }
 
-PacketPlay::PacketPlay(const PacketProgram& program)
+PacketPlay::PacketPlay(const PacketProgram& program, bool watches)
     : program_(program),
-      network_(program.wiring, program.options, program.remembers),
+      network_(program.wiring, program.options, program.remembers && !watches),
       queues_(program.wiring.flows()),
-      parts_left_(program.set_of_flow.size(), 0) {}
+      parts_left_(program.set_of_flow.size(), 0) {
+  if (!watches) return;
+  watch_ = std::make_unique<PacketWatch>(program.wiring);
+  network_.Watch(watch_.get());
+}
+
+// The first of the connection's messages.
+void PacketPlay::Send(uint32_t connection, Time now) {
+  const Message& message = queues_[connection].front();
+  if (watch_ != nullptr) watch_->Begins(connection, message.flow, now);
+  network_.Begin(connection, message.bytes, now);
+}
 
 void PacketPlay::Begin(uint32_t flow, double bytes, Time now) {
   const uint32_t set = program_.set_of_flow[flow];
@@ -28,7 +39,7 @@ void PacketPlay::Begin(uint32_t flow, double bytes, Time now) {
     ++parts_left_[flow];
     ++messages_;
     queues_[connection].push_back({flow, size});
-    if (queues_[connection].size() == 1) network_.Begin(connection, size, now);
+    if (queues_[connection].size() == 1) Send(connection, now);
   }
 }
 
@@ -42,8 +53,7 @@ bool PacketPlay::Run(Time until) {
       if (--parts_left_[flow] == 0) arrived_.push_back(flow);
     }
     for (const uint32_t connection : network_.arrived()) {
-      if (queues_[connection].empty()) continue;
-      network_.Begin(connection, queues_[connection].front().bytes, network_.now());
+      if (!queues_[connection].empty()) Send(connection, network_.now());
     }
   }
   return true;
@@ -51,7 +61,9 @@ bool PacketPlay::Run(Time until) {
 
 PacketReport PacketPlay::Report() const {
   const PacketStats stats = network_.Stats();
-  PacketReport report{stats, messages_, network_.SkippedHops(), "", ""};
+  PacketReport report{stats, messages_, network_.SkippedHops(), "", "", nullptr};
+  if (watch_ != nullptr)
+    report.history = std::make_shared<PacketHistory>(watch_->History(network_.now()));
   const std::vector<PacketPort>& ports = network_.wiring().ports;
   if (stats.most_queued > 0) report.most_queued_at = ports[stats.most_queued_at].name;
   if (stats.paused > Time()) report.longest_paused = ports[stats.longest_paused].name;

@@ -7,14 +7,17 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/base/clock.h"
+#include "sim/packets/packet_history.h"
 #include "sim/packets/packet_network.h"
 #include "sim/packets/packet_options.h"
+#include "sim/packets/packet_watch.h"
 #include "sim/packets/remembered_network.h"
 
 namespace rehearse {
@@ -38,17 +41,18 @@ struct PacketProgram {
 struct PacketReport {
   PacketStats stats;
   uint64_t messages = 0;
-  uint64_t skipped_hops = 0;   // of stats.hops, those that were not played again
-  std::string most_queued_at;  // port
-  std::string longest_paused;  // port; "" if none was
+  uint64_t skipped_hops = 0;                     // of stats.hops, those that were not played again
+  std::string most_queued_at;                    // port
+  std::string longest_paused;                    // port; "" if none was
+  std::shared_ptr<const PacketHistory> history;  // of one play that was watched
 
   void Add(const PacketReport& other);
 };
 
 class PacketPlay {
  public:
-  // The program must outlive it.
-  explicit PacketPlay(const PacketProgram& program);
+  // The program must outlive it. If it is watched, nothing is remembered.
+  explicit PacketPlay(const PacketProgram& program, bool watches = false);
 
   bool Plays(uint32_t flow) const { return program_.set_of_flow[flow] != PacketProgram::kNone; }
   // More than zero bytes, from now on.
@@ -67,7 +71,10 @@ class PacketPlay {
     uint64_t bytes = 0;
   };
 
+  void Send(uint32_t connection, Time now);
+
   const PacketProgram& program_;
+  std::unique_ptr<PacketWatch> watch_;
   RememberedNetwork network_;
   std::vector<std::deque<Message>> queues_;  // by connection; the first is under way
   std::vector<uint32_t> parts_left_;         // by flow

@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/packets/packet_network.h"
 #include "sim/packets/packet_numbers.h"
+#include "sim/packets/packet_watch.h"
 
 namespace rehearse {
 
@@ -27,6 +28,10 @@ void PacketNetwork::Look(uint32_t index) {
     const uint32_t wanted =
         port.data.head != kNone ? packets_[port.data.head].size : options_.mtu + options_.header;
     if (port.credits < wanted) {
+      if (watch_ != nullptr) {
+        watch_->Blame(index, now_);
+        watch_->Stops(index, now_);
+      }
       port.no_credits = true;
       return;
     }
@@ -41,11 +46,16 @@ void PacketNetwork::Look(uint32_t index) {
       if (marks_ && wiring_.is_switch[port.from] && !packets_[packet].marked && IsMarked(port)) {
         packets_[packet].marked = true;
         ++stats_.marked;
+        if (watch_ != nullptr) watch_->Marked(index, now_);
       }
       if (most_hops_ > 0) [[unlikely]]
         WriteTelemetry(packet, index);
     }
     LeaveIngress(packets_[packet]);
+    if (watch_ != nullptr) [[unlikely]] {
+      const Packet& what = packets_[packet];
+      watch_->Left(index, what.ingress, packet, what.flow, what.size, now_);
+    }
     Send(index, packet);
   } else if (!SendFlow(index)) {
     return;
@@ -66,6 +76,8 @@ void PacketNetwork::Send(uint32_t index, uint32_t packet) {
   if (options_.link_control == LinkControl::kCredits && port.into_switch) port.credits -= what.size;
   what.port = index;
   ++stats_.hops;
+  if (watch_ != nullptr) [[unlikely]]
+    watch_->Sent(index, what.size, now_);
   const uint32_t hops = wiring_.way_begin[what.flow + 1] - wiring_.way_begin[what.flow];
   int64_t until = whole;
   what.has_tail = true;
@@ -154,6 +166,7 @@ void PacketNetwork::Enqueue(uint32_t packet, uint32_t index) {
   Port& ingress = ports_[what.ingress];
   const bool can_lose = may_lose_ && wiring_.is_switch[port.from];
   if (can_lose && !what.trimmed && IsFull(port, what.size)) {
+    if (watch_ != nullptr) watch_->Lost(index, now_);
     if (options_.link_control == LinkControl::kDrop) {
       ++stats_.dropped;
       Lose(packet);
@@ -180,6 +193,8 @@ void PacketNetwork::Enqueue(uint32_t packet, uint32_t index) {
       stats_.most_queued_at = index;
     }
   }
+  if (watch_ != nullptr) [[unlikely]]
+    watch_->Queued(index, what.ingress, packet, what.size, port.queued, now_);
   ingress.held += what.size;
   ingress.most_held = std::max(ingress.most_held, ingress.held);
   // The constructor has seen to headroom.
@@ -191,6 +206,7 @@ void PacketNetwork::Enqueue(uint32_t packet, uint32_t index) {
   if (pauses && !ingress.told_to_stop && ingress.held > PauseAbove(ingress.to)) {
     ingress.told_to_stop = true;
     ++stats_.pauses;
+    if (watch_ != nullptr) watch_->Blame(what.ingress, now_);
     events_.Add(now_ + ingress.delay, kPause, what.ingress);
   }
   Look(index);

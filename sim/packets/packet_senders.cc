@@ -3,6 +3,7 @@
 
 #include "sim/packets/packet_network.h"
 #include "sim/packets/packet_numbers.h"
+#include "sim/packets/packet_watch.h"
 
 namespace rehearse {
 
@@ -96,6 +97,8 @@ bool PacketNetwork::SendFlow(uint32_t index) {
       if (controller_ != nullptr) [[unlikely]]
         Control(packet, index);
       ++stats_.packets;
+      if (watch_ != nullptr) [[unlikely]]
+        watch_->Injected(index, flow, now_);
       Send(index, packet);
       return true;
     }

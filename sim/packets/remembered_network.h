@@ -27,7 +27,8 @@ class RememberedNetwork {
   RememberedNetwork(const PacketWiring& wiring, const PacketOptions& options, bool remembers)
       : network_(wiring, options), remembers_(remembers), nodes_(1) {}
 
-  // As of PacketNetwork.
+  // As of PacketNetwork. To be watched, it must not remember.
+  void Watch(PacketWatch* watch) { network_.Watch(watch); }
   void Begin(uint32_t flow, uint64_t bytes, Time now);
   bool Run(Time until);
   Time now() const { return now_; }

@@ -12,8 +12,9 @@ class LessonsCommandTest : public ProgramTest {};
 TEST_F(LessonsCommandTest, TheyAreListed) {
   const Outcome outcome = Execute("lessons");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* name : {"ring", "two-rings", "beside-dw", "prefetch", "chunks", "straggler",
-                           "bubble", "experts", "tree", "ecmp", "zero-bubble", "transposed"})
+  for (const char* name :
+       {"ring", "two-rings", "beside-dw", "prefetch", "chunks", "straggler", "bubble", "experts",
+        "tree", "ecmp", "zero-bubble", "transposed", "incast"})
     EXPECT_THAT(outcome.out, HasSubstr(std::string("  ") + name + " "));
 }
 

@@ -254,6 +254,12 @@ HashedWays::HashedWays(const Clos& clos, uint32_t from, uint32_t to) {
   }
 }
 
+// Where a flow first meets several cables their queues are empty, and the hash decides; at its first
+// pause it moves, every other time, to the least loaded.
+static bool StaysWhereItIs(uint64_t flow, uint32_t level) {
+  return HashedCable(Mix(flow), level, 2) == 0;
+}
+
 void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                        std::vector<uint32_t>* load, std::vector<uint32_t>* links) {
   const size_t begin = links->size();
@@ -264,6 +270,7 @@ void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t fl
       return std::pair(std::max(up, down), std::min(up, down));
     };
     const uint32_t first = HashedCable(flow, cables.level, cables.count);
+    if (StaysWhereItIs(flow, cables.level)) return first;
     uint32_t best = first;
     for (uint32_t i = 1; i < cables.count; ++i) {
       const uint32_t u = (first + i) % cables.count;

@@ -44,7 +44,8 @@ std::string ToText(const RoutingRule& rule) {
 }
 
 bool IsHashed(RouteChoice choice) {
-  return choice == RouteChoice::kEcmp || choice == RouteChoice::kValiant;
+  return choice == RouteChoice::kEcmp || choice == RouteChoice::kFlowlet ||
+         choice == RouteChoice::kValiant;
 }
 
 }  // namespace rehearse

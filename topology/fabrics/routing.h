@@ -2,11 +2,14 @@
 //
 //   spray      every equal way carries the same share, packet by packet: what adaptive routing of
 //              InfiniBand, Slingshot and Spectrum-X and Ultra Ethernet's spraying come close to
-//   flowlet    of the transfers of a collective that run at the same time (a round of it, in all
-//              its groups), each takes the way that the fewest others have. Switches that give a
-//              flow the least loaded way when it starts or pauses come to the same (CONGA, Alizadeh
-//              et al. 2014; Broadcom's and NVIDIA's dynamic load balancing). What other collectives
-//              have under way is not looked at
+//   flowlet    switches that give a flow the least loaded way when it starts or pauses (CONGA,
+//              Alizadeh et al. 2014; Broadcom's and NVIDIA's dynamic load balancing). Of the
+//              transfers of a collective that run at the same time (a round of it, in all its
+//              groups) each is hashed, since queues are empty when a round starts, and every other
+//              one then moves to the way that the fewest others have; those that share a cable have
+//              always something to send, and no pause to move in. sim/packets plays it out, and
+//              scenarios/STUDIES.md has both side by side. What other collectives have under way
+//              is not looked at
 //   ecmp       a hash of the pair, seed included, at every switch; one for each of the pair's
 //              `queue_pairs` (NCCL_IB_QPS_PER_CONNECTION), which carry equal shares
 //   minimal    of a dragonfly: the bundle that the sender's switch has

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/packets/packet_network.h"
+#include "sim/packets/packet_watch.h"
 #include "tests/sim/packets/packet_tree.h"
 
 namespace rehearse {
@@ -30,11 +31,12 @@ struct PacketRun {
   uint64_t most_held = 0;  // bytes behind any port into a switch
 };
 
-inline PacketRun PlayPackets(uint32_t radix, double rate, Time cable, const PacketOptions& options,
-                             const std::vector<PacketMessage>& messages) {
-  PacketTree tree(radix, rate, cable);
-  for (const PacketMessage& message : messages) tree.AddFlow(message.from, message.to);
-  PacketNetwork network(tree.wiring(), options);
+// Flow f of the wiring carries message f. The watch may be null; its flows are the messages.
+inline PacketRun PlayPackets(const PacketWiring& wiring, const PacketOptions& options,
+                             const std::vector<PacketMessage>& messages,
+                             PacketWatch* watch = nullptr) {
+  PacketNetwork network(wiring, options);
+  network.Watch(watch);
   using Start = std::pair<int64_t, uint32_t>;
   std::priority_queue<Start, std::vector<Start>, std::greater<>> starts;
   std::vector<std::vector<uint32_t>> next(messages.size());
@@ -53,6 +55,7 @@ inline PacketRun PlayPackets(uint32_t radix, double rate, Time cable, const Pack
     if (!network.Run(until)) {
       const auto [time, message] = starts.top();
       starts.pop();
+      if (watch != nullptr) watch->Begins(message, message, Time(time));
       network.Begin(message, messages[message].bytes, Time(time));
       continue;
     }
@@ -66,10 +69,17 @@ inline PacketRun PlayPackets(uint32_t radix, double rate, Time cable, const Pack
     }
   }
   run.stats = network.stats();
-  for (uint32_t port = 0; port < tree.wiring().ports.size(); ++port)
-    if (tree.wiring().is_switch[tree.wiring().ports[port].to])
+  for (uint32_t port = 0; port < wiring.ports.size(); ++port)
+    if (wiring.is_switch[wiring.ports[port].to])
       run.most_held = std::max(run.most_held, network.MostHeldBehind(port));
   return run;
+}
+
+inline PacketRun PlayPackets(uint32_t radix, double rate, Time cable, const PacketOptions& options,
+                             const std::vector<PacketMessage>& messages) {
+  PacketTree tree(radix, rate, cable);
+  for (const PacketMessage& message : messages) tree.AddFlow(message.from, message.to);
+  return PlayPackets(tree.wiring(), options, messages);
 }
 
 }  // namespace rehearse

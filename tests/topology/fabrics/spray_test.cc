@@ -95,13 +95,26 @@ TEST(SprayTest, DragonfliesSprayOverTheBundlesBetweenTwoGroups) {
   EXPECT_EQ(router.Between(0, 7).links.size(), 3u);  // inside a group: their own cable
 }
 
-TEST(FlowletTest, NewPairsTakeTheLeastUsedCable) {
-  // 32 pairs from one leaf to another and 32 cables: one each, where a hash leaves some empty.
+// 32 pairs from one leaf to another and 32 cables. A hash uses 1 - (1 - 1/32)^32 = 64 % of them;
+// where every other pair then moves to the least used cable, more are in use, but not all.
+TEST(FlowletTest, EveryOtherPairMovesToTheLeastUsedCable) {
   const auto cluster = Single(ClosOf(64, 2), 64);
-  Router router(*cluster, Choose(RouteChoice::kFlowlet));
-  std::map<std::string, int> ups;
-  for (uint32_t i = 0; i < 32; ++i) ++ups[Names(*cluster, router.Between(i, 32 + i)).at(1)];
-  EXPECT_EQ(ups.size(), 32u);
+  constexpr uint64_t kSeeds = 50;
+  std::map<RouteChoice, double> used;
+  for (const RouteChoice choice : {RouteChoice::kEcmp, RouteChoice::kFlowlet}) {
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      FabricRouting routing = Choose(choice);
+      routing.seed = seed;
+      Router router(*cluster, routing);
+      EXPECT_TRUE(router.IsHashed());
+      std::map<std::string, int> ups;
+      for (uint32_t i = 0; i < 32; ++i) ++ups[Names(*cluster, router.Between(i, 32 + i)).at(1)];
+      used[choice] += static_cast<double>(ups.size()) / 32 / kSeeds;
+    }
+  }
+  EXPECT_NEAR(used[RouteChoice::kEcmp], 0.64, 0.03);
+  EXPECT_GT(used[RouteChoice::kFlowlet], 0.72);
+  EXPECT_LT(used[RouteChoice::kFlowlet], 0.95);
 }
 
 TEST(EcmpTest, EveryQueuePairHasAWayOfItsOwn) {

@@ -47,6 +47,38 @@ export interface Memory {
   activations: Float64Array; // bytes
   buffers: Float64Array;
 }
+// Ports of a network that was played packet by packet (sim/report/network_picture.h).
+export interface NetworkPort {
+  name: string;
+  bytes_per_second: number;
+  longest_queue_bytes: number;
+  sent_bytes: number;
+  stopped_seconds: number;
+  marked: number;
+  lost: number;
+  queued_bytes_over_time: number[];
+  stopped_seconds_over_time: number[];
+  sent_bytes_over_time: number[];
+}
+export interface HeldOp {
+  op: string;
+  kind: string;
+  transfers: number;
+  longest_seconds: number;
+}
+export interface Network {
+  interval_seconds: number;
+  ports: number;
+  shown: NetworkPort[];
+  trees: {
+    root: string;
+    stopped_seconds: number;
+    ports: number;
+    depth: number;
+    held_on_their_way: HeldOp[];
+    victims: HeldOp[];
+  }[];
+}
 export interface Piece {
   begin: number; // ns
   end: number;
@@ -158,6 +190,7 @@ export class Run {
   readonly links: Link[];
   readonly linksLeftOut: number;
   readonly memory: Memory[];
+  readonly network: Network | null;
   readonly result: Result | null;
   readonly cluster: Drawing | null;
   readonly leftOut: number;
@@ -184,6 +217,7 @@ export class Run {
     this.leftOut = json.left_out;
     this.result = json.result;
     this.cluster = json.cluster;
+    this.network = json.network ?? null;
     this.linksLeftOut = json.links_left_out;
     this.asked = json.asked ?? [];
     this.pipeline = json.pipeline ? readPipeline(json.pipeline, ns, column) : null;

@@ -318,4 +318,20 @@ export const kModels: Record<string, Model> = {
       L * (c + sumOfTwo(n)) + (isChanged ? 0 : (L - 1) * (n / kBandwidth + kHop)),
     within: 1e-3,
   },
+  incast: {
+    sentence: '{n} from each GPU, and {c} of work.',
+    variables: [size(100, range(40, 200, 20)), duration('c', 10, 'of work')],
+    changes: ({ n, c }, isChanged) => [
+      ...[0, 1, 3].map((role) => ofSchedule(`roles.${role}.ops.0.bytes`, bytesOf(n))),
+      ...[0, 1, 2].map((op) => ofSchedule(`roles.2.ops.${op}.bytes`, bytesOf(n))),
+      ofSchedule('roles.3.ops.1.duration', durationOf(c)),
+      ...(isChanged ? ['simulator.network.rate_control=swift'] : []),
+    ],
+    formula: ['3 n/B + c', 'max(n/B + c, 3 n/B)'],
+    closed: ({ n, c }, isChanged) => {
+      const once = n / kBandwidth;
+      return isChanged ? Math.max(once + c, 3 * once) : 3 * once + c;
+    },
+    within: 0.01,
+  },
 };

@@ -7,6 +7,7 @@ import { clusterPanel } from './cluster_panel';
 import { collectivesPanel } from './collectives_panel';
 import { machinesView } from './machines';
 import { memoryPanel } from './memory_panel';
+import { networkPanel } from './network_panel';
 import { forgetColors } from './paint';
 import type { Panel } from './panel';
 import { pipelineLegend } from './pipelines';
@@ -145,6 +146,7 @@ export function showPage(page: Page, root: HTMLElement, before: View | null = nu
   add(comparePanel(state));
   add(memoryPanel(state));
   add(clusterPanel(state, timeline));
+  add(networkPanel(state));
   add(collectivesPanel(state, timeline));
   page.tables.forEach((dots, i) => add(dotsPanel(dots, i)));
   const tour = makeTour(state, timeline, open);
