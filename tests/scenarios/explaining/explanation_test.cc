@@ -8,6 +8,7 @@
 
 #include "sim/base/interruption.h"
 #include "tests/scenarios/small_scenario.h"
+#include "tests/support/places.h"
 #include "topology/files/cluster_export.h"
 
 namespace rehearse {
@@ -47,6 +48,52 @@ TEST(ExplanationTest, ThePathCoversTheStepWithoutGaps) {
       EXPECT_NEAR(sum, explanation.result.step.value(), 1e-12) << fidelity;
     }
   }
+}
+
+Scenario Shipped(const std::string& name, const std::vector<std::string>& changes = {}) {
+  JsonDocument document = JsonDocument::FromFile(SourceDir() + "/scenarios/" + name);
+  for (const std::string& change : changes) document.Set(change);
+  return ReadScenario(document);
+}
+
+// On NVSwitches a rank's part of a ring ends in a task that no op waits for, where another rank
+// like it stands for it.
+TEST(ExplanationTest, FoldedStepsOverSwitchesAreExplained) {
+  const Scenario scenario =
+      Shipped("strategy-fsdp.json",
+              {"cluster=\"dgx-h100:nodes=2\"", "model.layers=2", "simulator.fidelity=step"});
+  EXPECT_FALSE(Explain(scenario).path.empty());
+}
+
+// Three send to GPU 4 and stop the cable that GPU 3 sends across to GPU 5.
+TEST(ExplanationTest, PacketsNameTheVictimsOfAnIncast) {
+  const Explanation explanation = Explain(Shipped("lessons/incast.json"));
+  ASSERT_TRUE(explanation.network);
+  ASSERT_EQ(explanation.network->trees.size(), 1u);
+  const NamedTree& tree = explanation.network->trees[0];
+  EXPECT_EQ(tree.root, "right->node4/gpu0");
+  EXPECT_EQ(tree.ports, 5u);
+  ASSERT_EQ(tree.own.size(), 1u);
+  EXPECT_EQ(tree.own[0].name.op, "tokens");
+  EXPECT_EQ(tree.own[0].transfers, 3u);
+  ASSERT_EQ(tree.victims.size(), 1u);
+  EXPECT_EQ(tree.victims[0].name, (OpName{"stages", "activations"}));
+  EXPECT_NEAR(tree.victims[0].longest.value(), 8e-3, 0.3e-3);
+  const std::string text = ToText(explanation, 8, false);
+  EXPECT_THAT(text, HasSubstr("because of right->node4/gpu0, 5 ports stood still"));
+  EXPECT_THAT(text, HasSubstr("victims, whose way does not lead over it:"));
+  const nlohmann::ordered_json json = ToJson(explanation);
+  EXPECT_EQ(json["network"]["trees"][0]["victims"][0]["op"], "activations");
+  EXPECT_EQ(json["network"]["shown"].size(), 7u);
+  // The path is that of any other fidelity: the wait for the activations, and the stage.
+  EXPECT_EQ(explanation.path.back().name.op, "forward");
+}
+
+// Whoever knows nothing of packets has no such part.
+TEST(ExplanationTest, WithoutPacketsNoNetworkIsShown) {
+  const Explanation explanation = ExplainSmall();
+  EXPECT_FALSE(explanation.network);
+  EXPECT_FALSE(ToJson(explanation).contains("network"));
 }
 
 // Which takes one simulation in place of a dozen.

@@ -133,7 +133,7 @@ export function networkPanel(state: State): Panel | null {
   };
   const draw = () => {
     if (!isVisible(element)) return;
-    heat.style.minHeight = `${Math.min(run.network!.shown.length, 24) * kRow}px`;
+    sheet.element.style.height = `${run.network!.shown.length * kRow}px`;
     sheet.draw();
     drawSide();
   };

@@ -123,6 +123,19 @@ await test('every view of one step opens', one, async (page) => {
   await settled(page);
   assert.ok((await colorsOf(page, '#panel-cluster canvas')) > 5);
 });
+const incast = report('incast.html', join(scenarios, 'lessons/incast.json'));
+await test('a network packet by packet shows its ports, and who held whom up', incast, async (page) => {
+  await page.click('#tab-network');
+  await settled(page);
+  const text = () => page.textContent('#panel-network');
+  assert.match(await text(), /Because of it 5 ports stood still/);
+  assert.match(await text(), /Victims, whose way does not lead over it.*activations/s);
+  assert.ok((await colorsOf(page, '#panel-network canvas')) > 3);
+  await page.selectOption('#panel-network select', 'stood still');
+  await page.click('#panel-network canvas', { position: { x: 300, y: 20 } });
+  await settled(page);
+  assert.match(await text(), /No port stood still because of it/);
+});
 await test(
   'the breakdown sums to the step, and says what `rehearse run` does',
   one,
@@ -1019,7 +1032,7 @@ await test('numbers of all lessons: what is worked out by hand is what is simula
     assert.deepEqual(off.filter((one) => one), []);
     compared += off.length;
   }
-  assert.equal(count, 12);
+  assert.equal(count, 13);
   assert.ok(compared > 120, `${compared}`);
 });
 for (const [colorScheme, width] of [['light', 1280], ['dark', 1920]])
