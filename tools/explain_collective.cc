@@ -234,9 +234,23 @@ Json JsonOf(const CollectiveExplanation& explanation, const Trial& trial, const 
 std::string ExplainCollective(const Trial& trial, Bytes bytes, Router& router,
                               ChannelFinder& finder, Tuner& tuner, OutputFormat format) {
   const CollectiveExplanation explanation = Explain(trial, bytes, router, finder, tuner);
-  if (format == OutputFormat::kJson)
-    return JsonOf(explanation, trial, router.cluster()).dump(2) + "\n";
-  return TextOf(explanation, trial, router.cluster());
+  std::optional<NetworkPicture> network;
+  if (trial.fidelity == Fidelity::kPacket) network = NetworkOf(trial, bytes, router);
+  if (format == OutputFormat::kJson) {
+    nlohmann::ordered_json json = JsonOf(explanation, trial, router.cluster());
+    if (network) json["network"] = ToJson(*network);
+    return json.dump(2) + "\n";
+  }
+  std::string text = TextOf(explanation, trial, router.cluster());
+  if (network) {
+    constexpr size_t kRows = 8;
+    text +=
+        "\nPorts of the network: longest queues, bars over time as shares of the longest; x: it "
+        "had "
+        "to stand still\n";
+    for (const std::string& line : NetworkLines(*network, kRows)) text += "  " + line + "\n";
+  }
+  return text;
 }
 
 }  // namespace rehearse

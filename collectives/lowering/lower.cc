@@ -140,9 +140,23 @@ class Lowering {
       detour_sets_.assign(detours_.size(), kUnset);
     }
     CHECK_EQ(options.fidelity == Fidelity::kPacket, options.packets.has_value());
-    if (options.packets) packet_ways_.emplace(cluster_, table_, schedule.ranks(), *options.packets);
+    if (options.packets) {
+      packet_ways_.emplace(cluster_, table_, schedule.ranks(), *options.packets);
+      CheckLanes(options.packets->lanes);
+    }
     CHECK(options.fidelity != Fidelity::kFormula ||
           (perturbation.link_jitter == 0 && perturbation.events.empty()));
+  }
+
+  void CheckLanes(const std::vector<std::string>& lanes) const {
+    std::vector<std::string> names;
+    for (const Communicator& communicator : schedule_.communicators)
+      names.push_back(communicator.name());
+    for (const std::string& lane : lanes)
+      if (std::find(names.begin(), names.end(), lane) == names.end())
+        throw Error(fmt::format(
+            "network: a lane is for \"{}\", which is no axis of the step; its axes are {}", lane,
+            fmt::join(names, ", ")));
   }
 
   Lowered Run(ProgressObserver& observer) {
@@ -503,6 +517,8 @@ class Lowering {
     const Bytes bytes = CommunicationBytes(op.work);
     if (plan != nullptr) NoteChoice(std::get<Collective>(op.work), *plan, site_index);
     interferes_ = !IsCopied(op.work);
+    if (packet_ways_)
+      lane_ = packet_ways_->LaneOf(schedule_.communicators[CommunicatorOf(op.work).index()].name());
     Meeting meeting;
     meeting.begin = builder_.AddJoin();
     meeting.move = meeting.begin;
@@ -612,7 +628,8 @@ class Lowering {
   TaskId AddTransfer(uint32_t transfer_class, Flow flow, uint32_t parties) {
     flow.use_set = UseSet(transfer_class);
     if (packet_ways_) {
-      const uint32_t set = packet_ways_->SetOf(folding_.transfers.representative[transfer_class]);
+      const uint32_t set =
+          packet_ways_->SetOf(folding_.transfers.representative[transfer_class], lane_);
       const Time delay = packet_ways_->DelayOf(set);
       flow.latency = flow.latency > delay ? flow.latency - delay : Time();
       packet_ways_->AddFlow(set);
@@ -732,6 +749,7 @@ class Lowering {
   std::vector<CopiedTasks> copies_;  // by class of ranks
   bool has_copies_ = true;           // all have so far
   std::optional<PacketWays> packet_ways_;
+  uint32_t lane_ = 0;  // of the op that is lowered
   ProgramBuilder builder_;
   const FlowSink sink_{
       table_, folding_, builder_,

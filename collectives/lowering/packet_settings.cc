@@ -71,7 +71,7 @@ PacketSettings SettingsOf(const Cluster& cluster, const std::optional<RoutingRul
   options.flowlet_gap = ToTime(own.flowlet_gap);
   options.seed = seed;
   CheckPacketOptions(options);
-  return {options, own.cable_delay, own.remembers};
+  return {options, own.cable_delay, own.remembers, own.lanes};
 }
 
 FabricRouting RoutingOfPackets(const FabricRouting& routing, const Cluster& cluster) {

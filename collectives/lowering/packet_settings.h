@@ -19,6 +19,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/base/quantity.h"
 #include "sim/packets/packet_options.h"
@@ -32,7 +34,8 @@ struct PacketSettings {
   // Of each cable between machines, a switch's own time included. Cables' latencies in a cluster
   // are NCCL's hops, software included; what they exceed this by is spent before a message leaves.
   Seconds cable_delay;
-  bool remembers = true;  // sim/packets/remembered_network.h
+  bool remembers = true;                // sim/packets/remembered_network.h
+  std::vector<std::string> lanes = {};  // NetworkOptions::lanes
 };
 
 // The key "network"; what is not given is the network's own.
@@ -58,9 +61,14 @@ struct NetworkOptions {
   Seconds flowlet_gap = Seconds(10e-6);
   bool cut_through = false;
   bool remembers = true;
+  // Communicators whose messages have a lane of their own: a priority with pauses of its own in
+  // Ethernet, a virtual lane with credits of its own in InfiniBand. All others share one.
+  std::vector<std::string> lanes = {};
 
   friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
 };
+
+inline constexpr size_t kMostLanes = 8;  // priorities of IEEE 802.1Q, and data lanes of a switch
 
 // Throws Error for what the network cannot be.
 PacketSettings SettingsOf(const Cluster& cluster, const std::optional<RoutingRule>& rule,

@@ -12,6 +12,8 @@ constexpr uint32_t kNotAsked = 0xfffffffeu;
 // Ports are counted up and bundles down until all are known.
 constexpr uint32_t kFirstBundle = 0xfffffff0u;
 
+uint64_t OnLane(uint32_t link, uint32_t lane) { return uint64_t{lane} << 32 | link; }
+
 }  // namespace
 
 PacketWays::PacketWays(const Cluster& cluster, const TransferTable& table, uint32_t ranks,
@@ -20,13 +22,19 @@ PacketWays::PacketWays(const Cluster& cluster, const TransferTable& table, uint3
       table_(table),
       ranks_(ranks),
       cable_delay_(ToTime(settings.cable_delay)),
-      set_of_transfer_(table.transfers.size(), kNotAsked) {
+      lanes_(settings.lanes),
+      set_of_transfer_(table.transfers.size() * (settings.lanes.size() + 1), kNotAsked) {
   program_.options = settings.options;
   program_.remembers = settings.remembers;
 }
 
-uint32_t PacketWays::SetOf(uint32_t transfer) {
-  uint32_t& known = set_of_transfer_[transfer];
+uint32_t PacketWays::LaneOf(const std::string& communicator) const {
+  const auto found = std::find(lanes_.begin(), lanes_.end(), communicator);
+  return found == lanes_.end() ? 0 : static_cast<uint32_t>(found - lanes_.begin()) + 1;
+}
+
+uint32_t PacketWays::SetOf(uint32_t transfer, uint32_t lane) {
+  uint32_t& known = set_of_transfer_[transfer * (lanes_.size() + 1) + lane];
   if (known != kNotAsked) return known;
   const Transfer& what = table_.transfers[transfer];
   if (!CrossesNetwork(what)) return known = kNone;
@@ -38,7 +46,7 @@ uint32_t PacketWays::SetOf(uint32_t transfer) {
   const VertexId origin = cluster_.devices()[what.from];
   std::vector<uint32_t> links;
   Time longest;
-  const auto finish = [&] { longest = std::max(longest, AddWay(links)); };
+  const auto finish = [&] { longest = std::max(longest, AddWay(links, lane)); };
   for (uint32_t use = what.use_begin; use < what.use_end; ++use) {
     const uint32_t link = table_.uses[use].link.index();
     if (!links.empty() && !cluster_.IsTrunk(link) && cluster_.SourceOf(link) == origin) {
@@ -70,7 +78,7 @@ bool PacketWays::CrossesNetwork(const Transfer& transfer) const {
   return false;
 }
 
-Time PacketWays::AddWay(const std::vector<uint32_t>& links) {
+Time PacketWays::AddWay(const std::vector<uint32_t>& links, uint32_t lane) {
   Time delay;
   std::vector<uint32_t> at;  // where a packet may stand, as the cluster numbers vertices
   for (const uint32_t link : links) {
@@ -93,33 +101,37 @@ Time PacketWays::AddWay(const std::vector<uint32_t>& links) {
     std::sort(next.begin(), next.end());
     next.erase(std::unique(next.begin(), next.end()), next.end());
     at = std::move(next);
-    program_.wiring.hops.push_back(is_bundle ? BundleOf(link) : PortOf(link));
+    program_.wiring.hops.push_back(is_bundle ? BundleOf(link, lane) : PortOf(link, lane));
   }
   program_.wiring.way_begin.push_back(static_cast<uint32_t>(program_.wiring.hops.size()));
   return delay;
 }
 
-uint32_t PacketWays::PortOf(uint32_t link) {
+uint32_t PacketWays::PortOf(uint32_t link, uint32_t lane) {
+  // Lanes refer to their cable's first, which has to be there before them.
+  const uint32_t cable = lane == 0 ? PacketPort::kNone : PortOf(link, 0);
   const auto [known, is_new] =
-      ports_.emplace(link, static_cast<uint32_t>(program_.wiring.ports.size()));
+      ports_.emplace(OnLane(link, lane), static_cast<uint32_t>(program_.wiring.ports.size()));
   if (is_new) {
     PacketPort port;
+    port.cable_of = cable;
     port.bytes_per_second = cluster_.Link(link).Capacity().value();
     if (cluster_.KindOf(link) == LinkKind::kNetwork) port.delay = cable_delay_;
     port.from = VertexOf(cluster_.SourceOf(link));
     port.to = VertexOf(cluster_.TargetOf(link));
     port.name = cluster_.LinkName(link);
+    if (lane > 0) port.name += " (" + lanes_[lane - 1] + ")";
     program_.wiring.ports.push_back(std::move(port));
   }
   return known->second;
 }
 
-uint32_t PacketWays::BundleOf(uint32_t trunk) {
-  const auto [known, is_new] =
-      bundles_.emplace(trunk, kFirstBundle - static_cast<uint32_t>(program_.wiring.bundles.size()));
+uint32_t PacketWays::BundleOf(uint32_t trunk, uint32_t lane) {
+  const auto [known, is_new] = bundles_.emplace(
+      OnLane(trunk, lane), kFirstBundle - static_cast<uint32_t>(program_.wiring.bundles.size()));
   if (is_new) {
     std::vector<uint32_t> ports;
-    for (const uint32_t cable : cluster_.CablesOf(trunk)) ports.push_back(PortOf(cable));
+    for (const uint32_t cable : cluster_.CablesOf(trunk)) ports.push_back(PortOf(cable, lane));
     program_.wiring.bundles.push_back(std::move(ports));
   }
   return known->second;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,9 +32,11 @@ class PacketWays {
   PacketWays(const Cluster& cluster, const TransferTable& table, uint32_t ranks,
              const PacketSettings& settings);
 
-  // The set of connections of a transfer; kNone: it stays in its machine. Throws Error if a switch
-  // of the network, and no rank, is at one of its ends.
-  uint32_t SetOf(uint32_t transfer);
+  // The lane of a communicator's messages: 0, or 1 and on for those of PacketSettings::lanes.
+  uint32_t LaneOf(const std::string& communicator) const;
+  // The set of connections of a transfer on a lane; kNone: it stays in its machine. Throws Error if
+  // a switch of the network, and no rank, is at one of its ends.
+  uint32_t SetOf(uint32_t transfer, uint32_t lane = 0);
   // What its cables take of its latency: the delay of the longest way, or nothing.
   Time DelayOf(uint32_t set) const { return set == kNone ? Time() : delays_[set]; }
   // The next flow of the program goes by these connections.
@@ -44,20 +47,22 @@ class PacketWays {
  private:
   bool CrossesNetwork(const Transfer& transfer) const;
   // Adds the connections of the way, and returns the delay of its cables.
-  Time AddWay(const std::vector<uint32_t>& links);
-  uint32_t PortOf(uint32_t link);
-  uint32_t BundleOf(uint32_t trunk);
+  Time AddWay(const std::vector<uint32_t>& links, uint32_t lane);
+  uint32_t PortOf(uint32_t link, uint32_t lane);
+  uint32_t BundleOf(uint32_t trunk, uint32_t lane);
   uint32_t VertexOf(VertexId vertex);
 
   const Cluster& cluster_;
   const TransferTable& table_;
   const uint32_t ranks_;
   const Time cable_delay_;
+  const std::vector<std::string> lanes_;
   PacketProgram program_;
-  std::vector<uint32_t> set_of_transfer_;
-  std::vector<Time> delays_;                        // by set
-  std::unordered_map<uint32_t, uint32_t> ports_;    // by link or trunk
-  std::unordered_map<uint32_t, uint32_t> bundles_;  // by trunk
+  std::vector<uint32_t> set_of_transfer_;  // and lane
+  std::vector<Time> delays_;               // by set
+  // By link or trunk, and lane.
+  std::unordered_map<uint64_t, uint32_t> ports_;
+  std::unordered_map<uint64_t, uint32_t> bundles_;  // by trunk
   std::unordered_map<VertexId, uint32_t> vertices_;
 };
 

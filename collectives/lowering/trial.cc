@@ -37,8 +37,8 @@ bool TakesFlowlets(const Router& router) {
 }
 
 Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Router& router,
-                        PacketReport* packets = nullptr,
-                        ProgressObserver& observer = NoObserver()) {
+                        PacketReport* packets = nullptr, ProgressObserver& observer = NoObserver(),
+                        NetworkPicture* network = nullptr) {
   const Cluster& cluster = router.cluster();
   const Schedule schedule = TrialSchedule(trial, sizes, cluster.device_count());
   LowerOptions options{.fidelity = trial.fidelity, .channels = trial.channels, .nccl = trial.nccl};
@@ -47,9 +47,13 @@ Timeline PlayedTimeline(const Trial& trial, const std::vector<Bytes>& sizes, Rou
   if (options.packets && TakesFlowlets(router))
     all_ways.emplace(cluster, RoutingOfPackets(trial.routing, cluster));
   const Lowered lowered = Lower(schedule, all_ways ? *all_ways : router, options, observer);
-  Simulation played =
-      Simulate(lowered.program, schedule.ranks(),
-               {.packets = lowered.packets ? &*lowered.packets : nullptr, .observer = &observer});
+  Simulation played = Simulate(lowered.program, schedule.ranks(),
+                               {.packets = lowered.packets ? &*lowered.packets : nullptr,
+                                .watch_packets = network != nullptr,
+                                .observer = &observer});
+  if (network != nullptr)
+    *network = DrawNetwork(*played.packets->history, schedule, lowered.program,
+                           OpsOfTasks(lowered.program));
   if (packets != nullptr && played.packets) packets->Add(*played.packets);
   return std::move(played.timeline);
 }
@@ -100,6 +104,13 @@ Schedule TrialSchedule(const Trial& trial, const std::vector<Bytes>& sizes, uint
 Choice ChoiceOf(const Trial& trial, Bytes bytes, Tuner& tuner) {
   const Collective collective = CollectiveOf(trial, bytes);
   return tuner.Choose({collective, trial.groups.front(), trial.channels});
+}
+
+NetworkPicture NetworkOf(const Trial& trial, Bytes bytes, Router& router) {
+  CHECK(trial.fidelity == Fidelity::kPacket);
+  NetworkPicture network;
+  PlayedTimeline(trial, {bytes}, router, nullptr, NoObserver(), &network);
+  return network;
 }
 
 Seconds TimeOf(const Trial& trial, Bytes bytes, Router& router) {

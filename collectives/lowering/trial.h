@@ -11,6 +11,7 @@
 #include "collectives/lowering/tuning.h"
 #include "sim/base/progress.h"
 #include "sim/packets/packet_play.h"
+#include "sim/report/network_picture.h"
 #include "sim/schedule/schedule.h"
 #include "topology/fabrics/router.h"
 
@@ -64,6 +65,9 @@ struct SeededTime {
 std::vector<SeededTime> TimesOverSeeds(const Trial& trial, const std::vector<Bytes>& sizes,
                                        const Cluster& cluster, PacketReport* packets = nullptr,
                                        ProgressObserver& observer = NoObserver());
+
+// What the ports of the network do meanwhile; at fidelity packet, on routers of its routing.
+NetworkPicture NetworkOf(const Trial& trial, Bytes bytes, Router& router);
 
 // How its packets travel, on routers of its routing; at fidelity packet.
 PacketSettings SettingsOfTrial(const Trial& trial, const Router& router);

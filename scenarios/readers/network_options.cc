@@ -1,5 +1,6 @@
 #include "scenarios/readers/network_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -40,6 +41,12 @@ void CheckOptions(const JsonReader& reader, NetworkOptions* options) {
   whole("resume_below", options->resume_below, 0, kMostBytes);
   whole("headroom", options->headroom, 0, kMostBytes);
   whole("window", options->window, 1, kMostBytes);
+  if (options->lanes.size() >= kMostLanes)
+    reader.At("lanes").Expected(fmt::format("at most {} axes", kMostLanes - 1));
+  for (size_t i = 1; i < options->lanes.size(); ++i)
+    if (std::find(options->lanes.begin(), options->lanes.begin() + static_cast<std::ptrdiff_t>(i),
+                  options->lanes[i]) != options->lanes.begin() + static_cast<std::ptrdiff_t>(i))
+      reader.At("lanes").Expected("each axis once");
   // Where both are said; what the cluster says by itself is known later.
   if (!options->rate_control || !options->link_control) return;
   if (*options->link_control == LinkControl::kCredits &&
@@ -101,6 +108,11 @@ const Fields<NetworkOptions>& NetworkOptionsFields() {
         "routing flowlet: a flow that pauses for longer may take another cable"},
        {"cut_through", &Options::cut_through, TrueFalse(), Usual(),
         "whether switches send a packet on before all of it has arrived"},
+       {"lanes", &Options::lanes, ListOf(AText()), Usual(),
+        "axes whose messages have a lane of their own (a priority, a virtual lane), with its "
+        "queues, "
+        "pauses and credits; lanes send in turns, and all other axes share one",
+        "[\"stages\"]"},
        {"remember", &Options::remembers, TrueFalse(), Usual(),
         "whether what has been played from rest is not played again; the times are the same"}},
       CheckOptions);

@@ -39,7 +39,8 @@ uint32_t PacketNetwork::LeastQueued(Choices choices, uint32_t start) const {
     const uint32_t port = candidates_[choices.begin + place];
     const Port& what = ports_[port];
     // One that was told to stop comes after all others.
-    const uint64_t load = (uint64_t{what.stopped} << 40) + what.queued + (what.free_at > now_);
+    const uint64_t load =
+        (uint64_t{what.stopped} << 40) + what.queued + (ports_[what.cable].free_at > now_);
     if (best == kNone || load < least) {
       best = port;
       least = load;

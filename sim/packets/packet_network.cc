@@ -60,6 +60,9 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
     port.from = what.from;
     port.to = what.to;
     port.into_switch = wiring_.is_switch[what.to];
+    port.cable =
+        what.cable_of == PacketPort::kNone ? static_cast<uint32_t>(ports_.size()) : what.cable_of;
+    CHECK_LE(port.cable, ports_.size());
     port.credits = options.buffer;
     const double scale = what.bytes_per_second / kReferenceRate;
     port.mark_from = static_cast<uint64_t>(scale * options.dcqcn.mark_from);
@@ -215,8 +218,7 @@ void PacketNetwork::Handle(const PacketEvent& event) {
       Arrive(event.a);
       break;
     case kPortFree:
-      ports_[event.a].waits = false;
-      Look(event.a);
+      if (!LetsOthersSend(event.a)) Look(event.a);
       break;
     case kPause: {
       Port& port = ports_[event.a];

@@ -41,6 +41,11 @@ struct PacketPort {
   uint32_t from = 0;  // vertices
   uint32_t to = 0;
   std::string name = {};
+  // Lanes of one cable are ports of their own, with queues, buffers, pauses and credits of their
+  // own, that send in turns: the port whose cable it is, at most its own position. kNone: its own.
+  uint32_t cable_of = kNone;
+
+  static constexpr uint32_t kNone = 0xffffffffu;
 };
 
 // What is wired. A way is a list of hops: a port, or one of the ports of a bundle that leave the
@@ -162,6 +167,9 @@ class PacketNetwork {
     int64_t credits = 0;
     uint32_t from = 0;
     uint32_t to = 0;
+    uint32_t cable = 0;    // the port that has free_at, and the next two, for all its lanes
+    uint32_t waiting = 0;  // lanes that wait for the cable
+    uint32_t sent_last = kNone;
     uint64_t mark_from = 0;
     uint64_t mark_all = 0;
     bool waits = false;         // for an event that looks at it
@@ -238,6 +246,8 @@ class PacketNetwork {
   void Arrive(uint32_t packet);
   void Enqueue(uint32_t packet, uint32_t index);  // of a port, here and below
   void Look(uint32_t index);
+  void WaitUntil(uint32_t index, int64_t time);
+  bool LetsOthersSend(uint32_t index);
   bool SendFlow(uint32_t index);
   void Send(uint32_t index, uint32_t packet);
   void LeaveIngress(const Packet& packet);

@@ -5,7 +5,7 @@
 //                           stops the port that feeds it, until it holds less than `resume_below`
 //                           (IEEE 802.1Qbb); what is on its way meanwhile needs `headroom`
 //                  credits  InfiniBand: a port sends only what the buffer behind its cable has room
-//                           for (one virtual lane)
+//                           for, by lane
 //                  drop     what finds its output queue full is lost
 //                  trim     what finds its output queue full loses its payload; the header goes
 //                           ahead of all data, and its receiver asks for the packet again

@@ -12,15 +12,31 @@
 
 namespace rehearse {
 
+void PacketNetwork::WaitUntil(uint32_t index, int64_t time) {
+  ports_[index].waits = true;
+  ++ports_[ports_[index].cable].waiting;
+  events_.Add(time, kPortFree, index);
+}
+
+// The port waits no more. Of lanes that wait for one cable, the one that has just sent lets the
+// others go first, once.
+bool PacketNetwork::LetsOthersSend(uint32_t index) {
+  ports_[index].waits = false;
+  Port& cable = ports_[ports_[index].cable];
+  if (--cable.waiting == 0 || cable.sent_last != index) return false;
+  cable.sent_last = kNone;
+  WaitUntil(index, now_);
+  return true;
+}
+
 // Sends the next packet if there is one and it may go now.
 void PacketNetwork::Look(uint32_t index) {
   Port& port = ports_[index];
   if (port.waits) return;
   const bool has_queue = port.data.head != kNone || port.headers.head != kNone;
   if (!has_queue && port.first_flow == kNone) return;
-  if (now_ < port.free_at) {
-    port.waits = true;
-    events_.Add(port.free_at, kPortFree, index);
+  if (now_ < ports_[port.cable].free_at) {
+    WaitUntil(index, ports_[port.cable].free_at);
     return;
   }
   if (port.stopped) return;
@@ -60,10 +76,8 @@ void PacketNetwork::Look(uint32_t index) {
   } else if (!SendFlow(index)) {
     return;
   }
-  if (port.data.head != kNone || port.headers.head != kNone || port.first_flow != kNone) {
-    port.waits = true;
-    events_.Add(port.free_at, kPortFree, index);
-  }
+  if (port.data.head != kNone || port.headers.head != kNone || port.first_flow != kNone)
+    WaitUntil(index, ports_[port.cable].free_at);
 }
 
 // The packet is on the wire from now on.
@@ -71,7 +85,9 @@ void PacketNetwork::Send(uint32_t index, uint32_t packet) {
   Port& port = ports_[index];
   Packet& what = packets_[packet];
   const int64_t whole = Duration(port.time_per_byte, what.size);
-  port.free_at = now_ + whole;
+  Port& cable = ports_[port.cable];
+  cable.free_at = now_ + whole;
+  cable.sent_last = index;
   port.sent += what.size;
   if (options_.link_control == LinkControl::kCredits && port.into_switch) port.credits -= what.size;
   what.port = index;

@@ -111,8 +111,7 @@ bool PacketNetwork::SendFlow(uint32_t index) {
   if (is_paced && controller_ != nullptr) {
     WakeAt(index, earliest);
   } else if (is_paced) {
-    port.waits = true;
-    events_.Add(earliest, kPortFree, index);
+    WaitUntil(index, earliest);
   }
   return false;
 }

@@ -109,6 +109,29 @@ TEST(PacketWatchTest, WithoutPausesNobodyIsHeldUp) {
   }
 }
 
+// On a lane of its own the fourth sender meets no pause: its milliseconds are those of its bytes.
+TEST(PacketWatchTest, ALaneOfItsOwnIsNotHeldUp) {
+  for (const LinkControl control : {LinkControl::kPfc, LinkControl::kCredits}) {
+    Incast incast;
+    const auto ports = static_cast<uint32_t>(incast.wiring.ports.size());
+    for (uint32_t port = 0; port < ports; ++port) {
+      PacketPort lane = incast.wiring.ports[port];
+      lane.cable_of = port;
+      lane.name += " (stages)";
+      incast.wiring.ports.push_back(lane);
+    }
+    for (uint32_t i = incast.wiring.way_begin[3]; i < incast.wiring.way_begin[4]; ++i)
+      incast.wiring.hops[i] += ports;
+    PacketWatch watch(incast.wiring);
+    const PacketRun run = PlayPackets(incast.wiring, Of(control), incast.messages, &watch);
+    EXPECT_NEAR(run.ends[3], 1000, 20) << Name(control);
+    for (uint32_t sender = 0; sender < 3; ++sender) EXPECT_NEAR(run.ends[sender], 3000, 60);
+    for (const CongestionTree& tree : watch.History(Time(int64_t{3000} * 1'000'000)).trees)
+      for (const HeldFlow& held : tree.held)
+        EXPECT_TRUE(held.flow != 3 || held.held < Time(10'000'000)) << Name(control);
+  }
+}
+
 // What the intervals of a port add up to is what the network has counted, however often they were
 // halved; and the watch changes nothing.
 TEST(PacketWatchTest, IntervalsAddUpAndNothingIsChanged) {
