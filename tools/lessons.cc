@@ -45,8 +45,8 @@ CommandSyntax LessonsSyntax() {
   CommandSyntax syntax;
   syntax.usage = "rehearse lessons [NAME] [options]";
   syntax.explanation =
-      "Thirteen ideas about overlap on 2 to 16 GPUs, each with a question, a change to make and an\n"
-      "answer that anybody can work out by hand. Without NAME they are listed. Examples:\n"
+      "Thirteen ideas about overlap on 2 to 16 GPUs, each with a question, a change to make and\n"
+      "an answer that anybody can work out by hand. Without NAME they are listed. Examples:\n"
       "  rehearse lessons prefetch\n"
       "  rehearse lessons ring --set cluster.devices=8 --set jobs.0.schedule.ranks=8\n"
       "  rehearse lessons prefetch --answer\n"

@@ -106,7 +106,7 @@ struct ReportedRun {
   std::vector<uint32_t> asked;  // ranks that somebody wants to see, ascending
   PipelineRows pipeline;
   std::optional<NetworkPicture> network;  // at fidelity packet
-  nlohmann::ordered_json result;   // rehearse.result.v1; null if it is not known
+  nlohmann::ordered_json result;          // rehearse.result.v1; null if it is not known
   nlohmann::ordered_json cluster;  // the drawing (scenarios/reporting/cluster_drawing.h), or null
 };
 

@@ -15,7 +15,7 @@ OpsOfTasks::OpsOfTasks(const Program& program)
     spans_[next[end]++] = i;
     end_[end] = end;
   }
-  // The first successor that leads to an end counts: of a folded step, a rank's part of a collective
+  // The first successor that leads to an end counts: in a folded step a rank's part of a collective
   // may end in a task that no op waits for, since another rank like it stands for it.
   enum : uint8_t { kNew, kOnTheWay, kKnown };
   std::vector<uint8_t> state(end_.size(), kNew);

@@ -254,8 +254,8 @@ HashedWays::HashedWays(const Clos& clos, uint32_t from, uint32_t to) {
   }
 }
 
-// Where a flow first meets several cables their queues are empty, and the hash decides; at its first
-// pause it moves, every other time, to the least loaded.
+// Where a flow first meets several cables their queues are empty, and the hash decides; at its
+// first pause it moves, every other time, to the least loaded.
 static bool StaysWhereItIs(uint64_t flow, uint32_t level) {
   return HashedCable(Mix(flow), level, 2) == 0;
 }

@@ -111,8 +111,9 @@ void AppendBlocks(const Clos& clos, uint32_t leaf, std::vector<uint32_t>* blocks
 void AppendPath(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                 std::vector<uint32_t>* links);
 
-// The same by flowlets: every other flow takes the hash's cable, as all do while queues are empty,
-// the others that which is least loaded, up and down, and the hash decides among equals. `load` is by link of the cluster as drawn; the links taken get one more.
+// The same by flowlets: every other flow takes the hash's cable, as all do while queues are empty;
+// the others take that which is least loaded, up and down, and the hash decides among equals.
+// `load` is by link of the cluster as drawn; the links taken get one more.
 void AppendLeastLoaded(const Clos& clos, uint32_t from, uint32_t to, uint64_t flow,
                        std::vector<uint32_t>* load, std::vector<uint32_t>* links);
 
