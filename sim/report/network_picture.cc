@@ -1,6 +1,7 @@
 #include "sim/report/network_picture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -44,7 +45,7 @@ std::string Curve(const PortHistory& port, Time interval, double longest, size_t
       continue;
     }
     const double share = longest > 0 ? most / longest : 0;
-    const auto height = static_cast<size_t>(share * static_cast<double>(kFull) + 0.5);
+    const auto height = static_cast<size_t>(std::lround(share * static_cast<double>(kFull)));
     text += kHeights[most > 0 ? std::max<size_t>(height, 1) : 0];
   }
   return text;
