@@ -10,8 +10,8 @@
 namespace rehearse {
 
 // Which ops a task works for: those whose end is the first that follows it along its first
-// successors (or the next ones, where those lead to none). A compute op's delay works for that op, a
-// flow for the collective on all its ranks.
+// successors (or the next ones, where those lead to none). A compute op's delay works for that op,
+// a flow for the collective on all its ranks.
 class OpsOfTasks {
  public:
   explicit OpsOfTasks(const Program& program);
