@@ -72,7 +72,7 @@ NetworkPicture NetworkOf(const Trial& trial, Bytes bytes, Router& router);
 // How its packets travel, on routers of its routing; at fidelity packet.
 PacketSettings SettingsOfTrial(const Trial& trial, const Router& router);
 
-// Whether the trial's times depend on a seed: hashed ways, or flowlets of packets.
+// Whether the trial's times depend on a seed: hashed ways, or flowlets.
 bool DependsOnSeed(const Trial& trial, const Router& router);
 
 }  // namespace rehearse

@@ -110,8 +110,7 @@ const Fields<NetworkOptions>& NetworkOptionsFields() {
         "whether switches send a packet on before all of it has arrived"},
        {"lanes", &Options::lanes, ListOf(AText()), Usual(),
         "axes whose messages have a lane of their own (a priority, a virtual lane), with its "
-        "queues, "
-        "pauses and credits; lanes send in turns, and all other axes share one",
+        "queues, pauses and credits; lanes send in turns, and all other axes share one",
         "[\"stages\"]"},
        {"remember", &Options::remembers, TrueFalse(), Usual(),
         "whether what has been played from rest is not played again; the times are the same"}},

@@ -45,8 +45,8 @@ struct RoutingRule {
 struct FabricRouting {
   std::optional<RouteChoice> choice;
   std::optional<uint32_t> queue_pairs;
-  // For ecmp and valiant; if not given, commands look at kRoutingSeeds seeds, from 0 on, and a
-  // Router takes 0.
+  // For flowlet, ecmp and valiant; if not given, commands look at kRoutingSeeds seeds, from 0 on,
+  // and a Router takes 0.
   std::optional<uint64_t> seed;
   // Whether messages between rails begin over NVLink (topology/fabrics/router.h);
   // NCCL_PXN_DISABLE=1 says that they do not.
