@@ -535,7 +535,7 @@ class Lowering {
               bytes.value() / size / plan->choice.bandwidth_share, meeting);
     } else if (options_.fidelity == Fidelity::kFormula) {
       AddDelay(plan->time, meeting);
-    } else if (options_.fidelity == Fidelity::kFluid) {
+    } else if (site.fidelity == Fidelity::kFluid) {
       AddRoundFlows(site, ClassesAtSite(site), *plan, bytes, sink_, &meeting);
     } else {
       AddMessageFlows(site, *plan, bytes, sink_, &meeting);
@@ -591,7 +591,7 @@ class Lowering {
   void AddRing(const Site& site, uint32_t steps, double step_bytes, Meeting& meeting) {
     if (options_.fidelity == Fidelity::kFormula) {
       AddClosedForm(site, steps, step_bytes, meeting);
-    } else if (options_.fidelity == Fidelity::kFluid || site.is_pair || site.ranks.size() == 1) {
+    } else if (site.fidelity == Fidelity::kFluid || site.is_pair || site.ranks.size() == 1) {
       AddRings(site, steps, step_bytes, meeting);
     } else {
       AddSteps(site, steps, step_bytes, meeting);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
+#include "sim/packets/packet_chains.h"
 
 namespace rehearse {
 namespace {
@@ -69,6 +70,7 @@ PacketProgram PacketWays::Take() {
   const auto bundles = static_cast<uint32_t>(program_.wiring.bundles.size());
   for (uint32_t& hop : program_.wiring.hops)
     if (hop > kFirstBundle - bundles) hop = ports + (kFirstBundle - hop);
+  program_.wiring = WithoutChains(std::move(program_.wiring));
   return std::move(program_);
 }
 

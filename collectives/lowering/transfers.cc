@@ -40,6 +40,7 @@ class Maker {
         router_(router),
         own_memory_(memory == nullptr ? std::make_unique<GroupMemory>(router, nccl) : nullptr),
         memory_(memory == nullptr ? *own_memory_ : *memory),
+        all_fidelity_(fidelity),
         fidelity_(fidelity),
         channels_(channels) {
     CHECK(memory == nullptr || (memory->IsUsable() && &memory->router() == &router));
@@ -162,12 +163,31 @@ class Maker {
     if (first[group] != kNoTransfer) {
       site.group = first[group];
       site.ranks = table_.sites[site.group].ranks;
+      site.fidelity = table_.sites[site.group].fidelity;
       return site;
     }
     site.group = first[group] = static_cast<uint32_t>(table_.sites.size());
     site.ranks.resize(communicator.size());
     for (uint32_t i = 0; i < communicator.size(); ++i) site.ranks[i] = communicator.Rank(group, i);
+    site.fidelity = all_fidelity_;
+    if (all_fidelity_ == Fidelity::kPacket && !NeedsNetwork(site.ranks))
+      site.fidelity = Fidelity::kFluid;
     return site;
+  }
+
+  bool NeedsNetwork(const std::vector<uint32_t>& ranks) {
+    const Cluster& cluster = router_.cluster();
+    for (size_t i = 1; i < ranks.size(); ++i) {
+      for (const auto& [from, to] :
+           {std::pair(ranks[0], ranks[i]), std::pair(ranks[i], ranks[0])}) {
+        bool crosses = false;
+        ForEachCrossing(router_.Between(from, to), router_.ways(), [&](uint32_t link, uint32_t) {
+          crosses = crosses || cluster.KindOf(link) == LinkKind::kNetwork;
+        });
+        if (crosses) return true;
+      }
+    }
+    return false;
   }
 
   uint32_t GroupSite(uint32_t rank, const Slot& slot) {
@@ -178,6 +198,7 @@ class Maker {
 
     Site site = SiteOfGroup(slot.communicator, group);
     site.request = slot.request;
+    fidelity_ = site.fidelity;
     uint32_t* const alike = AlikeInAMachine(site);
     if (alike != nullptr && *alike != kNoTransfer) {
       const Site& like = table_.sites[*alike];
@@ -187,7 +208,7 @@ class Maker {
                 [&] { writer_.CopyTransfers(table_.sites[*alike], &site); });
     } else {
       OrSayWhich(*request.collective, [&] { PlanSite(slot, group, &site); });
-      const bool has_numbered_ends = GoesByStep(fidelity_) && !IsRing(table_.plans[site.plan]);
+      const bool has_numbered_ends = GoesByStep(site.fidelity) && !IsRing(table_.plans[site.plan]);
       if (alike != nullptr && !has_numbered_ends && StaysInMachine(site))
         *alike = static_cast<uint32_t>(table_.sites.size());
     }
@@ -468,7 +489,8 @@ class Maker {
   const std::unique_ptr<GroupMemory> own_memory_;  // null where there is one of many schedules
   GroupMemory& memory_;
   Tuner tuner_{memory_};
-  const Fidelity fidelity_;
+  const Fidelity all_fidelity_;
+  Fidelity fidelity_;  // of the site that is being made
   const uint32_t channels_;
   TransferTable table_;
   TransferWriter writer_{router_, schedule_.ranks(), &table_};

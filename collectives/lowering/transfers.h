@@ -30,7 +30,8 @@ namespace rehearse {
 
 enum class Fidelity : uint8_t { kFormula, kFluid, kStep, kPacket };
 const char* Name(Fidelity fidelity);  // "formula", "fluid", "step", "packet"
-// Whether every message is a flow of its own.
+// Whether every message is a flow of its own; at fidelity packet, of groups that reach across the
+// network (Site::fidelity).
 constexpr bool GoesByStep(Fidelity fidelity) { return fidelity >= Fidelity::kStep; }
 // Queues, and senders that have cut their rates, carry over from one part of a step to the next.
 constexpr Alike AlikeUnder(Fidelity fidelity) {
@@ -75,6 +76,9 @@ struct Site {
   uint32_t group = 0;  // the first site of the same ranks on this communicator; of pairs itself
   uint32_t transfer_begin = 0;  // transfers[transfer_begin .. transfer_end)
   uint32_t transfer_end = 0;
+  // The table's; where that is packet, fluid for groups that have no need of the network, whose
+  // single steps nothing in it could delay.
+  Fidelity fidelity = Fidelity::kFluid;
 };
 
 struct TransferTable {

@@ -33,7 +33,8 @@ void PacketNetwork::StartControl() {
       const Port& port = ports_[index];
       vertex = port.to;
       const bool cuts = (options_.cut_through || state.hides_delays) && i + 1 < end;
-      path.base_rtt += Duration(port.time_per_byte, cuts ? std::min(whole, kControlBytes) : whole);
+      path.base_rtt += Duration(port.time_per_byte, cuts ? std::min(whole, kControlBytes) : whole) +
+                       Duration(port.passed_time_per_byte, cuts ? kControlBytes : whole);
       if (!state.hides_delays) path.base_rtt += port.delay;
     }
     longest = std::max(longest, path.base_rtt);

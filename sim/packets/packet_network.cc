@@ -46,6 +46,7 @@ void PacketStats::Add(const PacketStats& other) {
 PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
     : wiring_(std::move(wiring)),
       options_(options),
+      whole_(options.mtu + options.header),
       may_lose_(options.link_control == LinkControl::kDrop ||
                 options.link_control == LinkControl::kTrim),
       acknowledges_((may_lose_ && !LearnsFromAcknowledgements(options.rate_control)) ||
@@ -57,6 +58,9 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
     Port port;
     port.time_per_byte = kPicosecondsPerSecond / what.bytes_per_second;
     port.delay = what.delay.picoseconds();
+    port.passed_time_per_byte = kPicosecondsPerSecond * what.passed_seconds_per_byte;
+    port.whole_time = Duration(port.time_per_byte, whole_);
+    port.passed_time = Duration(port.passed_time_per_byte, whole_);
     port.from = what.from;
     port.to = what.to;
     port.into_switch = wiring_.is_switch[what.to];
@@ -119,7 +123,8 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
       }
       CHECK_EQ(ports_[port].from, vertex);
       vertex = ports_[port].to;
-      state.way_back += ports_[port].delay + Duration(ports_[port].time_per_byte, kControlBytes);
+      state.way_back += ports_[port].delay + Duration(ports_[port].time_per_byte, kControlBytes) +
+                        Duration(ports_[port].passed_time_per_byte, kControlBytes);
     }
   }
   if (options.path_choice == PathChoice::kFlowlet) flowlets_.resize(wiring_.hops.size());

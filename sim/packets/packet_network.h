@@ -44,6 +44,9 @@ struct PacketPort {
   // Lanes of one cable are ports of their own, with queues, buffers, pauses and credits of their
   // own, that send in turns: the port whose cable it is, at most its own position. kNone: its own.
   uint32_t cable_of = kNone;
+  // Of ports before and behind it that hold nobody up (sim/packets/packet_chains.h): what a packet
+  // spends there, for each byte of its message's first packet.
+  double passed_seconds_per_byte = 0;
 
   static constexpr uint32_t kNone = 0xffffffffu;
 };
@@ -158,6 +161,9 @@ class PacketNetwork {
   struct Port {
     double time_per_byte = 0;  // picoseconds
     int64_t delay = 0;
+    double passed_time_per_byte = 0;  // PacketPort::passed_seconds_per_byte
+    int64_t whole_time = 0;           // of a whole packet
+    int64_t passed_time = 0;          // likewise
     int64_t free_at = 0;
     Queue data;
     Queue headers;                // trimmed: ahead of data
@@ -250,6 +256,7 @@ class PacketNetwork {
   bool LetsOthersSend(uint32_t index);
   bool SendFlow(uint32_t index);
   void Send(uint32_t index, uint32_t packet);
+  int64_t PassedTime(const Port& port, const FlowState& flow, bool cuts) const;
   void LeaveIngress(const Packet& packet);
   void Deliver(uint32_t packet);
   void Lose(uint32_t packet);
@@ -286,6 +293,7 @@ class PacketNetwork {
 
   const PacketWiring wiring_;
   const PacketOptions options_;
+  const uint32_t whole_;  // bytes of a packet on the wire, except a message's last
   const bool may_lose_;
   const bool acknowledges_;
   std::vector<Port> ports_;

@@ -80,11 +80,19 @@ void PacketNetwork::Look(uint32_t index) {
     WaitUntil(index, ports_[port.cable].free_at);
 }
 
+// What all packets of a message are later by, so that they stay in their order.
+int64_t PacketNetwork::PassedTime(const Port& port, const FlowState& flow, bool cuts) const {
+  if (cuts) return Duration(port.passed_time_per_byte, kControlBytes);
+  if (flow.packets > 1) return port.passed_time;
+  return Duration(port.passed_time_per_byte, flow.last_size + options_.header);
+}
+
 // The packet is on the wire from now on.
 void PacketNetwork::Send(uint32_t index, uint32_t packet) {
   Port& port = ports_[index];
   Packet& what = packets_[packet];
-  const int64_t whole = Duration(port.time_per_byte, what.size);
+  const int64_t whole =
+      what.size == whole_ ? port.whole_time : Duration(port.time_per_byte, what.size);
   Port& cable = ports_[port.cable];
   cable.free_at = now_ + whole;
   cable.sent_last = index;
@@ -97,11 +105,14 @@ void PacketNetwork::Send(uint32_t index, uint32_t packet) {
   const uint32_t hops = wiring_.way_begin[what.flow + 1] - wiring_.way_begin[what.flow];
   int64_t until = whole;
   what.has_tail = true;
-  const bool hides_delays = flows_[what.flow].hides_delays;
-  if ((options_.cut_through || hides_delays) && what.hop + 1u < hops) {
+  const FlowState& flow = flows_[what.flow];
+  const bool hides_delays = flow.hides_delays;
+  const bool cuts = options_.cut_through || hides_delays;
+  if (cuts && what.hop + 1u < hops) {
     until = std::min(whole, Duration(port.time_per_byte, kControlBytes));
     what.has_tail = until == whole;
   }
+  if (port.passed_time > 0) until += PassedTime(port, flow, cuts);
   events_.Add(now_ + until + (hides_delays ? 0 : port.delay), kArrival, packet);
 }
 

@@ -35,5 +35,28 @@ TEST(EventWheelTest, EventsComeByTimeAndThenAsTheyWereAdded) {
   }
 }
 
+// So many at once that slots are made narrower, more than once.
+TEST(EventWheelTest, ACrowdComesInTheSameOrder) {
+  std::mt19937_64 random(1);
+  EventWheel wheel;
+  std::set<std::pair<int64_t, uint32_t>> expected;
+  int64_t now = 0;
+  for (uint32_t i = 0; i < 600'000; ++i) {
+    if (expected.size() < 20'000 || random() % 2 == 0) {
+      const int64_t far = random() % 50 == 0 ? 50'000'000 : 600'000;
+      const auto ahead = static_cast<int64_t>(random() % static_cast<uint64_t>(far));
+      wheel.Add(now + ahead, 0, i);
+      expected.emplace(now + ahead, i);
+      continue;
+    }
+    const auto [time, number] = *expected.begin();
+    ASSERT_FALSE(wheel.HasBy(time - 1));
+    ASSERT_TRUE(wheel.HasBy(time));
+    ASSERT_EQ(wheel.Take().a, number);
+    now = time;
+    expected.erase(expected.begin());
+  }
+}
+
 }  // namespace event_wheel_test
 }  // namespace rehearse
