@@ -187,7 +187,8 @@ void NoteIdleChanges(const CommandSyntax& syntax, const po::variables_map& value
   constexpr uint64_t kMostEvents = 400'000;  // some half a second
   if (values.count("set") == 0 || scenario.lists_jobs || ReadsStandardInput(values)) return;
   const auto all = values["set"].as<std::vector<std::string>>();
-  if (rehearsal->result.simulator.events * all.size() > kMostEvents) return;
+  const SimulatorCost& cost = rehearsal->result.simulator;
+  if ((cost.events + cost.packet_hops) * all.size() > kMostEvents) return;
   const std::string step = StepOf(*rehearsal);
   std::vector<std::string> notes;
   for (size_t i = 0; i < all.size(); ++i) {

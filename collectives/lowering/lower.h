@@ -8,8 +8,9 @@
 //            S·(step latency); other algorithms: collectives/lowering/plan_flows.h
 //   step     rings: each edge of each channel a flow of S steps, chained around the ring; a rank
 //            has finished when its own edges, in and out, have; other algorithms: likewise
-//   packet   as step, and what crosses the network travels as packets
-//            (collectives/lowering/packet_ways.h); nothing is folded
+//   packet   groups that reach across the network as step, and what crosses it travels as packets
+//            (collectives/lowering/packet_ways.h); groups inside a machine as fluid; nothing is
+//            folded
 // On an idle symmetric machine the three agree to 0.1 % for rings.
 //
 // On a cluster whose collectives were measured (topology/devices/measured_costs.h) each is one

@@ -69,6 +69,7 @@ PacketSettings SettingsOf(const Cluster& cluster, const std::optional<RoutingRul
   if (own.rtt_high) options.timely.rtt_high = ToTime(*own.rtt_high);
   options.cut_through = own.cut_through;
   options.flowlet_gap = ToTime(own.flowlet_gap);
+  options.lanes_are_strict = own.lanes_are_strict;
   options.seed = seed;
   CheckPacketOptions(options);
   return {options, own.cable_delay, own.remembers, own.lanes};

@@ -64,6 +64,7 @@ struct NetworkOptions {
   // Communicators whose messages have a lane of their own: a priority with pauses of its own in
   // Ethernet, a virtual lane with credits of its own in InfiniBand. All others share one.
   std::vector<std::string> lanes = {};
+  bool lanes_are_strict = false;  // the first goes ahead of the second, and all of the rest
 
   friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
 };

@@ -117,6 +117,7 @@ uint32_t PacketWays::PortOf(uint32_t link, uint32_t lane) {
   if (is_new) {
     PacketPort port;
     port.cable_of = cable;
+    port.priority = lane == 0 ? static_cast<uint32_t>(lanes_.size()) : lane - 1;
     port.bytes_per_second = cluster_.Link(link).Capacity().value();
     if (cluster_.KindOf(link) == LinkKind::kNetwork) port.delay = cable_delay_;
     port.from = VertexOf(cluster_.SourceOf(link));

@@ -535,7 +535,7 @@ const char* LeftOutBy(Fidelity fidelity) {
     case Fidelity::kStep:
       return "packets, queues in switches";
     case Fidelity::kPacket:
-      return "bandwidth of acknowledgements and pauses; links that "
+      return "single steps within a machine; bandwidth of acknowledgements and pauses; links that "
              "packets and flows within a machine share";
   }
   return "?";

@@ -419,9 +419,12 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   }
   for (const Job& job : played.jobs) NoteExperts(job.schedule, &result);
   NoteRelease(scenario, &result);
-  if (simulation.packets)
-    for (std::string& line : PacketLines(PacketSettingsOf(scenario).options, *simulation.packets))
+  if (simulation.packets) {
+    const PacketReport& packets = *simulation.packets;
+    result.simulator.packet_hops = packets.stats.hops - packets.skipped_hops;
+    for (std::string& line : PacketLines(PacketSettingsOf(scenario).options, packets))
       result.notes.push_back(std::move(line));
+  }
   return result;
 }
 

@@ -22,6 +22,7 @@ constexpr ValueName<RateControl> kRateControls[] = {
     {"nscc", RateControl::kNscc}};
 constexpr ValueName<Recovery> kRecoveries[] = {{"go-back-n", Recovery::kGoBackN},
                                                {"selective", Recovery::kSelective}};
+constexpr ValueName<bool> kLaneOrders[] = {{"turns", false}, {"strict", true}};
 constexpr ValueName<bool> kSprays[] = {{"adaptive", false}, {"oblivious", true}};
 
 constexpr double kMostBytes = 1e9;
@@ -47,6 +48,8 @@ void CheckOptions(const JsonReader& reader, NetworkOptions* options) {
     if (std::find(options->lanes.begin(), options->lanes.begin() + static_cast<std::ptrdiff_t>(i),
                   options->lanes[i]) != options->lanes.begin() + static_cast<std::ptrdiff_t>(i))
       reader.At("lanes").Expected("each axis once");
+  if (options->lanes_are_strict && options->lanes.empty())
+    reader.At("lane_order").Expected("\"turns\", unless \"lanes\" names axes");
   // Where both are said; what the cluster says by itself is known later.
   if (!options->rate_control || !options->link_control) return;
   if (*options->link_control == LinkControl::kCredits &&
@@ -110,10 +113,14 @@ const Fields<NetworkOptions>& NetworkOptionsFields() {
         "whether switches send a packet on before all of it has arrived"},
        {"lanes", &Options::lanes, ListOf(AText()), Usual(),
         "axes whose messages have a lane of their own (a priority, a virtual lane), with its "
-        "queues, pauses and credits; lanes send in turns, and all other axes share one",
+        "queues, pauses and credits; all other axes share one",
         "[\"stages\"]"},
+       {"lane_order", &Options::lanes_are_strict, OneOf(kLaneOrders), Usual(),
+        "turns: lanes of a cable send in turns; strict: the first of `lanes` goes ahead of the "
+        "second, and all of them of the rest"},
        {"remember", &Options::remembers, TrueFalse(), Usual(),
-        "whether what has been played from rest is not played again; the times are the same"}},
+        "whether what was played is not played again: from rest, or in a steady state; the times "
+        "are the same"}},
       CheckOptions);
   return fields;
 }

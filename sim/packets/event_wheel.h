@@ -66,6 +66,62 @@ class EventWheel {
     return event;
   }
 
+  // visit(event) for all that are to come, in no order.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (const PacketEvent& event : due_) visit(event);
+    for (const PacketEvent& event : far_) visit(event);
+    for (size_t word = 0; word < occupied_.size(); ++word) {
+      for (uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1) {
+        const size_t place = word * kWord + static_cast<size_t>(__builtin_ctzll(bits));
+        for (uint32_t node = slots_[place]; node != kNone; node = nodes_[node].next)
+          visit(nodes_[node].event);
+      }
+    }
+  }
+
+  // Takes out, in no order, all events of which wanted(event) is true.
+  template <typename Wanted>
+  void Extract(const Wanted& wanted, std::vector<PacketEvent>* taken) {
+    const auto before = taken->size();
+    const auto sift = [&](std::vector<PacketEvent>* events) {
+      const auto kept = std::partition(events->begin(), events->end(),
+                                       [&](const PacketEvent& event) { return !wanted(event); });
+      taken->insert(taken->end(), kept, events->end());
+      events->erase(kept, events->end());
+    };
+    sift(&due_);
+    std::sort(due_.begin(), due_.end(), IsLater());
+    sift(&far_);
+    std::make_heap(far_.begin(), far_.end(), IsLater());
+    for (size_t word = 0; word < occupied_.size(); ++word) {
+      for (uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1) {
+        const size_t place = word * kWord + static_cast<size_t>(__builtin_ctzll(bits));
+        uint32_t* link = &slots_[place];
+        while (*link != kNone) {
+          const uint32_t node = *link;
+          if (!wanted(nodes_[node].event)) {
+            link = &nodes_[node].next;
+            continue;
+          }
+          taken->push_back(nodes_[node].event);
+          *link = nodes_[node].next;
+          nodes_[node].next = free_;
+          free_ = node;
+          --hung_;
+        }
+        if (slots_[place] == kNone) occupied_[word] &= ~(uint64_t{1} << (place % kWord));
+      }
+    }
+    size_ -= taken->size() - before;
+  }
+
+  // By time, and then by the order in which they were added.
+  static void Sort(std::vector<PacketEvent>* events) {
+    std::sort(events->begin(), events->end(),
+              [](const PacketEvent& a, const PacketEvent& b) { return IsLater()(b, a); });
+  }
+
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
   static constexpr int kMostSlotBits = 13;

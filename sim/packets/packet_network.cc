@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/packets/packet_numbers.h"
+#include "sim/packets/packet_steady.h"
 #include "sim/packets/packet_watch.h"
 
 namespace rehearse {
@@ -43,7 +44,8 @@ void PacketStats::Add(const PacketStats& other) {
   }
 }
 
-PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
+PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options,
+                             bool skips_steady_states)
     : wiring_(std::move(wiring)),
       options_(options),
       whole_(options.mtu + options.header),
@@ -67,6 +69,12 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
     port.cable =
         what.cable_of == PacketPort::kNone ? static_cast<uint32_t>(ports_.size()) : what.cable_of;
     CHECK_LE(port.cable, ports_.size());
+    port.priority = what.priority;
+    if (port.cable < ports_.size()) {
+      Port& cable = ports_[port.cable];
+      port.next_lane = cable.next_lane == kNone ? port.cable : cable.next_lane;
+      cable.next_lane = static_cast<uint32_t>(ports_.size());
+    }
     port.credits = options.buffer;
     const double scale = what.bytes_per_second / kReferenceRate;
     port.mark_from = static_cast<uint64_t>(scale * options.dcqcn.mark_from);
@@ -132,11 +140,19 @@ PacketNetwork::PacketNetwork(PacketWiring wiring, const PacketOptions& options)
   most_marked_ = options.dcqcn.most_marked;
   if (LearnsFromAcknowledgements(options.rate_control)) StartControl();
   inspects_ = marks_ || most_hops_ > 0;
+  if (skips_steady_states) StartSteadyStates();
   Forget();
+}
+
+PacketNetwork::~PacketNetwork() = default;
+
+uint64_t PacketNetwork::SkippedHops() const {
+  return steady_ == nullptr ? 0 : steady_->skipped_hops;
 }
 
 void PacketNetwork::Forget() {
   random_ = options_.seed;
+  if (steady_ != nullptr) steady_->repeated_at_rest = stats_.repeated;
   for (const uint32_t flow : to_forget_) {
     FlowState& state = flows_[flow];
     state.begun = state.notified = false;
@@ -179,6 +195,7 @@ void PacketNetwork::Begin(uint32_t flow, uint64_t bytes, Time now) {
   CHECK(!state.active && bytes > 0 && now.picoseconds() >= now_);
   if (IsAtRest()) Forget();
   now_ = now.picoseconds();
+  if (steady_ != nullptr) BeginSteady(flow);
   if (!state.begun) to_forget_.push_back(flow);
   state.begun = true;
   state.active = true;
@@ -209,16 +226,34 @@ bool PacketNetwork::Run(Time until) {
   arrived_.clear();
   while (events_.HasBy(until.picoseconds())) {
     const int64_t next = events_.NextTime();
-    if (!arrived_.empty() && next != now_) return true;
+    if (next != now_) {
+      if (!arrived_.empty()) break;
+      if (asks_for_look_) [[unlikely]] {
+        asks_for_look_ = false;
+        LookForSteadyStates();
+        continue;  // what was next may be parked
+      }
+    }
     now_ = next;
+    if (steady_ != nullptr) ++steady_->handled;
     Handle(events_.Take());
   }
   if (events_.IsEmpty() && under_way_ > 0) FailStuck();
+  std::sort(arrived_.begin(), arrived_.end());
   return !arrived_.empty();
 }
 
+// Of several that stood still equally long, the first port is named.
+void PacketNetwork::NotePaused(uint32_t port) {
+  const Time paused(ports_[port].paused_for);
+  if (paused < stats_.longest_pause) return;
+  if (paused == stats_.longest_pause && port > stats_.longest_paused) return;
+  stats_.longest_pause = paused;
+  stats_.longest_paused = port;
+}
+
 void PacketNetwork::Handle(const PacketEvent& event) {
-  switch (static_cast<Kind>(event.kind)) {
+  switch (static_cast<Kind>(event.kind & kKindMask)) {
     case kArrival:
       Arrive(event.a);
       break;
@@ -237,10 +272,7 @@ void PacketNetwork::Handle(const PacketEvent& event) {
       if (port.stopped) {
         port.paused_for += now_ - port.stopped_at;
         stats_.paused += Time(now_ - port.stopped_at);
-        if (Time(port.paused_for) > stats_.longest_pause) {
-          stats_.longest_pause = Time(port.paused_for);
-          stats_.longest_paused = event.a;
-        }
+        NotePaused(event.a);
       }
       port.stopped = false;
       if (watch_ != nullptr) watch_->Goes(event.a, now_);
@@ -258,13 +290,14 @@ void PacketNetwork::Handle(const PacketEvent& event) {
       break;
     }
     case kAcknowledged: {
+      if (!IsOfMessage(event)) break;
       FlowState& flow = flows_[event.a];
       flow.acknowledged = std::max(flow.acknowledged, event.b);
       if (options_.rate_control == RateControl::kWindow && flow.listed) Look(flow.first_port);
       break;
     }
     case kAskedAgain:
-      AskAgain(event.a, event.b);
+      if (IsOfMessage(event)) AskAgain(event.a, event.b);
       break;
     case kNotified:
       CutRate(event.a);
@@ -275,6 +308,8 @@ void PacketNetwork::Handle(const PacketEvent& event) {
     case kTimeout: {
       FlowState& flow = flows_[event.a];
       if (!flow.active || flow.message != event.b) break;
+      if (steady_ != nullptr && steady_->parked_of[flow.first_port] != kNone)
+        Unpark(steady_->parked_of[flow.first_port], now_);
       if (flow.expected == flow.retry_mark && flow.highest_sent > 0) {
         if (controller_ != nullptr) LearnOfTimeout(event.a);
         if (options_.recovery == Recovery::kGoBackN) {
@@ -295,6 +330,11 @@ void PacketNetwork::Handle(const PacketEvent& event) {
       wakes_at_[event.a] = 0;
       Look(event.a);
       break;
+    case kUnpark: {
+      const SteadyStates::Parked& parked = steady_->parked[event.a];
+      if (parked.most > 0 && parked.number == event.b) Unpark(event.a, now_);
+      break;
+    }
   }
 }
 

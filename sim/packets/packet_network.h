@@ -13,6 +13,8 @@
 // pauses, timers of rates that recover), switches and senders forget what they knew, so that the
 // same messages take the same time whenever they find the network at rest.
 //
+// What repeats itself is not played (sim/packets/packet_steady.h), unless it is asked for.
+//
 // Integer picoseconds, ties in the order of causes: same input, same bits. Flat arrays and a
 // calendar queue (sim/packets/event_wheel.h); no allocation per packet. Not thread-safe. Knows
 // nothing of ranks, programs or clusters.
@@ -42,8 +44,10 @@ struct PacketPort {
   uint32_t to = 0;
   std::string name = {};
   // Lanes of one cable are ports of their own, with queues, buffers, pauses and credits of their
-  // own, that send in turns: the port whose cable it is, at most its own position. kNone: its own.
+  // own, that send in turns or by priority: the port whose cable it is, at most its own position.
+  // kNone: its own.
   uint32_t cable_of = kNone;
+  uint32_t priority = 0;  // the least goes first, if PacketOptions says so
   // Of ports before and behind it that hold nobody up (sim/packets/packet_chains.h): what a packet
   // spends there, for each byte of its message's first packet.
   double passed_seconds_per_byte = 0;
@@ -90,15 +94,19 @@ class PacketNetwork {
  public:
   // CHECKs that ways are connected. Throws Error for options that CheckPacketOptions refuses, and
   // for ports that need more headroom, or more of a buffer, than there is.
-  PacketNetwork(PacketWiring wiring, const PacketOptions& options);
+  // Without `skips_steady_states` every packet is played.
+  PacketNetwork(PacketWiring wiring, const PacketOptions& options,
+                bool skips_steady_states = false);
+  ~PacketNetwork();
 
   // The flow sends so many bytes (at least one) from now on, which must not be before what was
   // played; it must be idle.
   void Begin(uint32_t flow, uint64_t bytes, Time now);
-  // Tells the watch what happens from now on; it must outlive the network.
+  // Tells the watch what happens from now on; it must outlive the network, which must not skip
+  // anything.
   void Watch(PacketWatch* watch) { watch_ = watch; }
   // Plays until the first instant in which a message arrives, or all that happens up to `until`.
-  // Returns whether one arrived; then now() and arrived() say when and which. Throws Error if what
+  // Returns whether one arrived; then now() and arrived() say when and which, in ascending order. Throws Error if what
   // is under way can never arrive, naming the ports that wait for each other.
   bool Run(Time until);
   Time now() const { return Time(now_); }
@@ -111,7 +119,10 @@ class PacketNetwork {
   Time AcknowledgementDelay(uint32_t flow) const { return Time(flows_[flow].way_back); }
 
   const PacketWiring& wiring() const { return wiring_; }
+  // What was skipped is counted when it is over, at the latest when a message arrives that was part
+  // of it; so are the figures of ports.
   const PacketStats& stats() const { return stats_; }
+  uint64_t SkippedHops() const;
   // What a port has sent, and how long it was told to stop.
   uint64_t BytesOf(uint32_t port) const { return ports_[port].sent; }
   Time PausedOf(uint32_t port) const { return Time(ports_[port].paused_for); }
@@ -136,7 +147,11 @@ class PacketNetwork {
     kTimeout,       // a: flow, b: its message
     kEchoed,        // a: packet, which is back as an acknowledgement
     kPaced,         // a: port
+    kUnpark,        // a: a group that was parked, b: its number
   };
+  // Above its kind, an event that may come late has the message that it is of.
+  static constexpr uint32_t kKindMask = 0xff;
+  static constexpr int kMessageBits = 8;
 
   struct Packet {
     uint32_t flow = 0;
@@ -175,6 +190,9 @@ class PacketNetwork {
     uint32_t to = 0;
     uint32_t cable = 0;    // the port that has free_at, and the next two, for all its lanes
     uint32_t waiting = 0;  // lanes that wait for the cable
+    uint32_t priority = 0;
+    uint32_t next_lane = kNone;  // of the same cable, in a ring
+    int64_t waits_until = 0;
     uint32_t sent_last = kNone;
     uint64_t mark_from = 0;
     uint64_t mark_all = 0;
@@ -186,6 +204,8 @@ class PacketNetwork {
     int64_t stopped_at = 0;
     int64_t paused_for = 0;
     uint64_t sent = 0;
+    uint32_t pauses = 0;   // that it was told
+    uint32_t chances = 0;  // draws, marks, losses and repetitions here
     uint64_t most_queued = 0;
     uint32_t most_held = 0;
   };
@@ -210,7 +230,9 @@ class PacketNetwork {
     uint32_t retry_mark = 0;
     uint32_t hash = 0;
     uint32_t offset = 0;
-    int64_t next_time = 0;  // paced
+    uint32_t reordered = 0;
+    uint32_t until_look = 0;  // packets, until its group is looked at
+    int64_t next_time = 0;    // paced
     int64_t way_back = 0;
     std::vector<uint32_t> asked_for;  // selective: to be sent again
     std::vector<uint64_t> received;   // selective, where something may be lost: a bit a packet
@@ -254,6 +276,7 @@ class PacketNetwork {
   void Look(uint32_t index);
   void WaitUntil(uint32_t index, int64_t time);
   bool LetsOthersSend(uint32_t index);
+  bool GoesAhead(const Port& port) const;
   bool SendFlow(uint32_t index);
   void Send(uint32_t index, uint32_t packet);
   int64_t PassedTime(const Port& port, const FlowState& flow, bool cuts) const;
@@ -267,7 +290,7 @@ class PacketNetwork {
   uint32_t ClassOf(uint32_t port) const;
   uint64_t PauseAbove(uint32_t vertex) const;
   bool IsFull(const Port& port, uint32_t size) const;
-  bool IsMarked(const Port& port);
+  bool IsMarked(Port& port);
   void List(uint32_t flow);
   void Unlist(uint32_t flow);
   void AskAgain(uint32_t flow, uint32_t packet);
@@ -290,6 +313,31 @@ class PacketNetwork {
   uint32_t NewPacket();
   void Forget();
   [[noreturn]] void FailStuck() const;
+  void NotePaused(uint32_t port);
+  uint32_t OfMessage(Kind kind, uint32_t flow) const {
+    return kind | uint32_t{flows_[flow].message} << kMessageBits;
+  }
+  bool IsOfMessage(const PacketEvent& event) const {
+    return event.kind >> kMessageBits == flows_[event.a].message;
+  }
+
+  struct SteadyStates;
+  struct SteadySnapshot;
+  void StartSteadyStates();
+  void BeginSteady(uint32_t flow);
+  void EndSteady(uint32_t flow);
+  void LookForSteadyStates();
+  uint32_t PortOf(const PacketEvent& event) const;
+  void AppendPacket(uint32_t packet, std::vector<int64_t>* state) const;
+  bool AppendFlow(uint32_t index, std::vector<int64_t>* state) const;
+  void AppendPort(uint32_t index, std::vector<int64_t>* state) const;
+  bool AppendEvent(const PacketEvent& event, std::vector<int64_t>* state) const;
+  bool Describe(std::vector<PacketEvent>* events, SteadySnapshot* snapshot) const;
+  uint32_t PeriodsToSkip(const SteadySnapshot& before, const SteadySnapshot& now) const;
+  void Park(const SteadySnapshot& before, uint32_t periods, SteadySnapshot* now);
+  void TakeOutParked();
+  void Unpark(uint32_t slot, int64_t time);
+  static void MoveReceived(FlowState* flow, uint32_t step);
 
   const PacketWiring wiring_;
   const PacketOptions options_;
@@ -321,7 +369,9 @@ class PacketNetwork {
   std::vector<HopTelemetry> telemetry_;  // by packet, most_hops_ each; with HPCC
   uint32_t most_hops_ = 0;
   bool marks_ = false;
-  bool inspects_ = false;  // what leaves a port: marks, or writes into it
+  bool inspects_ = false;                 // what leaves a port: marks, or writes into it
+  std::unique_ptr<SteadyStates> steady_;  // null: every packet is played
+  bool asks_for_look_ = false;
   PacketWatch* watch_ = nullptr;
   double most_marked_ = 0;
   std::vector<uint32_t> to_forget_;  // flows that have begun since all was at rest

@@ -141,6 +141,8 @@ struct PacketOptions {
   uint32_t mtu = 4096;  // bytes of payload
   uint32_t header = 0;  // bytes beside them on the wire; links' efficiencies contain it already
   bool cut_through = false;
+  // Which lane of a cable sends: the one with the least PacketPort::priority, or each in turn.
+  bool lanes_are_strict = false;
 
   LinkControl link_control = LinkControl::kPfc;
   uint32_t buffer = 1'000'000;       // bytes of an output queue, or behind a cable with credits

@@ -14,16 +14,32 @@ namespace rehearse {
 
 void PacketNetwork::WaitUntil(uint32_t index, int64_t time) {
   ports_[index].waits = true;
+  ports_[index].waits_until = time;
   ++ports_[ports_[index].cable].waiting;
   events_.Add(time, kPortFree, index);
 }
 
+// Whether the port waits for now, and will send.
+bool PacketNetwork::GoesAhead(const Port& port) const {
+  return port.waits && port.waits_until <= now_ && !port.stopped && !port.no_credits;
+}
+
 // The port waits no more. Of lanes that wait for one cable, the one that has just sent lets the
-// others go first, once.
+// others go first, once; or each those that have priority, as long as they have something to send.
 bool PacketNetwork::LetsOthersSend(uint32_t index) {
   ports_[index].waits = false;
   Port& cable = ports_[ports_[index].cable];
-  if (--cable.waiting == 0 || cable.sent_last != index) return false;
+  if (--cable.waiting == 0) return false;
+  if (options_.lanes_are_strict) {
+    const Port& own = ports_[index];
+    for (uint32_t lane = own.next_lane; lane != index; lane = ports_[lane].next_lane) {
+      if (ports_[lane].priority >= own.priority || !GoesAhead(ports_[lane])) continue;
+      WaitUntil(index, now_);
+      return true;
+    }
+    return false;
+  }
+  if (cable.sent_last != index) return false;
   cable.sent_last = kNone;
   WaitUntil(index, now_);
   return true;
@@ -153,8 +169,9 @@ bool PacketNetwork::IsFull(const Port& port, uint32_t size) const {
          options_.dynamic_threshold * static_cast<double>(options_.shared_buffer - used);
 }
 
-bool PacketNetwork::IsMarked(const Port& port) {
+bool PacketNetwork::IsMarked(Port& port) {
   if (port.queued <= port.mark_from) return false;
+  ++port.chances;
   if (port.queued >= port.mark_all) return true;
   const double share = static_cast<double>(port.queued - port.mark_from) /
                        static_cast<double>(port.mark_all - port.mark_from);
@@ -193,6 +210,7 @@ void PacketNetwork::Enqueue(uint32_t packet, uint32_t index) {
   Port& ingress = ports_[what.ingress];
   const bool can_lose = may_lose_ && wiring_.is_switch[port.from];
   if (can_lose && !what.trimmed && IsFull(port, what.size)) {
+    ++port.chances;
     if (watch_ != nullptr) watch_->Lost(index, now_);
     if (options_.link_control == LinkControl::kDrop) {
       ++stats_.dropped;
@@ -233,6 +251,7 @@ void PacketNetwork::Enqueue(uint32_t packet, uint32_t index) {
   if (pauses && !ingress.told_to_stop && ingress.held > PauseAbove(ingress.to)) {
     ingress.told_to_stop = true;
     ++stats_.pauses;
+    ++ingress.pauses;
     if (watch_ != nullptr) watch_->Blame(what.ingress, now_);
     events_.Add(now_ + ingress.delay, kPause, what.ingress);
   }

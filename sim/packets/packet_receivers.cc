@@ -19,15 +19,19 @@ void PacketNetwork::Deliver(uint32_t packet) {
     events_.Add(now_ + flow.way_back, kNotified, what.flow);
   }
   if (what.trimmed) {
-    events_.Add(now_ + flow.way_back, kAskedAgain, what.flow, what.number);
+    events_.Add(now_ + flow.way_back, OfMessage(kAskedAgain, what.flow), what.flow, what.number);
     return;
   }
-  if (what.number < flow.highest_seen) ++stats_.reordered;
+  if (what.number < flow.highest_seen) {
+    ++stats_.reordered;
+    ++flow.reordered;
+  }
   flow.highest_seen = std::max(flow.highest_seen, what.number + 1);
   if (options_.recovery == Recovery::kGoBackN) {
     if (what.number > flow.expected) {
       if (!flow.asked || options_.ask_each_time)
-        events_.Add(now_ + flow.way_back, kAskedAgain, what.flow, flow.expected);
+        events_.Add(now_ + flow.way_back, OfMessage(kAskedAgain, what.flow), what.flow,
+                    flow.expected);
       flow.asked = true;
       return;
     }
@@ -44,7 +48,9 @@ void PacketNetwork::Deliver(uint32_t packet) {
     }
     ++flow.expected;
   }
-  if (acknowledges_) events_.Add(now_ + flow.way_back, kAcknowledged, what.flow, flow.expected);
+  if (acknowledges_)
+    events_.Add(now_ + flow.way_back, OfMessage(kAcknowledged, what.flow), what.flow,
+                flow.expected);
   if (flow.expected == flow.packets) Complete(what.flow);
 }
 
@@ -52,6 +58,7 @@ void PacketNetwork::Complete(uint32_t flow) {
   FlowState& state = flows_[flow];
   if (state.listed) Unlist(flow);
   state.active = false;
+  if (steady_ != nullptr) EndSteady(flow);
   --under_way_;
   arrived_.push_back(flow);
 }

@@ -3,6 +3,7 @@
 
 #include "sim/packets/packet_network.h"
 #include "sim/packets/packet_numbers.h"
+#include "sim/packets/packet_steady.h"
 #include "sim/packets/packet_watch.h"
 
 namespace rehearse {
@@ -10,6 +11,7 @@ namespace rehearse {
 void PacketNetwork::AskAgain(uint32_t flow, uint32_t packet) {
   FlowState& state = flows_[flow];
   if (!state.active) return;
+  ++ports_[state.first_port].chances;
   if (controller_ != nullptr) {
     controlled_[flow].has_repeated = true;
     if (options_.recovery == Recovery::kGoBackN) controlled_[flow].in_flight = 0;
@@ -83,6 +85,10 @@ bool PacketNetwork::SendFlow(uint32_t index) {
       what.spread = number + state.offset;
       state.highest_sent = std::max(state.highest_sent, number + 1);
       port.first_flow = following;
+      if (--state.until_look == 0 && steady_ != nullptr) [[unlikely]] {
+        steady_->pending.push_back(flow);
+        asks_for_look_ = true;
+      }
       if (!MayStillSend(state)) Unlist(flow);
       if (options_.rate_control == RateControl::kDcqcn && state.rate < 1) {
         const int64_t spacing = Duration(port.time_per_byte / state.rate, what.size);

@@ -130,6 +130,8 @@ PacketStats RememberedNetwork::Stats() const {
   return stats;
 }
 
-uint64_t RememberedNetwork::SkippedHops() const { return Stats().hops - network_.stats().hops; }
+uint64_t RememberedNetwork::SkippedHops() const {
+  return Stats().hops - network_.stats().hops + network_.SkippedHops();
+}
 
 }  // namespace rehearse

@@ -23,9 +23,9 @@ namespace rehearse {
 
 class RememberedNetwork {
  public:
-  // Without `remembers` everything is played.
+  // Without `remembers` everything is played, steady states as well.
   RememberedNetwork(const PacketWiring& wiring, const PacketOptions& options, bool remembers)
-      : network_(wiring, options), remembers_(remembers), nodes_(1) {}
+      : network_(wiring, options, remembers), remembers_(remembers), nodes_(1) {}
 
   // As of PacketNetwork. To be watched, it must not remember.
   void Watch(PacketWatch* watch) { network_.Watch(watch); }
@@ -36,7 +36,8 @@ class RememberedNetwork {
   uint32_t under_way() const { return under_way_; }
   const PacketWiring& wiring() const { return network_.wiring(); }
 
-  // Of all that happened, played or not; and how many of the cables crossed were not played.
+  // Of all that happened, played or not; and how many of the cables crossed were not played, since
+  // they had been crossed so before, or in a steady state.
   PacketStats Stats() const;
   uint64_t SkippedHops() const;
 

@@ -26,7 +26,7 @@ std::vector<std::string> PacketLines(const PacketOptions& options, const PacketR
       stats.repeated, stats.reordered));
   if (report.skipped_hops > 0)
     lines.push_back(
-        fmt::format("{} of these were played before, and not again", report.skipped_hops));
+        fmt::format("{} of these happened again as before, and were not played again", report.skipped_hops));
   if (stats.most_queued > 0)
     lines.push_back(
         fmt::format("longest queue: {} B at {}", stats.most_queued, report.most_queued_at));

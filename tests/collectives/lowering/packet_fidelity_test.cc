@@ -90,7 +90,7 @@ TEST(PacketFidelityTest, ACollectiveInsideAMachineSendsNoPackets) {
   const Trial trial = Of(CollectiveKind::kAllReduce, 8);
   PacketReport report;
   EXPECT_EQ(TimeAt(trial, Fidelity::kPacket, Bytes(64e6), *cluster, &report),
-            TimeAt(trial, Fidelity::kStep, Bytes(64e6), *cluster));
+            TimeAt(trial, Fidelity::kFluid, Bytes(64e6), *cluster));
   EXPECT_EQ(report.stats.packets, 0u);
 }
 

@@ -34,26 +34,49 @@ std::vector<PacketMessage> Incast(uint32_t senders, uint64_t bytes) {
 
 // Lanes of a cable send in turns: three flows on one lane have together what a fourth has on its
 // own, whichever began first, and the cable is never idle.
-TEST(PacketNetworkTest, LanesShareACableEqually) {
+// Three hosts send on one lane of the last cable, the fourth on another.
+PacketWiring TwoLanes() {
   PacketWiring wiring;
   wiring.is_switch = {false, false, false, false, true, false};
   for (uint32_t host = 0; host < 4; ++host) wiring.ports.push_back({kRate, kCable, host, 4});
-  wiring.ports.push_back({kRate, kCable, 4, 5});
-  wiring.ports.push_back({kRate, kCable, 4, 5, "second lane", 4});
+  wiring.ports.push_back({kRate, kCable, 4, 5, "one lane", PacketPort::kNone, 1});
+  wiring.ports.push_back({kRate, kCable, 4, 5, "second lane", 4, 0});
   for (uint32_t host = 0; host < 4; ++host) {
     wiring.hops.insert(wiring.hops.end(), {host, host < 3 ? 4u : 5u});
     wiring.way_begin.push_back(static_cast<uint32_t>(wiring.hops.size()));
   }
+  return wiring;
+}
+
+TEST(PacketNetworkTest, LanesShareACableEqually) {
   std::vector<PacketMessage> messages;
   for (uint32_t host = 0; host < 4; ++host) messages.push_back({host, 5, 3 * kMegabyte});
   for (const LinkControl control : {LinkControl::kPfc, LinkControl::kCredits}) {
     PacketOptions options = Lossless();
     options.link_control = control;
     options.recovery = Recovery::kSelective;
-    const PacketRun run = PlayPackets(wiring, options, messages);
+    const PacketRun run = PlayPackets(TwoLanes(), options, messages);
     // 3 MB at half of 50 GB/s; then 9 MB less the 3 MB that went meanwhile, at all of it.
     EXPECT_NEAR(run.ends[3], 120, 5) << Name(control);
     EXPECT_NEAR(Last(run), 240, 5) << Name(control);
+  }
+}
+
+TEST(PacketNetworkTest, ALaneWithPriorityGoesFirst) {
+  std::vector<PacketMessage> messages;
+  for (uint32_t host = 0; host < 4; ++host) messages.push_back({host, 5, 3 * kMegabyte});
+  for (const LinkControl control : {LinkControl::kPfc, LinkControl::kCredits}) {
+    PacketOptions options = Lossless();
+    options.link_control = control;
+    options.recovery = Recovery::kSelective;
+    options.lanes_are_strict = true;
+    PacketWiring wiring = TwoLanes();
+    const PacketRun run = PlayPackets(wiring, options, messages);
+    // 3 MB at 50 GB/s, as if the others were not there; the others have what is left.
+    EXPECT_NEAR(run.ends[3], 62, 1) << Name(control);
+    EXPECT_NEAR(Last(run), 242, 3) << Name(control);
+    std::swap(wiring.ports[4].priority, wiring.ports[5].priority);
+    EXPECT_NEAR(PlayPackets(wiring, options, messages).ends[3], 242, 3) << Name(control);
   }
 }
 
