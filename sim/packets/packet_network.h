@@ -106,8 +106,8 @@ class PacketNetwork {
   // anything.
   void Watch(PacketWatch* watch) { watch_ = watch; }
   // Plays until the first instant in which a message arrives, or all that happens up to `until`.
-  // Returns whether one arrived; then now() and arrived() say when and which, in ascending order. Throws Error if what
-  // is under way can never arrive, naming the ports that wait for each other.
+  // Returns whether one arrived; then now() says when, and arrived() which, ascending. Throws Error
+  // if what is under way can never arrive, naming the ports that wait for each other.
   bool Run(Time until);
   Time now() const { return Time(now_); }
   std::span<const uint32_t> arrived() const { return arrived_; }

@@ -115,10 +115,10 @@ struct Trust {
 struct SimulatorCost {
   Seconds wall;
   uint64_t events = 0;
-  uint64_t packet_hops = 0;  // at fidelity packet: cables that were crossed and played
   uint64_t transfers = 0;
   uint64_t classes = 0;  // simulated ranks; equal to the ranks when nothing is folded
   Bytes peak_rss;
+  uint64_t packet_hops = 0;  // at fidelity packet: cables that were crossed and played
 };
 
 // A software stack by name, and its switches as they are.
