@@ -71,13 +71,13 @@ PacketWiring WithoutChains(PacketWiring wiring) {
         take(port, behind);
         wiring.ports[behind].from = wiring.ports[port].from;
         before[behind] = ahead;
-        if (is_port(ahead)) next[ahead] = behind;
+        if (is_port(ahead) && next[ahead] == port) next[ahead] = behind;
         changes = true;
       } else if (is_port(ahead) && next[ahead] == port && is_faster(port, ahead)) {
         take(port, ahead);
         wiring.ports[ahead].to = wiring.ports[port].to;
         next[ahead] = behind;
-        if (is_port(behind)) before[behind] = ahead;
+        if (is_port(behind) && before[behind] == port) before[behind] = ahead;
         changes = true;
       }
     }

@@ -8,6 +8,10 @@
 // first packet. That halves what a step has to play, or better: of the eight ports from device to
 // device across two levels of switches, four are left.
 //
+// A NIC no longer holds what its port of PCIe brought ahead of its cable (up to the threshold of
+// pauses), and so nothing of that stands before a message that begins later: NICs fetch what they
+// send.
+//
 // Kept are ports of cables, of bundles, whatever several flows reach on different ways, all that is
 // slower than its neighbour, and everything where cables have lanes.
 #pragma once

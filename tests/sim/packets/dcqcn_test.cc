@@ -101,6 +101,17 @@ double MarkedAtRest(double flows, const DcqcnFigures& figures) {
   return low;
 }
 
+// The closed form that follows where few are marked (Zhu et al., ECN or Delay, CoNEXT 2016).
+double FewMarkedAtRest(double flows, const DcqcnFigures& figures) {
+  const auto seconds = [](Time time) { return static_cast<double>(time.picoseconds()) * 1e-12; };
+  const double capacity = kRate / kPacket;
+  const double steps = kPacket / static_cast<double>(figures.byte_counter) +
+                       flows / (seconds(figures.timer) * capacity);
+  return std::cbrt(figures.additive_increase / kPacket * flows * flows /
+                   (seconds(figures.notification_gap) * capacity * capacity) * steps * steps);
+}
+
+// Rates swing about the fixed point, and so more is marked than where nothing moved.
 TEST(DcqcnTest, FlowsMarkAsOftenAsTheFixedPointSays) {
   for (const uint32_t count : {2u, 4u, 8u}) {
     Wiring wiring(1, count + 1);
@@ -120,7 +131,10 @@ TEST(DcqcnTest, FlowsMarkAsOftenAsTheFixedPointSays) {
     const double packets = static_cast<double>(network.BytesOf(port) - sent) / kPacket;
     const double share = static_cast<double>(network.stats().marked - marked) / packets;
     const double expected = MarkedAtRest(count, options.dcqcn);
-    EXPECT_NEAR(share, expected, 0.2 * expected) << count;
+    EXPECT_GT(share, expected) << count;
+    EXPECT_LT(share, 1.5 * expected) << count;
+    const double closed = FewMarkedAtRest(count, options.dcqcn);
+    EXPECT_NEAR(share, closed, 0.15 * closed) << count;
     RecordProperty("marked_by_" + std::to_string(count),
                    std::to_string(share) + " of " + std::to_string(expected));
     EXPECT_GT(packets * kPacket, 0.95 * kRate * (kEnd * 1e-12) * 2 / 3) << count;

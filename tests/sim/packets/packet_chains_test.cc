@@ -71,7 +71,7 @@ TEST(PacketChainsTest, WhatCannotHoldAnybodyUpIsTakenOut) {
 }
 
 TEST(PacketChainsTest, MessagesTakeAsLongAsWithThem) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
     Star star(seed % 4 == 0 ? 40e9 : seed % 4 == 1 ? kRate : 63e9);
     std::vector<PacketMessage> messages;
@@ -85,15 +85,18 @@ TEST(PacketChainsTest, MessagesTakeAsLongAsWithThem) {
       messages.push_back({from, to, 1 + random() % 2'000'000, after});
     }
     PacketOptions options;
-    options.link_control = seed % 3 == 0 ? LinkControl::kCredits : LinkControl::kPfc;
+    options.link_control = LinkControl::kCredits;  // so that only hosts pause
     options.cut_through = seed % 5 == 0;
+    // A NIC with its port of PCIe fetches as much ahead, which stands before what begins later.
+    options.pause_above = 12'000;
+    options.resume_below = 8'000;
     const PacketRun with = PlayPackets(star.wiring(), options, messages);
     const PacketRun without = PlayPackets(WithoutChains(star.wiring()), options, messages);
     EXPECT_LT(without.stats.hops, with.stats.hops);
     // Senders of a device take turns by packet either way; which comes first may differ, and so
     // which of two that end together is the last.
     for (size_t i = 0; i < messages.size(); ++i)
-      EXPECT_NEAR(without.ends[i], with.ends[i], 0.02 * with.ends[i] + 0.3) << seed << " " << i;
+      EXPECT_NEAR(without.ends[i], with.ends[i], 0.02 * with.ends[i] + 0.5) << seed << " " << i;
   }
 }
 
