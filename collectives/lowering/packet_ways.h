@@ -3,9 +3,10 @@
 // Those that cross the network between machines do, from device to device; all others (NVLink, PCIe
 // and memory within a machine) stay fluid. On the way to its NIC and from the other's, a packet
 // crosses the links of the machine as ports with the link's rate and no delay, which hold back what
-// a NIC cannot take; those that never could are taken out (sim/packets/packet_chains.h). Cables that a fabric sprays over (topology/cluster/trunks.h) are a bundle, of
-// which every switch chooses those that leave it. Where a trunk stands for cables of other switches
-// as well (between groups of a dragonfly), it is one port with the rate of all.
+// a NIC cannot take; those that never could are taken out (sim/packets/packet_chains.h). Cables
+// that a fabric sprays over (topology/cluster/trunks.h) are a bundle, of which every switch chooses
+// those that leave it. Where a trunk stands for cables of other switches as well (between groups of
+// a dragonfly), it is one port with the rate of all.
 // The cables' delays are taken off the latency of a step (collectives/lowering/packet_settings.h).
 // If it has less latency than they have, its collective keeps several steps under way and has
 // counted their latency at its start (collectives/lowering/choice.h): cables then take no time.

@@ -25,8 +25,8 @@ std::vector<std::string> PacketLines(const PacketOptions& options, const PacketR
       report.messages, stats.packets, stats.hops, stats.marked, stats.dropped, stats.trimmed,
       stats.repeated, stats.reordered));
   if (report.skipped_hops > 0)
-    lines.push_back(
-        fmt::format("{} of these happened again as before, and were not played again", report.skipped_hops));
+    lines.push_back(fmt::format("{} of these happened again as before, and were not played again",
+                                report.skipped_hops));
   if (stats.most_queued > 0)
     lines.push_back(
         fmt::format("longest queue: {} B at {}", stats.most_queued, report.most_queued_at));

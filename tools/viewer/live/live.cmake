@@ -34,7 +34,7 @@ target_compile_definitions(simulator PRIVATE FMT_HEADER_ONLY BOOST_ALL_NO_LIB)
 target_compile_options(simulator PRIVATE -O3 -finline-functions -fwasm-exceptions "SHELL:-include ${live}/missing_std.h")
 # What reads, draws and writes takes no time to speak of, and half of the bundle: it is made small.
 foreach(source IN LISTS sources)
-  if(source MATCHES "(scenarios_readers|scenarios_reporting|sim_packets|sim_report|topology_presets|topology_files|topology_view|workloads_networks)_[0-9]+\\.cc$")
+  if(source MATCHES "(scenarios_playing|scenarios_readers|scenarios_reporting|sim_base|sim_packets|sim_report|topology_presets|topology_files|topology_view|workloads_networks)_[0-9]+\\.cc$")
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -Os)
   endif()
 endforeach()
