@@ -419,6 +419,11 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   }
   for (const Job& job : played.jobs) NoteExperts(job.schedule, &result);
   NoteRelease(scenario, &result);
+  if (scenario.lowering.fidelity != Fidelity::kPacket &&
+      scenario.lowering.network != NetworkOptions())
+    result.notes.push_back(fmt::format(
+        "\"network\" says how packets travel; {} has none, and so it changes nothing here",
+        result.fidelity));
   if (simulation.packets) {
     const PacketReport& packets = *simulation.packets;
     result.simulator.packet_hops = packets.stats.hops - packets.skipped_hops;

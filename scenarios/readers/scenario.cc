@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "scenarios/readers/arrival_options.h"
 #include "scenarios/readers/cost_options.h"
 #include "scenarios/readers/micro_batch_size.h"
@@ -113,9 +111,6 @@ Scenario ReadWhole(const JsonDocument& written, ReaderCache* cache, bool is_queu
       scenario.lowering.is_always_slowed = true;
     }
     scenario.routing = options.routing;
-    if (simulator.Has("network") && scenario.lowering.fidelity != Fidelity::kPacket)
-      simulator.At("network").Fail(fmt::format("is for fidelity packet; {} has no packets",
-                                               Name(scenario.lowering.fidelity)));
     if (simulator.Has("perturbation"))
       scenario.perturbation_place = simulator.At("perturbation").place();
   }
