@@ -48,14 +48,20 @@ PacketWiring TwoLanes() {
   return wiring;
 }
 
-TEST(PacketNetworkTest, LanesShareACableEqually) {
+// Each host sends 3 MB.
+PacketRun PlayOnLanes(const PacketWiring& wiring, LinkControl control, bool is_strict) {
   std::vector<PacketMessage> messages;
   for (uint32_t host = 0; host < 4; ++host) messages.push_back({host, 5, 3 * kMegabyte});
+  PacketOptions options = Lossless();
+  options.link_control = control;
+  options.recovery = Recovery::kSelective;
+  options.lanes_are_strict = is_strict;
+  return PlayPackets(wiring, options, messages);
+}
+
+TEST(PacketNetworkTest, LanesShareACableEqually) {
   for (const LinkControl control : {LinkControl::kPfc, LinkControl::kCredits}) {
-    PacketOptions options = Lossless();
-    options.link_control = control;
-    options.recovery = Recovery::kSelective;
-    const PacketRun run = PlayPackets(TwoLanes(), options, messages);
+    const PacketRun run = PlayOnLanes(TwoLanes(), control, false);
     // 3 MB at half of 50 GB/s; then 9 MB less the 3 MB that went meanwhile, at all of it.
     EXPECT_NEAR(run.ends[3], 120, 5) << Name(control);
     EXPECT_NEAR(Last(run), 240, 5) << Name(control);
@@ -63,20 +69,14 @@ TEST(PacketNetworkTest, LanesShareACableEqually) {
 }
 
 TEST(PacketNetworkTest, ALaneWithPriorityGoesFirst) {
-  std::vector<PacketMessage> messages;
-  for (uint32_t host = 0; host < 4; ++host) messages.push_back({host, 5, 3 * kMegabyte});
   for (const LinkControl control : {LinkControl::kPfc, LinkControl::kCredits}) {
-    PacketOptions options = Lossless();
-    options.link_control = control;
-    options.recovery = Recovery::kSelective;
-    options.lanes_are_strict = true;
     PacketWiring wiring = TwoLanes();
-    const PacketRun run = PlayPackets(wiring, options, messages);
+    const PacketRun run = PlayOnLanes(wiring, control, true);
     // 3 MB at 50 GB/s, as if the others were not there; the others have what is left.
     EXPECT_NEAR(run.ends[3], 62, 1) << Name(control);
     EXPECT_NEAR(Last(run), 242, 3) << Name(control);
     std::swap(wiring.ports[4].priority, wiring.ports[5].priority);
-    EXPECT_NEAR(PlayPackets(wiring, options, messages).ends[3], 242, 3) << Name(control);
+    EXPECT_NEAR(PlayOnLanes(wiring, control, true).ends[3], 242, 3) << Name(control);
   }
 }
 
