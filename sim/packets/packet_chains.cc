@@ -27,8 +27,11 @@ PacketWiring WithoutChains(PacketWiring wiring) {
   for (const PacketPort& port : wiring.ports) {
     if (port.cable_of != kNone) return wiring;
   }
-  for (uint32_t i = 0; i < count; ++i)
-    keeps[i] = wiring.is_switch[wiring.ports[i].from] || wiring.is_switch[wiring.ports[i].to];
+  for (uint32_t i = 0; i < count; ++i) {
+    const PacketPort& port = wiring.ports[i];
+    // Cables of a torus lead from device to device.
+    keeps[i] = port.delay > Time() || wiring.is_switch[port.from] || wiring.is_switch[port.to];
+  }
   for (const std::vector<uint32_t>& bundle : wiring.bundles)
     for (const uint32_t port : bundle) keeps[port] = true;
 
@@ -51,7 +54,6 @@ PacketWiring WithoutChains(PacketWiring wiring) {
     PacketPort& stays = wiring.ports[by];
     const PacketPort& goes = wiring.ports[port];
     stays.passed_seconds_per_byte += goes.passed_seconds_per_byte + 1 / goes.bytes_per_second;
-    stays.delay += goes.delay;
     instead[port] = by;
   };
   const auto is_faster = [&](uint32_t port, uint32_t than) {

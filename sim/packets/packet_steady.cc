@@ -87,7 +87,7 @@ void PacketNetwork::EndSteady(uint32_t flow) {
   steady.place_in_active[last] = place;
   steady.active.pop_back();
   steady.place_in_active[flow] = kNone;
-  steady.has_snapshot[flow] = 0;
+  steady.ForgetSnapshot(flow);
 }
 
 // Of what an event is about.
@@ -269,7 +269,7 @@ void PacketNetwork::LookForSteadyStates() {
     SteadySnapshot& now = group.now;
     const bool is_known = steady.has_snapshot[group.owner] != 0;
     if (!Describe(&group.events, &now)) {
-      steady.has_snapshot[group.owner] = 0;
+      steady.ForgetSnapshot(group.owner);
       continue;
     }
     steady.looked_at += now.state.size();
@@ -285,7 +285,7 @@ void PacketNetwork::LookForSteadyStates() {
         Park(before, periods, &now);
         parks = true;
       }
-      steady.has_snapshot[group.owner] = 0;
+      steady.ForgetSnapshot(group.owner);
       continue;
     }
     if (++before.compared < before.comparisons && before.flows == now.flows) continue;

@@ -67,7 +67,7 @@ struct PacketNetwork::SteadyStates {
   // 0: it depends on the switch.
   std::vector<uint32_t> rest;
   std::unordered_map<uint32_t, SteadySnapshot> snapshots;  // by flow
-  std::vector<uint8_t> has_snapshot;                       // by flow
+  std::vector<uint8_t> has_snapshot;                       // by flow: whether it is among them
   std::vector<Parked> parked;
   uint32_t parked_count = 0;
   std::vector<uint32_t> pending;  // flows that ask for a look at their groups
@@ -77,6 +77,10 @@ struct PacketNetwork::SteadyStates {
   uint64_t repeated_at_rest = 0;
   uint64_t skipped_hops = 0;
 
+  void ForgetSnapshot(uint32_t flow) {
+    if (has_snapshot[flow] != 0) snapshots.erase(flow);
+    has_snapshot[flow] = 0;
+  }
   uint32_t Root(uint32_t port) {
     while (parent[port] != port) port = parent[port] = parent[parent[port]];
     return port;
