@@ -76,8 +76,8 @@ struct Site {
   uint32_t group = 0;  // the first site of the same ranks on this communicator; of pairs itself
   uint32_t transfer_begin = 0;  // transfers[transfer_begin .. transfer_end)
   uint32_t transfer_end = 0;
-  // Of groups: the table's; where that is packet, fluid for those that need no network, whose single
-  // steps nothing in it could delay.
+  // Of groups: the table's; where that is packet, fluid for those that need no network, whose
+  // single steps nothing in it could delay.
   Fidelity fidelity = Fidelity::kFluid;
 };
 
