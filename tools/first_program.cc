@@ -2,6 +2,8 @@
 // and nothing that `run` rarely needs. Where it needs more, tools/rehearse builds the whole program
 // and starts that instead (NeedsWholeProgram).
 #include "scenarios/playing/calibrated.h"
+#include "scenarios/queueing/queue.h"
+#include "scenarios/queueing/queue_result.h"
 #include "tools/command.h"
 #include "tools/foreign/traces/kineto/kineto_write.h"
 
@@ -28,6 +30,12 @@ Alike AlikeUnder(const Cluster& cluster) {
   if (cluster.measured_collectives() || cluster.calibration_origin()) throw NeedsWholeProgram();
   return {.layers = true};
 }
+
+// Jobs as they come.
+Queue PlayQueue(const Scenario&, ProgressObserver&) { throw NeedsWholeProgram(); }
+nlohmann::ordered_json ToJson(const Queue&, const Scenario&) { throw NeedsWholeProgram(); }
+std::string ToText(const Queue&, const Scenario&, bool) { throw NeedsWholeProgram(); }
+std::string QueueSvg(const Queue&, const std::string&) { throw NeedsWholeProgram(); }
 
 std::string KinetoFileName(uint32_t) { throw NeedsWholeProgram(); }
 std::string KinetoTraceOf(const Schedule&, const Timeline&, const TraceNames&, uint32_t) {
