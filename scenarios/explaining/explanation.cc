@@ -217,6 +217,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
   std::optional<RouteSpread> routes = SettleRoutes(jobs, &scenario, 0, observer);
   const Cluster& cluster = *scenario.cluster;
   std::vector<bool> carries(cluster.link_count());
+  std::vector<ChosenCollective> chosen;
   {
     const PlayedScenario played = PlayJobs(scenario, std::move(jobs),
                                            {.record_bottlenecks = true,
@@ -239,6 +240,7 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
     explainer.DescribeExposure(own, &explanation);
     explainer.DescribeLinks(&explanation);
     explainer.DescribeNetwork(&explanation);
+    chosen = played.lowered.chosen;
     // Closed forms do not say which links they use.
     if (scenario.lowering.fidelity == Fidelity::kFormula) {
       carries.assign(carries.size(), true);
@@ -251,7 +253,8 @@ Explanation Explain(const Scenario& asked, ProgressObserver& observer) {
         for (const uint32_t cable : cluster.CablesOf(i)) carries[cable] = true;
     }
   }
-  explanation.sensitivities = FindSensitivities(scenario, carries, observer, &explanation.left_out);
+  explanation.sensitivities =
+      FindSensitivities(scenario, carries, chosen, observer, &explanation.left_out);
   if (explanation.left_out.empty())
     explanation.stages = TryStageChanges(asked, observer, &explanation.left_out);
   std::stable_sort(explanation.sensitivities.begin(), explanation.sensitivities.end(),

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "scenarios/explaining/explanation.h"
@@ -68,6 +70,10 @@ nlohmann::ordered_json ToJson(const Explanation& explanation) {
   if (explanation.network) json["network"] = ToJson(*explanation.network);
   if (!explanation.left_out.empty()) json["sensitivities_left_out"] = explanation.left_out;
   json["sensitivities"] = rows("sensitivities");
+  const bool is_anew =
+      std::any_of(explanation.sensitivities.begin(), explanation.sensitivities.end(),
+                  [](const Sensitivity& row) { return !row.anew.empty(); });
+  if (is_anew) json["chosen_anew"] = rows("chosen-anew");
   if (!explanation.stages.empty()) json["stages"] = rows("stages");
   return json;
 }

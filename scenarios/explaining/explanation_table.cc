@@ -132,6 +132,27 @@ DataTable SensitivityTable(const Explanation& explanation) {
   return table;
 }
 
+DataTable NewChoicesTable(const Explanation& explanation) {
+  DataTable table({{"what", CellKind::kText},
+                   {"axis", CellKind::kText},
+                   {"kind", CellKind::kText},
+                   {"bytes", CellKind::kNumber},
+                   {"algorithm", CellKind::kText},
+                   {"protocol", CellKind::kText},
+                   {"new_algorithm", CellKind::kText},
+                   {"new_protocol", CellKind::kText},
+                   {"step_seconds", CellKind::kNumber},
+                   {"kept_step_seconds", CellKind::kNumber}});
+  for (const Sensitivity& row : explanation.sensitivities) {
+    for (const auto& [before, after] : row.anew) {
+      table.Add({row.what, before.axis, before.kind, before.bytes.value(), before.algorithm,
+                 before.protocol, after.algorithm, after.protocol, row.step.value(),
+                 row.kept.value_or(row.step).value()});
+    }
+  }
+  return table;
+}
+
 DataTable StagesTable(const Explanation& explanation) {
   const Seconds step = explanation.result.step;
   DataTable table({{"what", CellKind::kText},
@@ -165,6 +186,8 @@ const std::vector<ExplanationList>& ExplanationLists() {
       {"links", "a link that held transfers back", LinkTable},
       {"sharers", "an op on such a link", SharerTable},
       {"sensitivities", "a figure that could be better", SensitivityTable},
+      {"chosen-anew", "a collective that a library would carry out otherwise with that",
+       NewChoicesTable},
       {"stages", "a pipeline with other stages", StagesTable}};
   return kLists;
 }

@@ -132,7 +132,25 @@ void WriteNetwork(Page& page, const Explanation& explanation, size_t rows) {
   for (const std::string& line : NetworkLines(*explanation.network, rows)) page.Line("  {}", line);
 }
 
-void WriteSensitivities(Page& page, const Explanation& explanation) {
+// A library chooses by its own estimates. What they cost or gain stands beside what it would be
+// with today's choices.
+void WriteNewChoices(Page& page, const Sensitivity& row, size_t rows) {
+  if (row.anew.empty()) return;
+  const std::string kept =
+      row.kept ? fmt::format("; with the choices of today {}, {:+.2f} % of that", Print(*row.kept),
+                             100 * Share((*row.kept - row.step).value(), row.step.value()))
+               : "";
+  page.Line("  {}: the library chooses anew by its own estimates{}", row.what, kept);
+  for (size_t i = 0; i < std::min(rows, row.anew.size()); ++i) {
+    const auto& [before, after] = row.anew[i];
+    page.Line("    {:<34}{:>12}   {}, {} -> {}, {}",
+              Shortened(fmt::format("{} on {}", before.kind, before.axis), 33), Print(before.bytes),
+              before.algorithm, before.protocol, after.algorithm, after.protocol);
+  }
+  More(page, row.anew.size(), rows);
+}
+
+void WriteSensitivities(Page& page, const Explanation& explanation, size_t rows) {
   Heading(page, "What would help", "the step if this alone were 10 % better");
   const Seconds step = explanation.result.step;
   for (const Sensitivity& row : explanation.sensitivities) {
@@ -140,6 +158,7 @@ void WriteSensitivities(Page& page, const Explanation& explanation) {
     page.Line("  {:<34}{:>12}{:>10}", Shortened(row.what, 33), Print(row.step),
               fmt::format("{:+.2f} %", 100 * change));
   }
+  for (const Sensitivity& row : explanation.sensitivities) WriteNewChoices(page, row, rows);
   if (!explanation.left_out.empty())
     page.Line("  not simulated: {}", fmt::format("{}", fmt::join(explanation.left_out, ", ")));
 }
@@ -200,7 +219,7 @@ std::string ToText(const Explanation& explanation, size_t rows, bool color) {
   WriteNetwork(page, explanation, rows);
   WriteLinks(page, explanation, rows);
   WriteStages(page, explanation);
-  WriteSensitivities(page, explanation);
+  WriteSensitivities(page, explanation, rows);
   page.Gap();
   page.Line("{}", page.pen(Ink::kFaint,
                            fmt::format("Left out by fidelity {}: {}", explanation.result.fidelity,

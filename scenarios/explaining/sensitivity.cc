@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/collective_pins.h"
 #include "sim/base/interruption.h"
 #include "sim/base/units.h"
+#include "sim/schedule/collective_choice.h"
 #include "topology/cluster/graph.h"
 
 namespace rehearse {
@@ -138,10 +142,68 @@ std::vector<Experiment> ExperimentsOn(const Cluster& cluster, const std::vector<
   return experiments;
 }
 
+Seconds StepOf(const PlayedScenario& played) {
+  return StepOf(played.schedule(), played.simulation.timeline);
+}
+
+// Pins what was chosen before. Of several jobs a pin would have to know which one it is for.
+bool Keep(const std::vector<NewChoice>& anew, Scenario* scenario) {
+  if (scenario->jobs.size() != 1) return false;
+  for (const NewChoice& choice : anew) {
+    const auto kind =
+        std::find_if(std::begin(kCollectiveKinds), std::end(kCollectiveKinds),
+                     [&](CollectiveKind known) { return choice.before.kind == Name(known); });
+    CollectivePin pin;
+    pin.kind = *kind;
+    pin.axis = choice.before.axis;
+    pin.bytes = choice.before.bytes;
+    pin.algorithm = ParseAlgorithm(choice.before.algorithm);
+    pin.protocol = ParseProtocol(choice.before.protocol);
+    scenario->jobs.front().collective_pins.push_back(pin);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<NewChoice> ChosenAnew(const std::vector<ChosenCollective>& before,
+                                  const std::vector<ChosenCollective>& after) {
+  using What = std::tuple<std::string, std::string, Bytes>;
+  std::map<What, std::pair<std::vector<ChosenCollective>, std::vector<ChosenCollective>>> ways;
+  for (const ChosenCollective& way : before)
+    ways[{way.axis, way.kind, way.bytes}].first.push_back(way);
+  for (const ChosenCollective& way : after)
+    ways[{way.axis, way.kind, way.bytes}].second.push_back(way);
+  std::vector<NewChoice> anew;
+  for (const auto& [what, both] : ways) {
+    if (both.first.size() != 1 || both.second.size() != 1) continue;
+    const ChosenCollective& a = both.first.front();
+    const ChosenCollective& b = both.second.front();
+    if (a.algorithm != b.algorithm || a.protocol != b.protocol) anew.push_back({a, b});
+  }
+  return anew;
+}
+
+namespace {
+
+Sensitivity Try(const std::string& what, const Scenario& better,
+                const std::vector<ChosenCollective>& chosen, ProgressObserver& observer) {
+  Sensitivity row;
+  row.what = what;
+  const PlayedScenario played = PlayScenario(better, {.observer = &observer});
+  row.step = StepOf(played);
+  row.anew = ChosenAnew(chosen, played.lowered.chosen);
+  Scenario pinned = better;
+  if (!row.anew.empty() && Keep(row.anew, &pinned))
+    row.kept = StepOf(PlayScenario(pinned, {.observer = &observer}));
+  return row;
+}
+
 }  // namespace
 
 std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
                                            const std::vector<bool>& carries,
+                                           const std::vector<ChosenCollective>& chosen,
                                            ProgressObserver& observer,
                                            std::vector<std::string>* left_out) {
   const std::vector<Experiment> experiments = ExperimentsOn(*scenario.cluster, carries);
@@ -153,8 +215,7 @@ std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
     for (const Experiment& experiment : experiments) {
       PartObserver part(observer, static_cast<double>(rows.size()), kSimulating);
       other.cluster = std::make_shared<const Cluster>(scenario.cluster->With(experiment.figures()));
-      const PlayedScenario played = PlayScenario(other, {.observer = &part});
-      rows.push_back({experiment.what, StepOf(played.schedule(), played.simulation.timeline)});
+      rows.push_back(Try(experiment.what, other, chosen, part));
       if (rows.back().step < rows[best].step) best = rows.size() - 1;
       observer.Note(fmt::format("best {} ({})", Print(rows[best].step), rows[best].what));
       observer.Done(static_cast<double>(rows.size()));

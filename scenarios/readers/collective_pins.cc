@@ -63,6 +63,7 @@ void CheckAxis(const CollectivePin& pin, const Schedule& schedule) {
 void Apply(const CollectivePin& pin, const Schedule& schedule, Collective* collective) {
   const std::string& axis = schedule.communicators[collective->communicator.index()].name();
   if (!Fits(pin, collective->kind, axis)) return;
+  if (pin.bytes && *pin.bytes != collective->bytes) return;
   if (pin.algorithm != AlgorithmId::kAuto) {
     try {
       CheckKind(FindAlgorithm(pin.algorithm), collective->kind);

@@ -32,6 +32,7 @@ JsonShape PinsShape();
 struct CollectivePin {
   std::optional<CollectiveKind> kind;  // nothing: every kind
   std::string axis;                    // "": every axis
+  std::optional<Bytes> bytes;          // nothing: every size; no scenario says one
   AlgorithmId algorithm = AlgorithmId::kAuto;
   Protocol protocol = Protocol::kAuto;
   Place place;
@@ -41,7 +42,7 @@ struct CollectivePin {
 // kind.
 std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator);
 
-// Whether the pin is about collectives of this kind on this axis.
+// Whether the pin is about collectives of this kind on this axis, of some size.
 bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis);
 
 // For a planned schedule: makes every collective "auto".
