@@ -132,15 +132,15 @@ void WriteNetwork(Page& page, const Explanation& explanation, size_t rows) {
   for (const std::string& line : NetworkLines(*explanation.network, rows)) page.Line("  {}", line);
 }
 
-// A library chooses by its own estimates. What they cost or gain stands beside what it would be
-// with today's choices.
-void WriteNewChoices(Page& page, const Sensitivity& row, size_t rows) {
+// A library chooses by its own estimates. What they cost or gain is seen beside the step of a
+// library that chooses as it does now.
+void WriteNewChoices(Page& page, const Sensitivity& row, Seconds step, size_t rows) {
   if (row.anew.empty()) return;
   const std::string kept =
-      row.kept ? fmt::format("; with the choices of today {}, {:+.2f} % of that", Print(*row.kept),
-                             100 * Share((*row.kept - row.step).value(), row.step.value()))
+      row.kept ? fmt::format("; if it chose as now, {} ({:+.2f} %)", Print(*row.kept),
+                             100 * Share((*row.kept - step).value(), step.value()))
                : "";
-  page.Line("  {}: the library chooses anew by its own estimates{}", row.what, kept);
+  page.Line("  with {} the library would choose otherwise, by its own estimates{}", row.what, kept);
   for (size_t i = 0; i < std::min(rows, row.anew.size()); ++i) {
     const auto& [before, after] = row.anew[i];
     page.Line("    {:<34}{:>12}   {}, {} -> {}, {}",
@@ -158,7 +158,7 @@ void WriteSensitivities(Page& page, const Explanation& explanation, size_t rows)
     page.Line("  {:<34}{:>12}{:>10}", Shortened(row.what, 33), Print(row.step),
               fmt::format("{:+.2f} %", 100 * change));
   }
-  for (const Sensitivity& row : explanation.sensitivities) WriteNewChoices(page, row, rows);
+  for (const Sensitivity& row : explanation.sensitivities) WriteNewChoices(page, row, step, rows);
   if (!explanation.left_out.empty())
     page.Line("  not simulated: {}", fmt::format("{}", fmt::join(explanation.left_out, ", ")));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -173,6 +174,47 @@ TEST(ExplanationTest, ABetterMachineIsTheOneThatTheScenarioWouldDescribe) {
       testing::Play({"cluster=switch:devices=8", R"(edits=[{"links": "**", "bandwidth": "1.1x"}])"})
           .result.step.value());
   EXPECT_LE(StepOf(explanation, "latency"), explanation.result.step.value());
+}
+
+TEST(ExplanationTest, SaysWhatALibraryWouldChooseOtherwise) {
+  const Explanation explanation = Explain(Shipped("strategy-hybrid-sharding.json"));
+  const auto row = std::find_if(explanation.sensitivities.begin(), explanation.sensitivities.end(),
+                                [](const Sensitivity& each) { return !each.anew.empty(); });
+  ASSERT_NE(row, explanation.sensitivities.end());
+  EXPECT_EQ(row->what, "network nic-switch");
+  ASSERT_EQ(row->anew.size(), 1u);
+  const auto& [before, after] = row->anew.front();
+  EXPECT_EQ(before.axis, "shard");
+  EXPECT_EQ(before.algorithm, "ring");
+  EXPECT_EQ(after.algorithm, "tree");
+  EXPECT_THAT(ToText(explanation, 8, false), HasSubstr("ring, simple -> tree, simple"));
+  EXPECT_EQ(ToJson(explanation)["chosen_anew"].size(), 1u);
+
+  // It is kept as the scenario's own pin would keep it.
+  const std::string edit =
+      R"(edits=[{"links": "**/nic*", "kind": "network", "bandwidth": "1.1x"}])";
+  const std::string pin = fmt::format(
+      R"(simulator.collectives=[{{"kind": "all-reduce", "axis": "shard", "algorithm": "{}", )"
+      R"("protocol": "{}"}}])",
+      before.algorithm, before.protocol);
+  ASSERT_TRUE(row->kept);
+  EXPECT_DOUBLE_EQ(Rehearse(Shipped("strategy-hybrid-sharding.json", {edit})).result.step.value(),
+                   row->step.value());
+  EXPECT_DOUBLE_EQ(
+      Rehearse(Shipped("strategy-hybrid-sharding.json", {edit, pin})).result.step.value(),
+      row->kept->value());
+}
+
+TEST(ExplanationTest, OnlyOtherAlgorithmsAndProtocolsAreChosenAnew) {
+  const ChosenCollective ring = {"data", "all-reduce", Bytes(8), "ring", "ll", 4};
+  ChosenCollective wider = ring;
+  wider.channels = 8;
+  ChosenCollective tree = wider;
+  tree.algorithm = "tree";
+  EXPECT_TRUE(ChosenAnew({ring}, {wider}).empty());
+  EXPECT_EQ(ChosenAnew({ring}, {tree}).size(), 1u);
+  EXPECT_TRUE(ChosenAnew({ring}, {ring, tree}).empty());  // several ways of one size
+  EXPECT_TRUE(ChosenAnew({}, {tree}).empty());
 }
 
 TEST(ExplanationTest, TheScenarioIsAsItWas) {
