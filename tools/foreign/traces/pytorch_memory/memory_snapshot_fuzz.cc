@@ -23,7 +23,9 @@ std::vector<std::string> SnapshotSeeds() {
           "action\x94\x8c\x05"
           "alloc\x94\x8c\x04"
           "addrK\x08\x8c\x04sizeM\x00\x02uaau."s,
-          "<html>[{\"name\": \"snapshot.pickle\", \"base64\": \"gAR9lC4A\"}]"};
+          "<html>[{\"name\": \"snapshot.pickle\", \"base64\": "
+          "\"gASVRAAAAAAAAAB9lCiMCHNlZ21lbnRzlF2UjA1kZXZpY2VfdHJhY2VzlF2U"
+          "XZR9lCiMBmFjdGlvbpSMA29vbZSMBHNpemWUSwl1YWF1LgAA\"}]"};
 }
 
 std::vector<std::string> SnapshotWords() {
