@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "real/kernels/kernel_call.h"
 #include "real/transports/transport.h"
 #include "sim/base/error.h"
+#include "sim/schedule/memory.h"
 
 namespace rehearse {
 
@@ -58,6 +60,9 @@ class Backend {
 
   // Sets how steps are done from now on; false if the backend cannot do that.
   virtual bool Use(StepMode /*mode*/) { return false; }
+
+  // What its arrays took, counted in its first step; nothing if it does not count.
+  virtual std::optional<MemoryUse> CountedMemory() const { return {}; }
 
   // How the last step's communication was run, by op, as far as its library says.
   virtual std::vector<LibraryChoice> Choices() const { return {}; }

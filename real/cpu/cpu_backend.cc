@@ -7,12 +7,14 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "real/backends/host.h"
+#include "real/backends/live_memory.h"
 #include "real/kernels/kernels.h"
 #include "real/transports/collective_run.h"
 #include "real/transports/host_clock.h"
@@ -99,7 +101,8 @@ class CpuBackend : public Backend {
       : plan_(plan),
         transport_(transport),
         collectives_(std::move(collectives)),
-        progress_(plan.role->ops.size()) {
+        progress_(plan.role->ops.size()),
+        counting_(std::make_unique<LiveMemory>(plan)) {
     for (const MemoryPlan& memory : plan.memories) memories_.emplace_back(memory.elements);
     by_stream_.resize(std::max<size_t>(1, plan.role->streams.size()));
     for (uint32_t i = 0; i < plan.role->ops.size(); ++i) {
@@ -175,7 +178,12 @@ class CpuBackend : public Backend {
       losses->insert(losses->end(), own.begin(), own.end());
     }
     if (failure_ != nullptr) std::rethrow_exception(failure_);
+    if (counting_ == nullptr) return;
+    counted_ = counting_->peak();
+    counting_ = nullptr;  // every step takes the same, and counting takes time
   }
+
+  std::optional<MemoryUse> CountedMemory() const override { return counted_; }
 
  private:
   struct OpCall {
@@ -263,6 +271,7 @@ class CpuBackend : public Backend {
     const Op& op = plan_.role->ops[id];
     const OpCall& call = calls_[id];
     transport_.set_activity(call.activity.c_str());
+    if (counting_ != nullptr) counting_->Begin(id);
     OpTime& time = (*times_)[id];
     time.ready = NowNanoseconds();
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
@@ -278,6 +287,7 @@ class CpuBackend : public Backend {
       Exchange(id, std::holds_alternative<Send>(op.work));
     }
     time.end = NowNanoseconds();
+    if (counting_ != nullptr) counting_->End(id);
   }
 
   // An operand as one run of `elements`, which may be more than it has if padding is needed; copied
@@ -362,6 +372,8 @@ class CpuBackend : public Backend {
   std::vector<OpTime>* times_ = nullptr;
   std::vector<std::vector<RowLoss>> losses_;  // by stream
   Progress progress_;
+  std::unique_ptr<LiveMemory> counting_;  // in the first step
+  std::optional<MemoryUse> counted_;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 

@@ -76,6 +76,18 @@ std::vector<std::vector<HostShares>> GatherShares(Transport& transport,
   return by_step;
 }
 
+// By rank; empty on ranks other than 0, and if backends do not count.
+std::vector<MemoryUse> GatherMemory(Transport& transport, const std::optional<MemoryUse>& own) {
+  std::vector<MemoryUse> counted;
+  if (own) counted.push_back(*own);
+  std::vector<MemoryUse> all;
+  for (const std::string& bytes :
+       GatherBytes(transport, ToBytes(std::span<const MemoryUse>(counted)))) {
+    for (const MemoryUse& use : FromBytes<MemoryUse>(bytes)) all.push_back(use);
+  }
+  return all;
+}
+
 // Tells the observer of rank 0's own steps.
 class StepObserver {
  public:
@@ -219,6 +231,7 @@ Execution Execute(const Schedule& schedule, Transport& transport, const Executio
   execution.walls = SlowestWalls(transport, walls);
   execution.untimed_walls = SlowestWalls(transport, untimed_walls);
   execution.graph_walls = SlowestWalls(transport, graph_walls);
+  execution.memory = GatherMemory(transport, backend->CountedMemory());
   for (const auto& own : GatherBytes(transport, ToBytes(std::span<const LibraryChoice>(choices))))
     execution.choices.push_back(FromBytes<LibraryChoice>(own));
   for (uint32_t step = 0; step < steps; ++step) {

@@ -18,6 +18,7 @@
 #include "real/transports/transport.h"
 #include "sim/base/progress.h"
 #include "sim/engine/timeline.h"
+#include "sim/schedule/memory.h"
 #include "sim/schedule/schedule.h"
 
 namespace rehearse {
@@ -65,6 +66,8 @@ struct Execution {
   std::vector<Seconds> walls;
   std::vector<Seconds> untimed_walls;
   std::vector<Seconds> graph_walls;
+  // What arrays took, by rank, counted in the first step; empty: the backend does not count.
+  std::vector<MemoryUse> memory;
   // What the library chose, by rank, then op, for ops that the library reports.
   std::vector<std::vector<LibraryChoice>> choices;
 

@@ -102,6 +102,53 @@ Json LostToJson(const Execution& execution, double lost) {
           {"repeats_left_alone", execution.LeftAlone()}};
 }
 
+// The rank whose arrays took most, and what was reckoned for it.
+struct CountedRank {
+  size_t rank = 0;
+  MemoryUse counted;
+  MemoryUse predicted;
+
+  bool IsEqual() const {
+    return counted.parameters == predicted.parameters && counted.gradients == predicted.gradients &&
+           counted.optimizer == predicted.optimizer &&
+           counted.activations == predicted.activations && counted.buffers == predicted.buffers &&
+           counted.host == predicted.host;
+  }
+};
+
+std::optional<CountedRank> FullestCounted(const Execution& execution) {
+  if (execution.memory.empty()) return std::nullopt;
+  const auto fullest = std::max_element(
+      execution.memory.begin(), execution.memory.end(),
+      [](const MemoryUse& a, const MemoryUse& b) { return a.Total() < b.Total(); });
+  CountedRank rank;
+  rank.rank = static_cast<size_t>(fullest - execution.memory.begin());
+  rank.counted = *fullest;
+  rank.predicted = MemoryOf(execution.schedule.roles[execution.schedule.role_of_rank[rank.rank]]);
+  return rank;
+}
+
+Json MemoryToJson(const CountedRank& rank) {
+  return {{"rank", rank.rank},
+          {"parameters_bytes", rank.counted.parameters.value()},
+          {"gradients_bytes", rank.counted.gradients.value()},
+          {"optimizer_bytes", rank.counted.optimizer.value()},
+          {"activations_bytes", rank.counted.activations.value()},
+          {"buffers_bytes", rank.counted.buffers.value()},
+          {"host_bytes", rank.counted.host.value()},
+          {"predicted_bytes", rank.predicted.Total().value()},
+          {"as_predicted", rank.IsEqual()}};
+}
+
+// Streams end their ops in an order of their own, and so more or less lives at once.
+std::string MemoryToText(const CountedRank& rank, bool blocking) {
+  const std::string counted = fmt::format("Memory counted while it ran: {} on rank {}",
+                                          Print(rank.counted.Total()), rank.rank);
+  if (rank.IsEqual()) return counted + ", to the byte what is predicted\n";
+  return fmt::format("{}; {} predicted{}\n", counted, Print(rank.predicted.Total()),
+                     blocking ? "" : ", where streams keep the order of the list");
+}
+
 Json ClocksToJson(const Execution& execution, bool applied) {
   Json array = Json::array();
   for (size_t rank = 1; rank < execution.clocks.size(); ++rank) {
@@ -316,6 +363,8 @@ nlohmann::ordered_json ToJson(const ExecutedScenario& executed) {
   json["fastest_step_seconds"] = FastestOf(execution).value();
   if (const std::optional<double> lost = execution.Lost())
     json["lost"] = LostToJson(execution, *lost);
+  if (const std::optional<CountedRank> rank = FullestCounted(execution))
+    json["memory"] = MemoryToJson(*rank);
   if (!execution.untimed_walls.empty()) {
     json["timing"] = {{"timed_step_seconds", MedianOf(execution.walls).value()},
                       {"untimed_step_seconds", MedianOf(execution.untimed_walls).value()},
@@ -365,6 +414,8 @@ std::string ToText(const ExecutedScenario& executed, bool color) {
                         Print(MedianOf(execution.graph_walls)),
                         Print(MedianWithoutGraph(execution)), -100 * GraphGain(execution));
   }
+  if (const std::optional<CountedRank> rank = FullestCounted(execution))
+    text += MemoryToText(*rank, execution.blocking);
   for (const std::string& note : executed.notes) text += "Note: " + note + "\n";
   if (executed.check) text += CheckToText(*executed.check, executed.check_tolerance);
   if (executed.training) text += TrainingToText(*executed.training);

@@ -12,6 +12,9 @@
 //     "warm_up_seconds": [...], "repeat_seconds": [...], "fastest_step_seconds": ...,
 //     "lost": {"share": 0.02, "by_repeat": [...], "involuntary_switches": 17,
 //              "repeats_left_alone": 4},
+//     "memory": {"rank": 0, "parameters_bytes": ..., "gradients_bytes": ..., "optimizer_bytes": ...,
+//                "activations_bytes": ..., "buffers_bytes": ..., "host_bytes": ...,
+//                "predicted_bytes": ..., "as_predicted": true},
 //     "timing": {"timed_step_seconds": ..., "untimed_step_seconds": ..., "cost": 0.01},
 //     "cuda_graph": {"step_seconds": ..., "step_seconds_without": ..., "gain": 0.02},
 //     "clocks": [{"rank": 1, "offset_nanoseconds": 12, "drift_nanoseconds_per_second": 3,
@@ -24,6 +27,8 @@
 //     "result": {...} }
 //
 // "lost" is what other programs took of the repeats' time; not on GPUs, which keep their own.
+// "memory" is what arrays took of the rank that had most, counted in the first step at each op
+// (real/backends/live_memory.h); not on GPUs.
 // "given" is the scenario as it was read; older files lack it. "gpu" is there only on GPUs; its
 // profiler may be {"interface": 0, "why_not": "..."}: then the result's "collectives" and the
 // timeline's ops do not say what NCCL chose. "timing" is there if timing ops costs something,

@@ -7,9 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include "real/backends/rank_plan.h"
 #include "scenarios/playing/rehearsal.h"
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
+#include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_json.h"
 #include "tests/invariants/cases.h"
 #include "tests/support/execution_order.h"
@@ -98,6 +100,29 @@ TEST(SameBitsTest, ExecuteBeginsOpsAsRunDoes) {
     const Schedule& schedule = drawn.jobs.front().schedule;
     ASSERT_EQ(OrderOfStreams(schedule, Simulated(schedule, drawn.scenario)),
               OrderOfStreams(schedule, Measured(schedule, StreamUse::kThreads)));
+  }
+}
+
+// And what arrays take, one op after the other, is what is reckoned from the list, to the byte.
+TEST(SameBitsTest, ExecuteCountsTheMemoryThatIsPredicted) {
+  const Cases cases = CasesOf(40);
+  for (uint64_t seed = cases.first; seed < cases.end; ++seed) {
+    const RandomScenario drawn = DrawScenario(seed, {.for_execution = true});
+    SCOPED_TRACE(drawn.text);
+    const Schedule& schedule = drawn.jobs.front().schedule;
+    if (!BlockingForm(schedule)) continue;
+    const Execution execution = OnThreads(schedule, StreamUse::kBlocking);
+    ASSERT_EQ(execution.memory.size(), schedule.ranks());
+    for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+      const MemoryUse& counted = execution.memory[rank];
+      const MemoryUse predicted = MemoryOf(schedule.roles[schedule.role_of_rank[rank]]);
+      EXPECT_EQ(counted.parameters, predicted.parameters);
+      EXPECT_EQ(counted.gradients, predicted.gradients);
+      EXPECT_EQ(counted.optimizer, predicted.optimizer);
+      EXPECT_EQ(counted.activations, predicted.activations);
+      EXPECT_EQ(counted.buffers, predicted.buffers);
+      EXPECT_EQ(counted.host, predicted.host);
+    }
   }
 }
 

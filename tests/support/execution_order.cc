@@ -33,7 +33,7 @@ Timeline Simulated(const Schedule& schedule, const Scenario& scenario) {
   return Simulate(Lower(schedule, router, options).program, schedule.ranks()).timeline;
 }
 
-Timeline Measured(const Schedule& schedule, StreamUse streams) {
+Execution OnThreads(const Schedule& schedule, StreamUse streams) {
   ExecutionOptions options;
   options.warm_ups = 0;
   options.repeats = 1;
@@ -43,7 +43,11 @@ Timeline Measured(const Schedule& schedule, StreamUse streams) {
     Execution own = Execute(schedule, transport, options);
     if (transport.rank() == 0) execution = std::move(own);
   });
-  return execution.repeats[0];
+  return execution;
+}
+
+Timeline Measured(const Schedule& schedule, StreamUse streams) {
+  return OnThreads(schedule, streams).repeats[0];
 }
 
 }  // namespace rehearse

@@ -20,5 +20,7 @@ std::vector<std::vector<uint32_t>> OrderOfStreams(const Schedule& schedule,
 Timeline Simulated(const Schedule& schedule, const Scenario& scenario);
 // Runs one step, with a thread for each rank.
 Timeline Measured(const Schedule& schedule, StreamUse streams);
+// What rank 0 knows after one step on threads, without warming up.
+Execution OnThreads(const Schedule& schedule, StreamUse streams);
 
 }  // namespace rehearse

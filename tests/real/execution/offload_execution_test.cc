@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "real/backends/rank_plan.h"
 #include "sim/schedule/buffer_check.h"
 #include "sim/schedule/memory.h"
 #include "sim/schedule/schedule_check.h"
 #include "tests/real/executed.h"
+#include "tests/support/execution_order.h"
 #include "tests/support/preset_strategies.h"
 #include "tests/support/sanitizers.h"
 #include "workloads/networks/decoder_network.h"
@@ -67,6 +69,16 @@ size_t CopiesIn(const Role& role) {
                                            [](const Op& op) { return IsHostCopy(op.work); }));
 }
 
+// On both sides, to the byte.
+void ExpectCountedMemory(const Schedule& schedule) {
+  const MemoryUse counted = OnThreads(schedule, StreamUse::kBlocking).memory[0];
+  const MemoryUse predicted = MemoryOf(schedule.roles[schedule.role_of_rank[0]]);
+  EXPECT_EQ(counted.Total(), predicted.Total());
+  EXPECT_EQ(counted.optimizer, predicted.optimizer);
+  EXPECT_EQ(counted.activations, predicted.activations);
+  EXPECT_EQ(counted.host, predicted.host);
+}
+
 TEST(OffloadExecutionTest, EveryStrategyGivesTheSerialNumbers) {
   Training training = TrainingOf(2);
   for (const bool llama : {false, true}) {
@@ -98,6 +110,9 @@ TEST(OffloadExecutionTest, EveryStrategyGivesTheSerialNumbers) {
           EXPECT_EQ(CopiesIn(schedule.roles[0]),
                     2 * (layers * 2 * strategy.chunks + (layers == 3 ? 1 : 0)));
           ExpectSerialNumbers(schedule, serial);
+          if (!llama && layers == 3 && recomputation == Recomputation::kNone &&
+              BlockingForm(schedule))
+            ExpectCountedMemory(schedule);
         }
       }
     }
