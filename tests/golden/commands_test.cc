@@ -174,7 +174,7 @@ class Commands {
       out = file.empty() ? Shown(out) : "";
       if (code != 0) text += fmt::format("code {}\n", code);
       if (!mistake.empty()) text += fmt::format("mistake: {}\n", Shown(mistake));
-      const std::string said = Shown(error.Text());
+      const std::string said = Shown(WithoutProgress(error.Text()));
       if (!said.empty()) text += said + (said.back() == '\n' ? "" : "\n");
     }
     if (!out.empty())
@@ -189,6 +189,22 @@ class Commands {
     ReplaceAll(folder_.path().string() + "/", "", &text);
     ReplaceAll(SourceDir() + "/", "", &text);
     return WithoutCosts(text);
+  }
+  // On a busy machine a command may take long enough to tell how far it is: "rehearse: simulating
+  // weeks: 0 of 100 runs".
+  static std::string WithoutProgress(const std::string& text) {
+    std::string kept;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      const std::string line = text.substr(begin, end - begin);
+      const size_t of = line.find(" of ");
+      const size_t colon = line.rfind(": ", of);
+      const bool is_count = of != std::string::npos && colon != std::string::npos &&
+                            line.find_first_not_of("0123456789,.", colon + 2) == of;
+      if (!line.starts_with("rehearse: ") || !is_count) kept += line;
+      begin = end;
+    }
+    return kept;
   }
   static std::string SizeOf(const std::string& text) {
     return fmt::format("{} lines", std::count(text.begin(), text.end(), '\n'));
