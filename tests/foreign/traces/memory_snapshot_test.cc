@@ -172,6 +172,14 @@ TEST(MemorySnapshotTest, IsReadAsJsonAndGzipped) {
   }
 }
 
+// Times that cannot be are as if they were missing.
+TEST(MemorySnapshotTest, TimesThatCannotBeAreMissing) {
+  const MemorySnapshot snapshot =
+      Read(EventsAsJson(R"({"action": "alloc", "addr": 8, "size": 700, "time_us": 1e300})"));
+  EXPECT_FALSE(snapshot.has_times);
+  EXPECT_EQ(snapshot.lasted, Seconds(0));
+}
+
 // Of many events each interval keeps its fullest moment.
 TEST(MemorySnapshotTest, KeepsTheFullestMoments) {
   std::string events;

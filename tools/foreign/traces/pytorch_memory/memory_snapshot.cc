@@ -21,6 +21,7 @@ namespace {
 using Id = PlainData::Id;
 
 constexpr double kBlock = 512;     // bytes of the allocator's smallest block
+constexpr double kLatest = 1e17;   // microseconds since 1970: three thousand years
 constexpr double kLargest = 1e15;  // bytes that anything can have
 
 constexpr const char* kUnknown = "before the first event, or at an unknown place";
@@ -199,8 +200,10 @@ class Reader {
     event.size = Size(value, "size");
     if (event.action == Action::kRefused) return event;
     event.address = Number(value, "addr");
-    if (const auto time = data_.Find(value, "time_us"))
-      event.microseconds = data_.Number(*time).value_or(-1);
+    if (const auto time = data_.Find(value, "time_us")) {
+      const double microseconds = data_.Number(*time).value_or(-1);
+      if (microseconds >= 0 && microseconds <= kLatest) event.microseconds = microseconds;
+    }
     event.frames = data_.Find(value, "frames");
     return event;
   }
