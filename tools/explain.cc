@@ -11,6 +11,7 @@
 #include "sim/base/input_file.h"
 #include "sim/base/interruption.h"
 #include "sim/base/say.h"
+#include "sim/base/visible_text.h"
 #include "tools/command.h"
 #include "tools/foreign/traces/pytorch_memory/memory_snapshot.h"
 #include "tools/number_options.h"
@@ -84,15 +85,16 @@ int ExplainMemory(const Scenario& scenario, const po::variables_map& values, Out
   ProgressLine progress(view);
   const MemoryPicture picture = PictureMemory(scenario, progress);
   progress.Clear();
+  const std::string name =
+      snapshot ? VisibleText(InputName(values["snapshot"].as<std::string>())) : "";
   std::string text;
   if (format == OutputFormat::kJson) {
     nlohmann::ordered_json json = ToJson(picture);
-    if (snapshot) json["measured"] = ToJson(*snapshot, values["snapshot"].as<std::string>());
+    if (snapshot) json["measured"] = ToJson(*snapshot, name);
     text = json.dump(2) + "\n";
   } else {
     text = ToText(picture, ColorsWanted());
-    if (snapshot)
-      text += ToText(*snapshot, values["snapshot"].as<std::string>(), picture, ColorsWanted());
+    if (snapshot) text += ToText(*snapshot, name, picture, ColorsWanted());
   }
   std::fputs(text.c_str(), stdout);
   return StopCode();

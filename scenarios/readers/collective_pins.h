@@ -42,7 +42,7 @@ struct CollectivePin {
 // kind.
 std::vector<CollectivePin> ReadCollectivePins(const JsonReader& simulator);
 
-// Whether the pin is about collectives of this kind on this axis, of some size.
+// Whether the pin is about collectives of this kind on this axis; sizes are not asked for.
 bool Fits(const CollectivePin& pin, CollectiveKind kind, const std::string& axis);
 
 // For a planned schedule: makes every collective "auto".

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
@@ -178,6 +179,22 @@ TEST(MemorySnapshotTest, TimesThatCannotBeAreMissing) {
       Read(EventsAsJson(R"({"action": "alloc", "addr": 8, "size": 700, "time_us": 1e300})"));
   EXPECT_FALSE(snapshot.has_times);
   EXPECT_EQ(snapshot.lasted, Seconds(0));
+}
+
+// More allocated than was ever reserved, and a name that no terminal should obey and JSON cannot
+// hold.
+TEST(MemorySnapshotTest, WhatIsDamagedCanBeShown) {
+  std::string events =
+      EventsAsJson(R"({"action": "alloc", "addr": 8, "size": 1e15, "frames": )"
+                   R"([{"filename": "m.py", "line": 12345678, "name": "a\u001b[31m"}]})");
+  const MemorySnapshot snapshot = Read(events);
+  EXPECT_EQ(snapshot.largest.front().where, "m.py:12345678 a\\x1b[31m");
+  EXPECT_LT(ToText(snapshot, "snapshot.json", MemoryPicture(), false).size(), 2000u);
+  const std::string pickle =
+      "(S'segments'\n(lS'device_traces'\n(((S'action'\nS'alloc'\nS'addr'\nI8\nS'size'\nI9\n"
+      "S'frames'\n((S'filename'\nS'm.py'\nS'line'\nI1\nS'name'\nS'\xff'\ndldlld.";
+  const MemorySnapshot unquoted = Read(pickle);
+  EXPECT_NO_THROW((void)ToJson(unquoted, "snapshot.pickle").dump());
 }
 
 // Of many events each interval keeps its fullest moment.

@@ -13,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/gzip.h"
 #include "sim/base/read_options.h"
+#include "sim/base/visible_text.h"
 #include "tools/foreign/traces/pytorch_memory/plain_data.h"
 
 namespace rehearse {
@@ -241,9 +242,9 @@ class Reader {
       const auto line = data_.Find(frame, "line");
       const double number = line ? data_.Number(*line).value_or(0) : 0;
       const size_t slash = file.rfind('/');
-      const std::string place =
-          fmt::format("{}:{:g} {}", file.substr(slash == std::string::npos ? 0 : slash + 1), number,
-                      Text(frame, "name"));
+      const std::string place = VisibleText(
+          fmt::format("{}:{:.0f} {}", file.substr(slash == std::string::npos ? 0 : slash + 1),
+                      number, Text(frame, "name")));
       const bool is_torch = file.find("/torch/") != std::string::npos;
       if (!is_torch) return inner.empty() ? place : fmt::format("{}, in {}", inner, place);
       if (inner.empty()) inner = place;

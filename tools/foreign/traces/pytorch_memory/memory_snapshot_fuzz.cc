@@ -1,4 +1,6 @@
 // Snapshots of PyTorch's allocator.
+#include <nlohmann/json.hpp>
+
 #include "tests/fuzz/corpus.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tools/foreign/traces/pytorch_memory/memory_snapshot.h"
@@ -7,7 +9,9 @@ namespace rehearse {
 namespace {
 
 void ReadFuzzedSnapshot(std::string_view input) {
-  ReadMemorySnapshot(input, "snapshot.pickle", std::nullopt);
+  const MemorySnapshot snapshot = ReadMemorySnapshot(input, "snapshot.pickle", std::nullopt);
+  ToText(snapshot, "snapshot.pickle", MemoryPicture(), false);
+  (void)ToJson(snapshot, "snapshot.pickle").dump();
 }
 
 std::vector<std::string> SnapshotSeeds() {

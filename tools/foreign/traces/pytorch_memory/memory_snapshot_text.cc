@@ -25,7 +25,10 @@ void WriteOverTime(Page& page, const MemorySnapshot& snapshot) {
         moments.begin() + static_cast<std::ptrdiff_t>((line + 1) * moments.size() / lines);
     const SnapshotMoment& fullest = *std::max_element(
         begin, end, [](const auto& a, const auto& b) { return a.allocated < b.allocated; });
-    const double share = snapshot.reserved > Bytes(0) ? fullest.allocated / snapshot.reserved : 0.0;
+    // A damaged history may allocate more than was ever reserved.
+    const double share = fullest.allocated < snapshot.reserved
+                             ? std::max(0.0, fullest.allocated / snapshot.reserved)
+                             : 1.0;
     const std::string bar(static_cast<size_t>(share * kBar + 0.5), '#');
     page.Line("  {:>11}{:>12}{}",
               snapshot.has_times ? Print(fullest.after) : Grouped(fullest.event),

@@ -167,11 +167,20 @@ class Unpickler {
     }
   }
 
+  // Python 2 wrote its own notation of a text, in quotes.
+  static std::string_view Unquoted(std::string_view line) {
+    const bool is_quoted = line.size() >= 2 && line.front() == line.back() &&
+                           (line.front() == '\'' || line.front() == '"');
+    return is_quoted ? line.substr(1, line.size() - 2) : line;
+  }
+
   bool Text(uint8_t opcode) {
     size_t width = 0;  // bytes of the length
     switch (opcode) {
-      case 'V':
       case 'S':
+        Push(data_.AddText(Unquoted(TakeLine())));
+        return true;
+      case 'V':
         Push(data_.AddText(TakeLine()));
         return true;
       case 'U':
