@@ -77,7 +77,7 @@ constexpr GroupEnding kGroupEndings[] = {{"_DP_EP", SharingGroup::kReplicas},
                                          {"_EP", SharingGroup::kExpert}};
 
 // What a layer does in one of its three parts.
-struct LayerPart {
+struct PassText {
   uint64_t compute = 0;  // ns
   const char* collective = nullptr;
   SharingGroup group = SharingGroup::kNobody;
@@ -85,9 +85,9 @@ struct LayerPart {
 };
 struct WorkloadLayer {
   std::string name;
-  LayerPart forward;
-  LayerPart inputs;
-  LayerPart weights;
+  PassText forward;
+  PassText inputs;
+  PassText weights;
   uint64_t update = 0;  // ns, behind each collective
 };
 
@@ -168,8 +168,8 @@ class WorkloadReader {
   }
   bool Says(const char* name) const { return head_.count(name) > 0; }
 
-  LayerPart ReadPart(const std::vector<std::string>& words, size_t at, SharingGroup usual) {
-    LayerPart part;
+  PassText ReadPart(const std::vector<std::string>& words, size_t at, SharingGroup usual) {
+    PassText part;
     part.compute = Count(words[at], kMostOfPart);
     part.bytes = Count(words[at + 2], kMostOfPart);
     const std::string& kind = words[at + 1];
@@ -301,7 +301,7 @@ class WorkloadPlayer {
   }
 
   // Begins when what is before it on the compute stream is done. Nothing where nobody takes part.
-  std::optional<size_t> Communicate(const LayerPart& part, const std::string& name,
+  std::optional<size_t> Communicate(const PassText& part, const std::string& name,
                                     const char* phase, uint64_t layer, uint64_t update) {
     if (part.collective == nullptr) return std::nullopt;
     const auto communicator = groups_.communicators.find(part.group);

@@ -32,7 +32,7 @@ double InBlocks(double bytes) { return std::ceil(bytes / kBlock) * kBlock; }
 // ---- What the file holds ------------------------------------------------------------------------
 
 std::string FromBase64(std::string_view text) {
-  std::array<int8_t, 256> digits;
+  std::array<int8_t, 256> digits{};
   digits.fill(-1);
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,7 +30,7 @@ void WriteOverTime(Page& page, const MemorySnapshot& snapshot) {
     const double share = fullest.allocated < snapshot.reserved
                              ? std::max(0.0, fullest.allocated / snapshot.reserved)
                              : 1.0;
-    const std::string bar(static_cast<size_t>(share * kBar + 0.5), '#');
+    const std::string bar(static_cast<size_t>(std::lround(share * kBar)), '#');
     page.Line("  {:>11}{:>12}{}",
               snapshot.has_times ? Print(fullest.after) : Grouped(fullest.event),
               Print(fullest.allocated), bar.empty() ? bar : "  " + bar);
