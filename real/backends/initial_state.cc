@@ -69,8 +69,10 @@ void WriteParameter(const RankPlan& plan, uint64_t seed, BufferId id, Backend& b
                   [&](uint64_t row, uint64_t column) { return initial.At(row, column); });
 }
 
-// Master weights begin as the parameters and moments as zero (kAdam in sim/schedule/kernel.h).
+// Master weights begin as the parameters and moments as zero (kAdam in sim/schedule/kernel.h), and
+// so do parameters on the host that have no name of their own.
 void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Backend& backend) {
+  const std::vector<BufferId> homes = HomesOf(*plan.role);
   for (const uint32_t index : OptimizerOps(*plan.role)) {
     const Op& op = plan.role->ops[index];
     const size_t arrays = op.reads.size() - 1;  // all but the norm
@@ -79,6 +81,11 @@ void WriteOptimizerStates(const RankPlan& plan, uint64_t seed, bool poison, Back
     const bool are_apart = op.writes.size() == arrays + 2;
     std::vector<double> values;
     const uint64_t without_masters = MomentsOf(std::get<Compute>(op.work).kernel);
+    for (size_t i = 0; i < arrays; ++i) {
+      const BufferId own = op.writes[i];
+      if (homes[own.index()] != own && !IsNamedArray(plan, own))
+        backend.Write(own, backend.Read(homes[own.index()]));
+    }
     if (are_apart || state.rows > without_masters) {
       values.reserve(state.columns);
       for (size_t i = 0; i < arrays; ++i) {

@@ -185,6 +185,23 @@ class Planner {
 
 RankPlan PlanRank(const Schedule& schedule, uint32_t rank) { return Planner(schedule, rank).Run(); }
 
+std::vector<BufferId> HomesOf(const Role& role) {
+  std::vector<BufferId> homes;
+  for (uint32_t id = 0; id < role.buffers.size(); ++id) homes.emplace_back(id);
+  const auto add = [&](BufferId on_host, BufferId home) {
+    if (homes[on_host.index()] == on_host) homes[on_host.index()] = home;
+  };
+  for (const Op& op : role.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr || !IsHostCopy(collective->kind)) continue;
+    for (size_t i = 0; i < op.reads.size(); ++i) {
+      if (collective->kind == CollectiveKind::kFromHost) add(op.reads[i], op.writes[i]);
+      if (collective->kind == CollectiveKind::kToHost) add(op.writes[i], op.reads[i]);
+    }
+  }
+  return homes;
+}
+
 bool IsNamedArray(const RankPlan& plan, BufferId id) {
   const std::vector<Buffer>& buffers = plan.role->buffers;
   const Buffer& buffer = buffers[id.index()];

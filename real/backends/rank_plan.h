@@ -57,6 +57,10 @@ struct RankPlan {
 // its buffer.
 RankPlan PlanRank(const Schedule& schedule, uint32_t rank);
 
+// By buffer: the array on the device that host copies bring to it or take from it, for buffers on
+// the host; else itself.
+std::vector<BufferId> HomesOf(const Role& role);
+
 // Whether the buffer is itself an array of the network, with a name that all strategies know: it
 // has a region, and is not a view of a buffer that has one.
 bool IsNamedArray(const RankPlan& plan, BufferId id);

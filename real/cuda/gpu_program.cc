@@ -52,6 +52,12 @@ class Maker {
                         "GPUs have no kernel for it",
                         plan_.role->name, id, op.name));
       }
+      if (IsHostWork(op.work)) {
+        throw Error(fmt::format(
+            "role \"{}\": op {} \"{}\" is the host's own work, which CPU ranks do and GPUs do not; "
+            "expected \"optimizer_on_host\": false",
+            plan_.role->name, id, op.name));
+      }
       made.operands = AddOperands(op);
       if (!IsProduct(compute->kernel)) {
         made.kernel.push_back(MakeKernel(op.stream.index(), *compute, made.operands));

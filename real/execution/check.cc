@@ -32,6 +32,7 @@ std::vector<Compared> ComparedArrays(const RankPlan& plan) {
   const auto add = [&](BufferId id, BufferKind kind) {
     for (const BufferId array : NamedArraysOf(plan, id)) compared.push_back({array, kind});
   };
+  const std::vector<BufferId> homes = HomesOf(*plan.role);
   const std::vector<uint32_t> optimizers = OptimizerOps(*plan.role);
   for (uint32_t id = 0; id < plan.buffers.size(); ++id) {
     const Buffer& buffer = plan.role->buffers[id];
@@ -41,7 +42,10 @@ std::vector<Compared> ComparedArrays(const RankPlan& plan) {
   }
   for (const uint32_t op : optimizers) {
     const std::vector<BufferId>& reads = plan.role->ops[op].reads;
-    for (size_t i = 0; i + 1 < reads.size(); ++i) add(reads[i], BufferKind::kGradient);
+    for (size_t i = 0; i + 1 < reads.size(); ++i) {
+      const bool is_named = IsNamedArray(plan, reads[i]);
+      add(is_named ? reads[i] : homes[reads[i].index()], BufferKind::kGradient);
+    }
   }
   return compared;
 }

@@ -151,9 +151,14 @@ std::vector<Candidate> CandidatesFor(const nlohmann::json& given) {
   const uint64_t now = parts.is_number_unsigned() ? parts.get<uint64_t>() : 1;
   candidates.push_back({fmt::format("{} micro-batches instead of {}", 2 * now, now),
                         {fmt::format("training.micro_batches={}", 2 * now)}});
-  if (At(training, "offloaded_optimizer") != true)
+  const bool is_on_host = At(training, "optimizer_on_host") == true;
+  if (At(training, "offloaded_optimizer") != true && !is_on_host) {
     candidates.push_back(
         {"optimizer's state on the host between updates", {"training.offloaded_optimizer=true"}});
+    candidates.push_back({"optimizer on the host", {"training.optimizer_on_host=true"}});
+  }
+  if (is_on_host && At(training, "parameters_on_host") != true)
+    candidates.push_back({"parameters on the host", {"training.parameters_on_host=true"}});
   if (At(training, "cross_entropy") != "fused" && is_decoder)
     candidates.push_back(
         {"a loss without copies of logits", {R"(training.cross_entropy="fused")"}});

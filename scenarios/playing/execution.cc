@@ -26,7 +26,8 @@ std::vector<std::string> OtherTypes(const Schedule& schedule, DType arithmetic) 
   for (const Role& role : schedule.roles) {
     for (const Op& op : role.ops) {
       const auto* compute = std::get_if<Compute>(&op.work);
-      if (compute == nullptr || compute->kind == ComputeKind::kMemory || IsWaitedFor(*compute))
+      if (compute == nullptr || compute->kind == ComputeKind::kMemory || IsHostWork(op.work) ||
+          IsWaitedFor(*compute))
         continue;
       const std::string name = Name(compute->dtype);
       if (compute->dtype == arithmetic || std::count(names.begin(), names.end(), name) > 0)

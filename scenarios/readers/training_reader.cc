@@ -120,6 +120,11 @@ void Check(const Training& training, const JsonReader& reader) {
         "\"fp32\", or \"update_rule\": \"adam\"");
   needs("masters", training.masters == MasterWeights::kFp32 || is_adam,
         "\"fp32\", or \"update_rule\": \"adam\"");
+  const bool is_on_host = training.optimizer_on_host;
+  needs("offloaded_optimizer", !training.offloaded_optimizer || !is_on_host,
+        "false, since the optimizer stays on the host (\"optimizer_on_host\")");
+  needs("parameters_on_host", !training.parameters_on_host || is_on_host,
+        "false, or \"optimizer_on_host\": true");
 }
 
 }  // namespace
@@ -171,6 +176,18 @@ const Fields<Training>& TrainingFields() {
         "the optimizer's state is on the host but for the update: it leaves beside the forward "
         "pass and returns while gradients are summed",
         "true"},
+       {"optimizer_on_host", &Training::optimizer_on_host, TrueFalse(), Usual(),
+        "the optimizer's state and update are on the host: gradients go there as they are summed, "
+        "and what the CPU's Adam made comes back (ZeRO-Offload)",
+        "true"},
+       {"parameters_on_host", &Training::parameters_on_host, TrueFalse(), Usual(),
+        "with the optimizer on the host and ZeRO-3: shares of parameters are there, too, and come "
+        "to the device to be gathered (ZeRO-Infinity)",
+        "true"},
+       {"donates_state", &Training::donates_state, TrueFalse(), Usual(),
+        "false: parameters and the optimizer's state are not written over, so that a step has them "
+        "twice (JAX without donated buffers)",
+        "false"},
        {"attention", &Training::attention, OneUpTo<AttentionKernel::kEfficient>(), Usual(),
         "which kernel; fused: what the device's software usually runs; unfused: stores a score for "
         "each pair of tokens and each head",

@@ -15,6 +15,7 @@ std::optional<ComputeKind> ComputeKindOf(const std::string& kind) {
   if (kind == "gemm") return ComputeKind::kGemm;
   if (kind == "attention") return ComputeKind::kAttention;
   if (kind == "memory") return ComputeKind::kMemory;
+  if (kind == "host") return ComputeKind::kHost;
   if (kind == "fixed" || kind == kWaitKind) return ComputeKind::kFixed;
   return std::nullopt;
 }

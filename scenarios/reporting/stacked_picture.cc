@@ -48,6 +48,7 @@ Schedule ScheduleOfRun(const ReportedRun& run) {
       compute.kind = kept.kind == "attention" ? ComputeKind::kAttention
                      : kept.kind == "memory"  ? ComputeKind::kMemory
                      : kept.kind == "gemm"    ? ComputeKind::kGemm
+                     : kept.kind == "host"    ? ComputeKind::kHost
                                               : ComputeKind::kFixed;
       if (own.waits) compute.kernels = 0;
       op.work = compute;

@@ -32,6 +32,7 @@ StepPart PartOf(const Compute& compute) {
       return StepPart::kAttention;
     case ComputeKind::kMemory:
     case ComputeKind::kFixed:
+    case ComputeKind::kHost:
       return StepPart::kMemory;
   }
   CHECK(false);

@@ -124,6 +124,8 @@ size_t SpanClasses::OfCompute(ComputeKind kind, Phase phase, bool is_weight_grad
     case ComputeKind::kGemm:
     case ComputeKind::kFixed:
       break;
+    case ComputeKind::kHost:
+      return kOther;
   }
   switch (phase) {
     case Phase::kForward:

@@ -156,6 +156,8 @@ const char* KindOf(const Work& work) {
       return "memory";
     case ComputeKind::kFixed:
       return "fixed";
+    case ComputeKind::kHost:
+      return "host";
   }
   CHECK(false);
 }

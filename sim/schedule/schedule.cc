@@ -45,6 +45,8 @@ std::string Describe(const Compute& compute) {
       return fmt::format("memory-bound work on {}", Print(compute.bytes));
     case ComputeKind::kFixed:
       return fmt::format("compute of {}", Print(compute.duration));
+    case ComputeKind::kHost:
+      return fmt::format("the host's work on {}", Print(compute.bytes));
   }
   internal::FailCheck(__FILE__, __LINE__, "unknown kind of compute");
 }
@@ -174,6 +176,11 @@ Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer) {
 
 bool IsWait(const Compute& compute) {
   return compute.kind == ComputeKind::kFixed && compute.kernels == 0;
+}
+
+bool IsHostWork(const Work& work) {
+  const auto* compute = std::get_if<Compute>(&work);
+  return compute != nullptr && compute->kind == ComputeKind::kHost;
 }
 
 CommunicatorId CommunicatorOf(const Work& work) {

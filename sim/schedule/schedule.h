@@ -25,7 +25,7 @@
 // group; barrier: zero; to and from the host: what is copied.
 //
 // A host copy is on a communicator whose groups have one rank each. Buffers that are `on_host` lie
-// in the memory of the rank's host, and only host copies touch them.
+// in the memory of the rank's host, and only host copies and the host's own work touch them.
 #pragma once
 
 #include <cstdint>
@@ -91,6 +91,7 @@ enum class ComputeKind : uint8_t {
   kMemory,     // element-wise work, norms, optimizer: bound by `bytes`
   kFixed,      // takes `duration` on any device: measured elsewhere, or made up for illustration;
                // without kernels it is a wait, which occupies nothing and is never slowed down
+  kHost,       // work of the host's processor on arrays in its memory, which bounds it: `bytes`
 };
 
 struct Compute {
@@ -244,7 +245,7 @@ struct Buffer {
   // do (biases and norms lie one after the other in one row).
   uint32_t region = kNoRegion;
   std::optional<View> view = std::nullopt;
-  bool on_host = false;  // in the host's memory; only host copies touch it
+  bool on_host = false;  // in the host's memory; only host copies and work touch it
   // On a GPU it lies where another array is that is not needed at the same time, and so counts as
   // no memory. Backends give it its own.
   bool borrowed = false;
@@ -335,6 +336,7 @@ struct Schedule {
 
 Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer);
 bool IsWait(const Compute& compute);
+bool IsHostWork(const Work& work);  // of the host's processor: ComputeKind::kHost
 // The communicator that a communication op is on; not set for Compute.
 CommunicatorId CommunicatorOf(const Work& work);
 // The bytes of a communication op; zero for Compute.

@@ -74,21 +74,23 @@ std::string MisuseOfHost(const Role& role, const Op& op) {
   const auto* collective = std::get_if<Collective>(&op.work);
   const bool to_host = collective != nullptr && collective->kind == CollectiveKind::kToHost;
   const bool from_host = collective != nullptr && collective->kind == CollectiveKind::kFromHost;
+  const bool by_host = IsHostWork(op.work);
   const auto mistake = [&](const std::vector<BufferId>& buffers, const char* verb,
                            bool expects_host) -> std::string {
     for (const BufferId id : buffers) {
       const Buffer& buffer = role.buffers[id.index()];
       if (buffer.on_host == expects_host) continue;
-      if (!IsHostCopy(op.work))
-        return fmt::format("{} buffer \"{}\", which is on the host: only host copies reach it",
-                           verb, buffer.name);
+      if (!IsHostCopy(op.work) && !by_host)
+        return fmt::format(
+            "{} buffer \"{}\", which is on the host: only host copies and work reach it", verb,
+            buffer.name);
       return fmt::format("{} buffer \"{}\", expected one on the {}", verb, buffer.name,
                          expects_host ? "host" : "device");
     }
     return "";
   };
-  const std::string reads = mistake(op.reads, "reads", from_host);
-  return reads.empty() ? mistake(op.writes, "writes", to_host) : reads;
+  const std::string reads = mistake(op.reads, "reads", from_host || by_host);
+  return reads.empty() ? mistake(op.writes, "writes", to_host || by_host) : reads;
 }
 
 void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {

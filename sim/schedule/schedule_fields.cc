@@ -126,10 +126,12 @@ const Fields<Compute>& GemmOpFields() {
 
 const Fields<Compute>& ComputeOpFields() {
   static constexpr ValueName<ComputeKind> kKinds[] = {{"attention", ComputeKind::kAttention},
-                                                      {"memory", ComputeKind::kMemory}};
+                                                      {"memory", ComputeKind::kMemory},
+                                                      {"host", ComputeKind::kHost}};
   static const Fields<Compute> fields(
       "op: compute",
-      "Fused attention, whose flops must be given; or memory traffic, whose bytes must be given.",
+      "Fused attention, whose flops must be given; or memory traffic, whose bytes must be given: "
+      "of the device's memory or, by the host's processor, of the host's.",
       WithOpRows<Compute>(
           {{"compute", &Compute::kind, OneOf(kKinds), Required(), "what its time is made of"},
            ComputeRows(),

@@ -347,13 +347,17 @@ class RoleWriter {
       case ComputeKind::kMemory:
         object->AddText("compute", "memory");
         break;
+      case ComputeKind::kHost:
+        object->AddText("compute", "host");
+        break;
     }
     const Compute usual;
     if (compute.kernel != usual.kernel) object->AddText("kernel", Name(compute.kernel));
     if (compute.dtype != usual.dtype) object->AddText("dtype", Name(compute.dtype));
     if (compute.flops != UsualFlops(compute) || compute.kind == ComputeKind::kAttention)
       object->AddText("flops", PrintExactly(compute.flops));
-    if (compute.bytes != UsualBytes(compute) || compute.kind == ComputeKind::kMemory)
+    if (compute.bytes != UsualBytes(compute) || compute.kind == ComputeKind::kMemory ||
+        compute.kind == ComputeKind::kHost)
       object->AddText("bytes", PrintExactly(compute.bytes));
     object->AddUnless("kernels", compute.kernels, usual.kernels);
     if (compute.strided > 0) {

@@ -271,7 +271,14 @@ void AddOffload(Random& random, const RandomScenarioLimits& limits, Json* scenar
   if (!has_host || !scenario->contains("training") || !random.Chance(20)) return;
   Json& training = (*scenario)["training"];
   if ((*scenario)["model"]["layers"] != 1 && random.Chance(70)) training["offloaded_layers"] = 1;
-  if (random.Chance(50)) training["offloaded_optimizer"] = true;
+  const std::string kind = (*scenario)["strategy"].value("kind", "");
+  const bool is_simple = !training.contains("update_rule") && !scenario->contains("pipeline");
+  if (is_simple && random.Chance(40)) {
+    training["optimizer_on_host"] = true;
+    if (kind == "fsdp" && random.Chance(50)) training["parameters_on_host"] = true;
+  } else if (random.Chance(50)) {
+    training["offloaded_optimizer"] = true;
+  }
 }
 
 // Many layers on all devices of a stage, or many micro-batches.

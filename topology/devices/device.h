@@ -28,6 +28,8 @@
 //              for each of their elements where that is longer than for their bytes: PyTorch's
 //              compute its place (aten/src/ATen/native/cuda/CUDALoops.cuh), which multiprocessors
 //              bound;
+//   host       bytes / (host_bandwidth · 0.46), what Adam reaches on CPUs (arXiv 2101.06840), whatever
+//              communicates meanwhile.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
 // peak, except for those of 8 and 4 bits, which have models of their own (gemm_model_8, and
 // gemm_model_4 where 4 bits were measured, too); where there are points only, a batch of b GEMMs
@@ -133,6 +135,9 @@ struct DeviceSpec {
   // no more of them are active than there are cores (a rank is active while it computes and while
   // it communicates).
   double host_cores = 0;
+  // Its share of the bandwidth of its host's memory, nominal, while all devices of the machine use
+  // that; 0: not given.
+  BytesPerSecond host_bandwidth;
   std::vector<GemmPoint> gemm_points;
   std::shared_ptr<const GemmModel> gemm_model;    // null for none
   std::shared_ptr<const GemmModel> gemm_model_8;  // of 8 and 4 bits; null: like other products

@@ -310,6 +310,11 @@ const Fields<DeviceSpec>& DeviceFields() {
         "slowdown while the device computes and communicates", R"({"gemm": 0.1})"},
        {"host_cores", &Device::host_cores, ANumber(0, 1e6), Usual(),
         "cores that the ranks of a machine share", "2"},
+       {"host_bandwidth", &Device::host_bandwidth, AnExactBandwidth(),
+        Optional("the machine's, shared by its devices"),
+        "its share of the nominal bandwidth of its host's memory, while all devices of the machine "
+        "use that",
+        "\"51.2GBps\""},
        {"sources", &Device::sources,
         ReadBy(Named(AText("source"), "figure"), ReadSources, WriteSources), Optional("this file"),
         "where the figures come from", R"({"all": "data sheet"})"}},
@@ -379,12 +384,22 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 Json DeviceToJson(const DeviceSpec& device) {
-  Json object = DeviceObject(device);
-  for (const DeviceSpec& known : KnownDevices())
-    if (known.name == device.name && DeviceObject(known) == object) return device.name;
+  const Json object = DeviceObject(device);
+  Json alone = object;  // without what its machine adds
+  alone.erase("host_bandwidth");
+  for (const DeviceSpec& known : KnownDevices()) {
+    // What was read beside changes has its sources in another order.
+    if (known.name != device.name || nlohmann::json(DeviceObject(known)) != nlohmann::json(alone))
+      continue;
+    if (alone == object) return device.name;
+    return {{"preset", device.name}, {"host_bandwidth", object["host_bandwidth"]}};
+  }
   return object;
 }
 
-bool IsKnownBySpec(const DeviceSpec& device) { return DeviceToJson(device).is_string(); }
+bool IsKnownBySpec(const DeviceSpec& device) {
+  const Json json = DeviceToJson(device);
+  return json.is_string() || json.contains("preset");
+}
 
 }  // namespace rehearse

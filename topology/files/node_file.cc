@@ -59,7 +59,10 @@ FieldList<Host> HostRows() {
        R"([{"count": 2, "cable": {"bandwidth": "25GBps", "latency": "3.5us"}}])"},
       LinkRow<LinkKind::kMemory>("memory", &Host::memory,
                                  Optional("devices have peer-to-peer access"),
-                                 "memory of each socket, which copies between devices go through")};
+                                 "memory of each socket, which copies between devices go through"),
+      {"memory_bandwidth", &Host::memory_bandwidth, AnExactBandwidth(), Optional("not given"),
+       "nominal bandwidth of the memory of each socket, which an optimizer on the host needs",
+       "\"204.8GBps\""}};
 }
 
 // Adds what is as something else.

@@ -57,6 +57,14 @@ inline ClusterLink XeonToXeon() {
 inline constexpr BytesPerSecond kEpycCopies(204.8e9 / 2);
 inline constexpr double kCopyEfficiency = 4 * 15.0 / 102.4;
 
+// What a socket's memory delivers by its data sheet, for the host's own work: channels of 8 bytes.
+constexpr BytesPerSecond Channels(double count, double megatransfers) {
+  return BytesPerSecond(count * megatransfers * 1e6 * 8);
+}
+inline constexpr BytesPerSecond kEpycMemory = Channels(8, 3200);    // EPYC 7002 and 7003, DDR4
+inline constexpr BytesPerSecond kEpyc4Memory = Channels(12, 4800);  // EPYC 9004, DDR5
+inline constexpr BytesPerSecond kGraceMemory(500e9);                // LPDDR5X
+
 inline ClusterLink HostMemory(BytesPerSecond copies, double efficiency) {
   return MakeLink(LinkKind::kMemory, copies, efficiency, Seconds(0));
 }

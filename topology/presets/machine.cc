@@ -106,6 +106,13 @@ void CheckSize(const MachineSpec& spec) {
                     spec.name, links, vertices, spec.nodes, kMost));
 }
 
+// Every device has the same share of its host's memory bandwidth, unless it says its own.
+DeviceSpec WithShareOfHost(DeviceSpec device, const NodeSpec& node) {
+  if (node.host && !(device.host_bandwidth > BytesPerSecond(0)))
+    device.host_bandwidth = node.host->memory_bandwidth * node.host->sockets / node.devices;
+  return device;
+}
+
 }  // namespace
 
 std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec& device) {
@@ -122,7 +129,7 @@ std::unique_ptr<Cluster> BuildMachine(const MachineSpec& spec, const DeviceSpec&
   if (trees > 1) CheckRails(shape, spec, trees, device);
 
   ClusterBuilder cluster(spec.name);
-  const uint32_t device_index = cluster.AddDeviceSpec(device);
+  const uint32_t device_index = cluster.AddDeviceSpec(WithShareOfHost(device, spec.node));
   auto structure = std::make_shared<ClusterStructure>();
   structure->machines = spec.nodes;
   structure->devices_per_machine = spec.node.devices;

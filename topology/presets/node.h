@@ -55,6 +55,8 @@ struct Host {
   std::optional<ClusterLink> between_sockets;  // every two; none: they are not joined
   // Copies through the host go through this; without it, devices have peer-to-peer access.
   std::optional<ClusterLink> memory;
+  BytesPerSecond
+      memory_bandwidth;  // nominal, of each socket, for the host's own work; 0: not given
   std::string socket_name = "socket";
   std::string switch_name = "pcie";
 };

@@ -14,6 +14,7 @@ NodeSpec EightJoined(double gigabytes_per_second, double efficiency) {
   host.root_port = Pcie(kPcie5, kRootPort);
   host.nic = Pcie(kPcie5, kPcieToNic);
   host.between_sockets = EpycToEpyc();
+  host.memory_bandwidth = kEpyc4Memory;
   NodeSpec node;
   node.devices = 8;
   node.lanes = AllToAll(8, 1);

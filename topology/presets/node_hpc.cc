@@ -31,6 +31,7 @@ constexpr double kPerlmutterNvLink = 76 * kGib / 100e9;
 NodeSpec PerlmutterNode() {
   NodeSpec node = Quad(4, kPerlmutterNvLink, 4, Network(200, kSlingshotEfficiency));
   node.host->socket_name = "numa";
+  node.host->memory_bandwidth = kEpycMemory / 4;
   // Assumed: the I/O die passes what the socket's memory delivers, 8 channels of DDR4-3200 (AMD
   // EPYC 7763 data sheet), and costs 0.1 us. It is wide enough not to be the limit.
   node.host->between_sockets =
@@ -39,13 +40,18 @@ NodeSpec PerlmutterNode() {
 }
 
 // 4 NVLinks: one GPU sends 72 GB/s to another (NVIDIA/nccl-tests, sendrecv on Leonardo, 1 GiB). We
-// assume that HDR100 is as efficient as HDR.
-NodeSpec LeonardoNode() { return Quad(4, 0.72, 1, Network(100, kInfiniBandEfficiency)); }
+// assume that HDR100 is as efficient as HDR. The host is a Xeon 8358 (8 channels of DDR4-3200).
+NodeSpec LeonardoNode() {
+  NodeSpec node = Quad(4, 0.72, 1, Network(100, kInfiniBandEfficiency));
+  node.host->memory_bandwidth = Channels(8, 3200);
+  return node;
+}
 
 // We assume Perlmutter's efficiencies, because the NICs are the same; NVLinks are of generation 4.
 NodeSpec AlpsNode() {
   NodeSpec node = Quad(6, kPerlmutterNvLink, 4, Network(200, kSlingshotEfficiency));
   node.host->socket_name = "grace";
+  node.host->memory_bandwidth = kGraceMemory;
   // NVLink-C2C, 450 GB/s per direction; NIC on PCIe 5; Graces joined at 100 GB/s (arXiv
   // 2408.11556).
   node.host->device =
@@ -57,10 +63,11 @@ NodeSpec AlpsNode() {
 }
 
 // Two dies of a package reach 129 GiB/s of 200 GB/s (Megatron-AxoNN 885d2e75,
-// examples/comm_model.py).
+// examples/comm_model.py). The host is an EPYC 7A53.
 NodeSpec FrontierNode(double slingshot) {
   Host host;
   host.sockets = 1;
+  host.memory_bandwidth = kEpycMemory;
   host.switches = 4;
   host.switch_name = "package";
   host.nics = 4;
@@ -89,6 +96,7 @@ NodeSpec PizDaintNode() {
   host.nic = Pcie(kPcie3, kPcieToNic);
   // 4 channels of DDR4-2133, 68 GB/s.
   host.memory = HostMemory(BytesPerSecond(68e9 / 2), kCopyEfficiency);
+  host.memory_bandwidth = Channels(4, 2133);
   NodeSpec node;
   node.devices = 1;
   node.host = host;

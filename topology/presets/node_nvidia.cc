@@ -20,7 +20,7 @@ ClusterLink ToNvSwitch(double bandwidth, double efficiency) {
 
 // Two sockets with peer-to-peer access; GPUs and NICs are on PCIe switches.
 Host TwoSockets(uint32_t switches, uint32_t nics, BytesPerSecond pcie,
-                const ClusterLink& between_sockets) {
+                const ClusterLink& between_sockets, BytesPerSecond memory) {
   Host host;
   host.sockets = 2;
   host.switches = switches;
@@ -29,6 +29,7 @@ Host TwoSockets(uint32_t switches, uint32_t nics, BytesPerSecond pcie,
   host.root_port = Pcie(pcie, kRootPort);
   host.nic = Pcie(pcie, kPcieToNic);
   host.between_sockets = between_sockets;
+  host.memory_bandwidth = memory;
   return host;
 }
 
@@ -48,15 +49,15 @@ ClusterLink H100ToNvSwitch() { return ToNvSwitch(18 * 25e9, kH100Efficiency); }
 ClusterLink B200ToNvSwitch() { return ToNvSwitch(18 * 50e9, kB200Efficiency); }
 
 NodeSpec DgxA100Node() {
-  return EightGpus(A100ToNvSwitch(), TwoSockets(4, 8, kPcie4, EpycToEpyc()),
+  return EightGpus(A100ToNvSwitch(), TwoSockets(4, 8, kPcie4, EpycToEpyc(), kEpycMemory),
                    Network(200, kInfiniBandEfficiency));
 }
 
-// We assume that 4 UPI links of 16 GT/s, 32 GB/s each, join the Xeons.
+// We assume that 4 UPI links of 16 GT/s, 32 GB/s each, join the Xeons (8480C, DDR5-4800).
 NodeSpec DgxH100Node() {
   ClusterLink upi = EpycToEpyc();
   upi.bandwidth = BytesPerSecond(4 * 32e9);
-  return EightGpus(H100ToNvSwitch(), TwoSockets(8, 8, kPcie5, upi),
+  return EightGpus(H100ToNvSwitch(), TwoSockets(8, 8, kPcie5, upi, Channels(8, 4800)),
                    Network(400, kInfiniBandEfficiency));
 }
 
@@ -66,15 +67,18 @@ NodeSpec DgxH800Node() {
   return node;
 }
 
+// Xeons 8570, DDR5-5600.
 NodeSpec DgxB200Node() {
   NodeSpec node = DgxH100Node();
   node.nvswitch = B200ToNvSwitch();
+  node.host->memory_bandwidth = Channels(8, 5600);
   return node;
 }
 
-// The NICs are ConnectX-8 of 800 Gb/s.
+// The NICs are ConnectX-8 of 800 Gb/s; Xeons 6776P, DDR5-6400.
 NodeSpec DgxB300Node() {
   NodeSpec node = DgxB200Node();
+  node.host->memory_bandwidth = Channels(8, 6400);
   node.host->device = Pcie(kPcie6, kDeviceToPcie);
   node.host->root_port = Pcie(kPcie6, kRootPort);
   node.host->nic = Pcie(kPcie6, kPcieToNic);
@@ -83,8 +87,12 @@ NodeSpec DgxB300Node() {
 }
 
 // There are 32 EFA NICs of 100 Gb/s, 4 at each GPU's PCIe switch, which are drawn as one of 400. We
-// assume that they reach what other makers' do.
-NodeSpec AwsP5Node() { return DgxH100Node(); }
+// assume that they reach what other makers' do. The hosts are EPYC 7R13.
+NodeSpec AwsP5Node() {
+  NodeSpec node = DgxH100Node();
+  node.host->memory_bandwidth = kEpycMemory;
+  return node;
+}
 
 // A3 Mega: 8 NICs of 200 Gb/s; all-gather of 16 GPUs reaches a bus bandwidth of 188.5 GB/s of the
 // 200 that the NICs have (dstackai/dstack mkdocs/docs/examples/clusters/gcp.md, 8 GiB).
@@ -108,7 +116,7 @@ NodeSpec GcpA3HighNode() {
 // (awsome-distributed-training 7217859f, 2 GiB). NCCL's tree sends every byte once each way over
 // the 4 NICs of 12.5 GB/s: 41.8 of 50, at 0.92 of the links (collectives/nccl/pace.h).
 NodeSpec AwsP4dNode() {
-  return EightGpus(A100ToNvSwitch(), TwoSockets(4, 4, kPcie3, XeonToXeon()),
+  return EightGpus(A100ToNvSwitch(), TwoSockets(4, 4, kPcie3, XeonToXeon(), Channels(6, 2933)),
                    Network(100, 41.8 / 0.92 / 50));
 }
 
@@ -122,6 +130,7 @@ NodeSpec GcpA2MegagpuNode() {
   host.nic = Pcie(kPcie4, kPcieToNic);
   host.between_sockets = XeonToXeon();
   host.memory = HostMemory(BytesPerSecond(140e9 / 2), kCopyEfficiency);  // 6 channels of DDR4-2933
+  host.memory_bandwidth = Channels(6, 2933);
   NodeSpec node;
   node.devices = 16;
   node.nvswitch = A100ToNvSwitch();
@@ -131,7 +140,7 @@ NodeSpec GcpA2MegagpuNode() {
 }
 
 // Two GPUs over one NVLink of 25 GB/s reach 22.6 GB/s (vTrain f8dda847,
-// v100_allreduce_2gpu.csv, 1 GiB).
+// v100_allreduce_2gpu.csv, 1 GiB). The hosts' memory is DDR4-2133 (DGX-1's data sheet).
 NodeSpec Dgx1V100Node() {
   NodeSpec node;
   node.devices = 8;
@@ -139,7 +148,7 @@ NodeSpec Dgx1V100Node() {
   node.lanes = {{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, {1, 3, 1},
                 {1, 5, 2}, {2, 3, 2}, {2, 6, 1}, {3, 7, 1}, {4, 5, 1}, {4, 6, 1},
                 {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2}};
-  node.host = TwoSockets(4, 4, kPcie3, XeonToXeon());
+  node.host = TwoSockets(4, 4, kPcie3, XeonToXeon(), Channels(4, 2133));
   node.cable = Network(100, kInfiniBandEfficiency);
   return node;
 }
@@ -155,6 +164,7 @@ NodeSpec Nvl72Rack() {
   host.sockets = 36;
   host.socket_name = "grace";
   host.nics = 72;
+  host.memory_bandwidth = kGraceMemory;
   // NVLink-C2C, 450 GB/s per direction.
   host.device = MakeLink(LinkKind::kNvLink, BytesPerSecond(450e9), kPcieEfficiency, kDeviceToPcie);
   host.nic = Pcie(kPcie5, kPcieToNic);

@@ -11,6 +11,7 @@ NodeSpec BridgePairsNode() {
   host.sockets = 2;
   host.device = MakeLink(LinkKind::kPcie, kPcie4, 20 / 31.5, kDeviceToPcie);
   host.between_sockets = EpycToEpyc();
+  host.memory_bandwidth = kEpycMemory;
   NodeSpec node;
   node.devices = 8;
   node.lanes = {{0, 1, 12}, {2, 3, 12}, {4, 5, 12}, {6, 7, 12}};
@@ -30,6 +31,7 @@ NodeSpec AtpMachineAWithoutPeers() {
   host.device = Pcie(kPcie4, kDeviceToPcieStaged);
   host.root_port = Pcie(kPcie4, kRootPort);
   host.between_sockets = EpycToEpyc();
+  host.memory_bandwidth = kEpycMemory;
   host.between_sockets->efficiency = 0.97 * 2 * 7 / 8 / 96;
   host.memory = HostMemory(kEpycCopies, 4 * 4.95 * 2 * 3 / 4 / 102.4);
   NodeSpec node;
@@ -45,6 +47,7 @@ NodeSpec Rtx4090Node() {
   host.device = Pcie(kPcie4, kDeviceToPcie);
   host.nic = Pcie(kPcie4, kPcieToNic);
   host.between_sockets = EpycToEpyc();
+  host.memory_bandwidth = kEpycMemory;
   host.memory = HostMemory(kEpycCopies, kCopyEfficiency);
   NodeSpec node;
   node.devices = 8;

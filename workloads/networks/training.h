@@ -99,6 +99,16 @@ struct Training {
   // The optimizer's state is on the host but for the update: it leaves beside the forward pass, and
   // returns while gradients are summed (Megatron-LM's --offload-optimizer-states).
   bool offloaded_optimizer = false;
+  // The optimizer's state is on the host for good, and so is its update: gradients go there as they
+  // are summed, Adam runs on the CPU, and what it made comes back (DeepSpeed's offload_optimizer,
+  // PyTorch's CPUOffloadPolicy; workloads/planner/optimizer_update.h).
+  bool optimizer_on_host = false;
+  // Shares of ZeRO-3 are on the host, too, and come to the device to be gathered (DeepSpeed's
+  // offload_param, PyTorch's CPUOffloadPolicy).
+  bool parameters_on_host = false;
+  // The step writes parameters and state over those before; else (JAX without donate_argnums) both
+  // are there while it runs.
+  bool donates_state = true;
   // Which attention core runs. All except an unfused one never store scores (FlashAttention). An
   // unfused one stores softmax, dropout mask and dropout's result for the backward pass, 5·s bytes
   // per token and head in bf16, unless recomputed.
@@ -201,8 +211,8 @@ struct Training {
 // state comes back beside some layers, not beside others. Muon multiplies each layer's matrices.
 inline Alike AlikeUnder(const Training& training) {
   return {.layers = training.recomputed_layers.empty() && training.offloaded_layers == 0 &&
-                    !training.offloaded_optimizer && training.precise_layers == 0 &&
-                    training.update_rule != UpdateRule::kMuon};
+                    !training.offloaded_optimizer && !training.optimizer_on_host &&
+                    training.precise_layers == 0 && training.update_rule != UpdateRule::kMuon};
 }
 
 }  // namespace rehearse

@@ -185,6 +185,10 @@ bool GradientSums::IsSummedBeside(uint32_t index) const {
 
 void GradientSums::Accumulate(uint32_t index, const ActionContext& action) {
   const MatrixPlace& place = places_[index];
+  if (places_.SumsOnHost(index)) {
+    AccumulateOnHost(index);
+    return;
+  }
   const BufferId sum = arrays_[index].main_gradient;
   const std::string name = "accumulate " + places_.ShapeOf(index).name;
   // A product that adds to the sum itself leaves nothing to do (its own traffic is counted there).
@@ -204,6 +208,31 @@ void GradientSums::Accumulate(uint32_t index, const ActionContext& action) {
   // If two stages of the rank use a matrix, its gradient is complete on the owner's stage.
   const bool is_complete = action.makes_last_gradients && action.stage->HasMatrix(index);
   if (is_complete && strategy_.asynchronous_data_gradient) SumBeside(index);
+}
+
+// The sum of earlier micro-batches comes to the device, where each one adds its own, and goes back
+// (deepspeedai/DeepSpeed, runtime/zero/stage3.py, partition_grads).
+void GradientSums::AccumulateOnHost(uint32_t index) {
+  Made& made = made_[index];
+  const std::string& name = places_.ShapeOf(index).name;
+  const std::string step = "accumulate " + name;
+  const BufferId on_host = arrays_[index].host_gradient;
+  const DType type = training_.gradients;
+  const double elements = places_[index].share_elements;
+  const double read = SizeOf(ReduceType()).value();
+  BufferId sum = made.summand;
+  if (made.is_on_host) {
+    sum = arrays_.Add(index, "summed gradient of", BufferKind::kBuffer, type, /*share=*/true);
+    plan_.ReturnFromHost("return gradient of " + name, {on_host}, {sum}, plan_.LastCompute());
+    plan_.AddMemoryOp(step, Kernel::kAccumulate, elements * (read + 2 * places_.gradient_element()),
+                      {made.summand, sum}, {sum});
+  } else if (ReduceType() != type) {
+    sum = arrays_.Add(index, "summed gradient of", BufferKind::kBuffer, type, /*share=*/true);
+    plan_.AddMemoryOp(step, Kernel::kCopy, elements * (read + places_.gradient_element()),
+                      {made.summand}, {sum});
+  }
+  made.is_on_host = true;
+  plan_.SendToHost("offload gradient of " + name, {sum}, {on_host}, plan_.LastCompute());
 }
 
 void GradientSums::Finish(const ActionContext& action) {

@@ -44,10 +44,11 @@ class GradientSums {
 
  private:
   struct Made {
-    uint32_t uses_left = 0;  // in this micro-batch
-    BufferId gradient;       // of the block, while it is made
-    BufferId summand;        // that, or this rank's share of its sum, until it is accumulated
-    BufferId whole;          // the sum over micro-batches that is reduced with the last one
+    uint32_t uses_left = 0;   // in this micro-batch
+    BufferId gradient;        // of the block, while it is made
+    BufferId summand;         // that, or this rank's share of its sum, until it is accumulated
+    BufferId whole;           // the sum over micro-batches that is reduced with the last one
+    bool is_on_host = false;  // the sum over micro-batches, so far
   };
   struct BucketState {
     uint32_t ended = 0;  // of its matrices
@@ -55,6 +56,7 @@ class GradientSums {
   };
 
   void AddToWhole(uint32_t index);
+  void AccumulateOnHost(uint32_t index);
   void ReduceWholes(const ActionContext& action);
   void ReduceScatterWhenComplete(uint32_t index, const ActionContext& action);
   void ReduceEnded(const ActionContext& action);

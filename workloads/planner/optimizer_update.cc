@@ -55,6 +55,21 @@ OptimizerUpdate::OptimizerUpdate(const ParameterArrays& arrays, AdamAgain valida
   }
   if (muon_.matrices > 0) AddStates("Muon", 1, &muon_);
   if (validation_ != kAdamOnce) CheckValidation();
+  if (training_.optimizer_on_host) CheckHost();
+  if (training_.donates_state) return;
+  // What the step leaves, beside what it began with.
+  for (const BufferId before : std::vector<BufferId>(state_)) {
+    const Buffer& state = plan_.BufferOf(before);
+    plan_.AddBuffer({.name = "next " + state.name,
+                     .kind = BufferKind::kOptimizer,
+                     .bytes = state.bytes,
+                     .dtype = state.dtype,
+                     .on_host = state.on_host});
+  }
+  Bytes parameters;
+  for (const Buffer& buffer : plan_.role().buffers)
+    if (buffer.kind == BufferKind::kParameter && !buffer.on_host) parameters += buffer.bytes;
+  plan_.AddBuffer({.name = "next parameters", .kind = BufferKind::kParameter, .bytes = parameters});
 }
 
 // Beside parameters that are not what is updated themselves.
@@ -109,7 +124,8 @@ void OptimizerUpdate::AddState(const std::string& name, uint64_t rows, DType dty
                        .bytes = static_cast<double>(rows * elements) * SizeOf(dtype),
                        .dtype = dtype,
                        .rows = rows,
-                       .columns = elements}));
+                       .columns = elements,
+                       .on_host = training_.optimizer_on_host}));
   state_.push_back(set->state.back());
 }
 
@@ -133,6 +149,23 @@ void OptimizerUpdate::CheckValidation() const {
   }
 }
 
+void OptimizerUpdate::CheckHost() const {
+  if (training_.update_rule != UpdateRule::kAdam && training_.update_rule != UpdateRule::kSgd)
+    throw Error(plan_.place(),
+                "\"optimizer_on_host\": LAMB's and Muon's updates on the host are not modelled; "
+                "expected \"update_rule\": \"adam\" or \"sgd\"");
+  if (validation_ != kAdamOnce)
+    throw Error(plan_.place(),
+                "validation after the update: the host's updates are not taken back; expected no "
+                "\"optimizer_on_host\", or \"validation\": \"before-update\"");
+  if (!training_.parameters_on_host) return;
+  for (const uint32_t index : places_.Owners())
+    if (places_.IsOnHost(index)) return;
+  throw Error(plan_.place(),
+              "\"parameters_on_host\": shares of ZeRO-3 can be there, and this strategy has none; "
+              "expected false, or a strategy that shards parameters (\"zero\" 3)");
+}
+
 // ---- the state's way to the host and back -------------------------------------------------------
 
 void OptimizerUpdate::SendState() {
@@ -151,6 +184,10 @@ void OptimizerUpdate::ReturnState() {
 // ---- the update ---------------------------------------------------------------------------------
 
 void OptimizerUpdate::Update() {
+  if (training_.optimizer_on_host) {
+    UpdateOnHost();
+    return;
+  }
   const Operands all = OperandsOf(true, true);
   const BufferId norm = GradientNorm(all);
   switch (training_.update_rule) {
@@ -175,6 +212,82 @@ void OptimizerUpdate::Update() {
       break;
   }
   if (muon_.matrices > 0) UpdateByMuon(OperandsOf(false, true), norm);
+}
+
+OptimizerUpdate::HostOperands OptimizerUpdate::HostOperandsOf() {
+  HostOperands operands;
+  operands.own.shares = OperandsOf(true, true).shares;
+  const auto add = [&](BufferId gradient, BufferId host_gradient, BufferId share,
+                       BufferId host_share) {
+    operands.own.gradients.push_back(host_gradient);
+    operands.own.parameters.push_back(host_share);
+    if (gradient.IsSet()) {
+      operands.sent.push_back(gradient);
+      operands.sent_to.push_back(host_gradient);
+    }
+    if (share == host_share) return;
+    operands.made.push_back(host_share);
+    operands.returned_to.push_back(share);
+  };
+  for (const VectorGroup& group : arrays_.groups()) {
+    if (group.is_frozen) continue;
+    add(group.gradient, group.host_gradient, group.value, group.host_value);
+    for (const uint32_t vector : group.vectors) {
+      Buffer own = plan_.BufferOf(arrays_.Vector(vector).gradient);
+      own.name += ", on the host";
+      own.region = kNoRegion;
+      own.on_host = true;
+      own.view->of = group.host_gradient;
+      operands.own.summands.push_back(plan_.AddBuffer(std::move(own)));
+    }
+  }
+  for (const uint32_t index : places_.TrainedOwners()) {
+    const MatrixArrays& arrays = arrays_[index];
+    add(arrays.update_gradient, arrays.host_gradient, arrays.update_share, arrays.host_share);
+    operands.own.summands.push_back(arrays.host_gradient);
+  }
+  return operands;
+}
+
+void OptimizerUpdate::UpdateOnHost() {
+  const HostOperands operands = HostOperandsOf();
+  if (operands.own.gradients.empty()) return;
+  if (!operands.sent.empty())
+    plan_.SendToHost("offload gradients", operands.sent, operands.sent_to, plan_.LastCompute());
+  const BufferId norm = AddNumber("gradient norm, on the host", /*on_host=*/true);
+  plan_.AddHostOp("gradient norm", Kernel::kSquaredNorm, GradientBytes(adam_),
+                  operands.own.summands, {norm}, operands.own.shares);
+  if (RanksOfModel() > 1) {
+    const BufferId summed = AddNumber("gradient norm");
+    plan_.ReturnFromHost("return gradient norm", {norm}, {summed}, plan_.LastCompute());
+    SumOverModel(summed);
+    plan_.SendToHost("offload gradient norm", {summed}, {norm}, plan_.LastCompute());
+  }
+  std::vector<BufferId> reads = operands.own.gradients;
+  reads.push_back(norm);
+  const bool is_sgd = training_.update_rule == UpdateRule::kSgd;
+  std::vector<double> attributes = {kLearningRate};
+  if (is_sgd) attributes.push_back(kMomentum);
+  plan_.AddHostOp(is_sgd ? "SGD" : "Adam", is_sgd ? Kernel::kMomentum : Kernel::kAdam, HostBytes(),
+                  reads, WithState(operands.own.parameters, adam_), attributes);
+  if (!operands.made.empty())
+    plan_.ReturnFromHost("return parameters", operands.made, operands.returned_to,
+                         plan_.LastCompute());
+}
+
+// Of clipping and the update.
+double OptimizerUpdate::HostBytes() const {
+  Training training = training_;
+  training.optimizer = OptimizerKernels::kFused;
+  Bytes state;
+  for (const BufferId array : adam_.state) state += plan_.BufferOf(array).bytes;
+  const double elements = adam_.vectors + adam_.matrices;
+  const double cast = SizeOf(training_.gradients).value() < kFloat
+                          ? adam_.matrices * (places_.gradient_element() + kFloat)
+                          : 0;
+  return cast + elements * 2 * kFloat +
+         CostsOfAdam(training, elements, 1, elements * kFloat, state.value(), ParameterBytes())
+             .update.bytes;
 }
 
 OptimizerUpdate::Operands OptimizerUpdate::OperandsOf(bool adams, bool muons) const {
@@ -466,13 +579,14 @@ BufferId OptimizerUpdate::OwnPart(uint32_t matrix, BufferId direction, BufferId 
 
 // ---- the norm -----------------------------------------------------------------------------------
 
-BufferId OptimizerUpdate::AddNumber(const std::string& name) {
+BufferId OptimizerUpdate::AddNumber(const std::string& name, bool on_host) {
   return plan_.AddBuffer({.name = name,
                           .kind = BufferKind::kBuffer,
                           .bytes = Bytes(kFloat),
                           .dtype = DType::kFp32,
                           .rows = 1,
-                          .columns = 1});
+                          .columns = 1,
+                          .on_host = on_host});
 }
 
 BufferId OptimizerUpdate::GradientNorm(const Operands& operands) {
@@ -488,10 +602,13 @@ BufferId OptimizerUpdate::GradientNorm(const Operands& operands) {
   return norm;
 }
 
+// Those that share one copy of it.
+uint32_t OptimizerUpdate::RanksOfModel() const {
+  return plan_.mesh().size() / plan_.SizeOfAxes(data_) * plan_.communicators().pipeline_ranks();
+}
+
 void OptimizerUpdate::SumOverModel(BufferId norm) {
-  const uint32_t ranks =
-      plan_.mesh().size() / plan_.SizeOfAxes(data_) * plan_.communicators().pipeline_ranks();
-  if (ranks == 1) return;
+  if (RanksOfModel() == 1) return;
   Collective collective;
   collective.communicator = plan_.communicators().model();
   collective.bytes = Bytes(kFloat);

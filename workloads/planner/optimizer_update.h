@@ -22,6 +22,12 @@
 // ranks have of it is gathered, over ZeRO's shares (Liu et al. 2025, arXiv 2502.16982, algorithm 1)
 // and over tensor parallel ranks, each of which does the whole of the work and keeps its own part
 // (Megatron-LM's --muon-tp-mode duplicated; blockwise, its default, is muon_by_pieces).
+//
+// On the host (Ren et al. 2021, arXiv 2101.06840), norm, clipping and update are the host's own
+// work on arrays in its memory, one after the other: clipping brings gradients to fp32 and scales
+// them in place, Adam is one pass (deepspeedai/DeepSpeed, runtime/zero/stage_1_and_2.py,
+// unscale_and_clip_grads; csrc/adam). What it made comes back when all of it is done. Only the norm
+// goes to the device in between, where ranks sum it.
 #pragma once
 
 #include <cstdint>
@@ -65,17 +71,29 @@ class OptimizerUpdate {
   void AddStates(const char* name, uint64_t moments, Set* set);
   void AddState(const std::string& name, uint64_t rows, DType dtype, Set* set);
   void CheckValidation() const;
+  void CheckHost() const;
   bool HasMasters() const;
   // Whether Muon's steps update this matrix.
   bool IsOrthogonal(uint32_t matrix) const;
   std::vector<uint32_t> OrthogonalMatrices() const;
   // Of all that is updated, or of one of Muon's two sets.
   Operands OperandsOf(bool adams, bool muons) const;
+  // The same on the host, where gradients that are not summed there go, and what comes back.
+  struct HostOperands {
+    Operands own;
+    std::vector<BufferId> sent;
+    std::vector<BufferId> sent_to;
+    std::vector<BufferId> made;
+    std::vector<BufferId> returned_to;
+  };
+  HostOperands HostOperandsOf();
   static std::vector<BufferId> WithState(std::vector<BufferId> parameters, const Set& set);
   double ShareOfRanks(const Layout& layout, const std::vector<uint32_t>& share_axes) const;
   double GradientBytes(const Set& set) const;
   double ParameterBytes() const;
   OptimizerCosts Costs(const Set& set) const;
+  void UpdateOnHost();
+  double HostBytes() const;
   void UpdateByLamb(const Operands& operands, BufferId norm);
   std::vector<double> LambAttributes(const Operands& operands) const;
   std::vector<uint32_t> ModelAxes() const;
@@ -84,8 +102,9 @@ class OptimizerUpdate {
   BufferId Orthogonal(uint32_t matrix, BufferId direction);
   BufferId OwnPart(uint32_t matrix, BufferId direction, BufferId whole);
   uint32_t UpdatedArrays() const;
-  BufferId AddNumber(const std::string& name);
+  BufferId AddNumber(const std::string& name, bool on_host = false);
   BufferId GradientNorm(const Operands& operands);
+  uint32_t RanksOfModel() const;
   void SumOverModel(BufferId norm);
   void SumWithRanksBefore(BufferId norm);
   void Validate(std::vector<BufferId> reads, const std::vector<BufferId>& writes);

@@ -69,11 +69,11 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   plan_.set_layer(places_.ArrayOf(index).layer);
   const std::string name = plan_.Label(places_.ArrayOf(index).name);
   const DType type = places_.KeptType(index);
-  const DType gradients = places_.training().gradients;
   // What the step leaves is the share, until the next one gathers it.
   const bool leaves_share = place.UpdatesShare() && places_.strategy().gathers_beside_forward;
   Buffer parameter = MatrixBuffer(index, name, BufferKind::kParameter, type, place.Shares(3));
   if (leaves_share) parameter.region = kNoRegion;
+  parameter.on_host = places_.IsOnHost(index);
   parameter.borrowed = places_.training().narrow_parameters && places_.IsNarrow(index) &&
                        !KeepsOnlyNarrow(places_.training()) && !place.Shares(2);
   arrays.parameter = plan_.AddBuffer(std::move(parameter));
@@ -90,16 +90,7 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   if (places_.IsNarrow(index) && !place.Shares(3) && !is_one)
     arrays.narrow = AddNarrowCopies(index);
   if (!places_.IsTrained(index)) return;
-  // Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
-  Buffer gradient =
-      MatrixBuffer(index, (place.SumsShare() ? "local gradient of " : "gradient of ") + name,
-                   BufferKind::kGradient, gradients, place.Shares(2));
-  if (place.SumsShare()) gradient.region = kNoRegion;
-  arrays.main_gradient = plan_.AddBuffer(std::move(gradient));
-  arrays.update_gradient = place.SumsShare()
-                               ? AddShareView(index, arrays.main_gradient, "gradient of " + name,
-                                              BufferKind::kGradient, gradients)
-                               : arrays.main_gradient;
+  if (!places_.SumsOnHost(index)) AddGradient(index, name);
   arrays.update_share =
       place.UpdatesShare() ? AddShareView(index, arrays.parameter,
                                           (leaves_share ? "updated share of " : "share of ") + name,
@@ -110,7 +101,42 @@ void ParameterArrays::AddMatrix(uint32_t index) {
   const bool adds_to_sum = place.uses == 1 && !place.is_looked_up;
   if (places_.training().fused_accumulation && !place.Shares(2) && adds_to_sum)
     arrays.block = AddBlock(index);
+  if (places_.training().optimizer_on_host) AddHostArrays(index, name);
   update_elements_ += place.UpdatedElements();
+}
+
+// Stage 1 keeps the gradient whole until it is summed, and then its share of the sums in place.
+void ParameterArrays::AddGradient(uint32_t index, const std::string& name) {
+  const MatrixPlace& place = places_[index];
+  MatrixArrays& arrays = matrices_[index];
+  const DType type = places_.training().gradients;
+  Buffer gradient =
+      MatrixBuffer(index, (place.SumsShare() ? "local gradient of " : "gradient of ") + name,
+                   BufferKind::kGradient, type, place.Shares(2));
+  if (place.SumsShare()) gradient.region = kNoRegion;
+  arrays.main_gradient = plan_.AddBuffer(std::move(gradient));
+  arrays.update_gradient = place.SumsShare()
+                               ? AddShareView(index, arrays.main_gradient, "gradient of " + name,
+                                              BufferKind::kGradient, type)
+                               : arrays.main_gradient;
+}
+
+void ParameterArrays::AddHostArrays(uint32_t index, const std::string& name) {
+  MatrixArrays& arrays = matrices_[index];
+  const bool is_share = places_[index].Shares(1);
+  const bool sums = places_.SumsOnHost(index);
+  Buffer gradient = MatrixBuffer(index, "gradient of " + name + (sums ? "" : ", on the host"),
+                                 BufferKind::kGradient, places_.training().gradients, is_share);
+  gradient.on_host = true;
+  if (!sums) gradient.region = kNoRegion;
+  arrays.host_gradient = plan_.AddBuffer(std::move(gradient));
+  arrays.host_share = arrays.parameter;
+  if (places_.IsOnHost(index)) return;
+  Buffer share = MatrixBuffer(index, name + ", on the host", BufferKind::kParameter,
+                              places_.KeptType(index), is_share);
+  share.on_host = true;
+  share.region = kNoRegion;
+  arrays.host_share = plan_.AddBuffer(std::move(share));
 }
 
 // It lives through the step, although each forward pass writes it anew: DeepSpeed never frees it.
@@ -160,8 +186,11 @@ void ParameterArrays::AddLeftOut(size_t first, double elements) {
   for (const BufferKind kind :
        {BufferKind::kParameter, BufferKind::kGradient, BufferKind::kOptimizer}) {
     Bytes bytes;
-    for (size_t i = first; i < plan_.role().buffers.size(); ++i)
-      if (plan_.role().buffers[i].kind == kind) bytes += plan_.role().buffers[i].bytes;
+    for (size_t i = first; i < plan_.role().buffers.size(); ++i) {
+      const Buffer& buffer = plan_.role().buffers[i];
+      CHECK(!buffer.on_host);  // such layers are all planned (AlikeUnder)
+      if (buffer.kind == kind) bytes += buffer.bytes;
+    }
     if (bytes > Bytes(0))
       plan_.AddBuffer({.name = "of layers left out", .kind = kind, .bytes = count * bytes});
   }
@@ -203,16 +232,24 @@ void ParameterArrays::GroupVectors(const Stage& stage, const std::vector<Layout>
 
 void ParameterArrays::AddVectors(VectorGroup* group) {
   const DType precision = places_.training().precision;
-  const auto add = [&](std::string name, BufferKind kind, DType dtype) {
+  const auto add = [&](std::string name, BufferKind kind, DType dtype, bool on_host) {
     return plan_.AddBuffer({.name = std::move(name),
                             .kind = kind,
                             .bytes = static_cast<double>(group->elements) * SizeOf(dtype),
                             .dtype = dtype,
                             .rows = 1,
-                            .columns = group->elements});
+                            .columns = group->elements,
+                            .on_host = on_host});
   };
-  group->value = add("biases and norms", BufferKind::kParameter, precision);
-  group->gradient = add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32);
+  group->value = add("biases and norms", BufferKind::kParameter, precision, false);
+  group->gradient =
+      add("gradients of biases and norms", BufferKind::kGradient, DType::kFp32, false);
+  if (places_.training().optimizer_on_host && !group->is_frozen) {
+    group->host_value =
+        add("biases and norms, on the host", BufferKind::kParameter, precision, true);
+    group->host_gradient = add("gradients of biases and norms, on the host", BufferKind::kGradient,
+                               DType::kFp32, true);
+  }
   if (!group->is_frozen) {
     update_elements_ += static_cast<double>(group->elements);
     vector_elements_ += static_cast<double>(group->elements);

@@ -27,6 +27,10 @@ struct MatrixArrays {
   BufferId update_gradient;  // what Adam reads: that, or the summed share of stage 1
   BufferId update_share;  // what Adam writes: the parameter, or the share of it of stages 1 and 2
   BufferId block;         // where its gradients are made, if that block is shared
+  // If the optimizer is on the host: what it reads and writes there. The second is the parameter if
+  // that is there, too; where gradients are summed there, the device has none.
+  BufferId host_gradient;
+  BufferId host_share;
 };
 
 struct VectorArrays {
@@ -44,6 +48,8 @@ struct VectorGroup {
   uint64_t elements = 0;
   BufferId value;
   BufferId gradient;
+  BufferId host_value;  // if the optimizer is on the host
+  BufferId host_gradient;
 };
 
 class ParameterArrays {
@@ -71,6 +77,8 @@ class ParameterArrays {
   Buffer MatrixBuffer(uint32_t index, std::string name, BufferKind kind, DType dtype,
                       bool share) const;
   void AddMatrix(uint32_t index);
+  void AddGradient(uint32_t index, const std::string& name);
+  void AddHostArrays(uint32_t index, const std::string& name);
   Buffer NearShare(uint32_t index) const;
   BufferId AddShareView(uint32_t index, BufferId of, std::string name, BufferKind kind,
                         DType dtype);

@@ -88,7 +88,14 @@ BufferId ParameterGathering::Pack(uint32_t index) {
   const DType type = places_.GatheredType(index);
   const ShardCopies copies = strategy_.shard->copies;
   const bool from_master = copies == ShardCopies::kFlat || copies == ShardCopies::kPerParameter;
-  if (!from_master && type == training_.precision) return arrays_[index].parameter;
+  BufferId share = arrays_[index].parameter;
+  if (places_.IsOnHost(index)) {
+    share = arrays_.Add(index, "share from host of", BufferKind::kBuffer, places_.KeptType(index),
+                        /*share=*/true);
+    plan_.ReturnFromHost("fetch " + places_.ShapeOf(index).name, {arrays_[index].parameter},
+                         {share}, plan_.LastCompute());
+  }
+  if (!from_master && type == training_.precision) return share;
   const double element = SizeOf(type).value();
   const double from = from_master ? kMaster : plan_.element();
   const double cast = element == from ? 0 : element + from;
@@ -97,7 +104,7 @@ BufferId ParameterGathering::Pack(uint32_t index) {
       arrays_.Add(index, "share to gather of", BufferKind::kBuffer, type, /*share=*/true);
   plan_.AddMemoryOp("pack " + places_.ShapeOf(index).name, Kernel::kCopy,
                     KernelCost{places_[index].share_elements * (cast + copy), copy > 0 ? 2u : 1u},
-                    {arrays_[index].parameter}, {packed});
+                    {share}, {packed});
   return packed;
 }
 

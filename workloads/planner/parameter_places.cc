@@ -229,6 +229,12 @@ bool ParameterPlaces::KeepsMasters() const {
          (shard->copies == ShardCopies::kFlat || shard->copies == ShardCopies::kPerParameter);
 }
 
+bool ParameterPlaces::SumsOnHost(uint32_t matrix) const {
+  const MatrixPlace& place = matrices_[matrix];
+  return training_.optimizer_on_host && place.Shares(2) && place.sum_axes.empty() &&
+         place.shared == nullptr && !stages_.front()->mirror;
+}
+
 // ZeRO-3 keeps shares in the training's precision, unless they are what is updated.
 DType ParameterPlaces::KeptType(uint32_t matrix) const {
   if (KeepsMasters() && !ShapeOf(matrix).is_frozen) return DType::kFp32;

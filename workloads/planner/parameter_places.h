@@ -95,6 +95,12 @@ class ParameterPlaces {
   // Whether parameters are themselves what Adam updates, in fp32, and are cast when they are
   // gathered (PyTorch's FSDP): there are no master weights beside them.
   bool KeepsMasters() const;
+  // Whether its share waits on the host to be gathered.
+  bool IsOnHost(uint32_t matrix) const {
+    return training_.parameters_on_host && matrices_[matrix].Shares(3);
+  }
+  // Whether its gradients are summed there: shares that no other ranks have to add to.
+  bool SumsOnHost(uint32_t matrix) const;
   // The type of its block, as it is kept and as it is gathered.
   DType KeptType(uint32_t matrix) const;
   DType GatheredType(uint32_t matrix) const;

@@ -153,12 +153,11 @@ void PlanBuilder::CountLaunches(uint32_t launches) {
   const bool is_same = launched_.layer == tag().layer && launched_.phase == tag().phase &&
                        launched_.micro_batch == tag().micro_batch;
   if (!is_same && launches_ > 0) {
-    if (!host_.IsSet()) host_ = AddStream("host", StreamKind::kCompute);
     Compute wait;
     wait.kind = ComputeKind::kFixed;
     wait.duration = host_launch_ * static_cast<double>(launches_);
     wait.kernels = 0;
-    builder_.AddWait("launches", std::move(wait), host_);
+    builder_.AddWait("launches", std::move(wait), HostStream());
     launches_ = 0;
   }
   const bool is_launched = is_same && graph_ > 0 && graph_ == launched_graph_;
@@ -204,6 +203,22 @@ OpId PlanBuilder::AddMemoryOp(std::string name, Kernel kernel, const KernelCost&
 OpId PlanBuilder::AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
                                     std::vector<BufferId> reads, std::vector<BufferId> writes) {
   return builder_.AddComputeBeside(std::move(name), MemoryWork(kernel, bytes), stream,
+                                   std::move(reads), std::move(writes));
+}
+
+StreamId PlanBuilder::HostStream() {
+  if (!host_.IsSet()) host_ = AddStream("host", StreamKind::kCompute);
+  return host_;
+}
+
+OpId PlanBuilder::AddHostOp(std::string name, Kernel kernel, double bytes,
+                            std::vector<BufferId> reads, std::vector<BufferId> writes,
+                            std::vector<double> attributes) {
+  Compute compute = MemoryWork(kernel, bytes);
+  compute.kind = ComputeKind::kHost;
+  compute.kernels = 0;
+  compute.attributes = std::move(attributes);
+  return builder_.AddComputeBeside(std::move(name), std::move(compute), HostStream(),
                                    std::move(reads), std::move(writes));
 }
 
@@ -295,6 +310,11 @@ std::vector<BufferId> PlanBuilder::CopyFromHost(const std::string& name,
   return copies;
 }
 
+void PlanBuilder::SendToHost(const std::string& name, const std::vector<BufferId>& buffers,
+                             const std::vector<BufferId>& on_host, OpId since) {
+  AddHostCopy(CollectiveKind::kToHost, name, buffers, on_host, since);
+}
+
 void PlanBuilder::ReturnFromHost(const std::string& name, const std::vector<BufferId>& on_host,
                                  const std::vector<BufferId>& buffers, OpId since) {
   AddHostCopy(CollectiveKind::kFromHost, name, on_host, buffers, since);
@@ -319,7 +339,7 @@ void PlanBuilder::AddHostCopy(CollectiveKind kind, const std::string& name,
   copy.kind = kind;
   copy.communicator = communicators_.OfHost();
   copy.algorithm = UsualAlgorithm(kind);
-  for (const BufferId id : from) {
+  for (const BufferId id : kind == CollectiveKind::kToHost ? to : from) {
     copy.bytes += BufferOf(id).bytes;
     copy.dtype = BufferOf(id).dtype;
   }

@@ -99,6 +99,9 @@ class PlanBuilder {
   // One kernel on a compute stream other than the first, which waits only for its buffers.
   OpId AddMemoryOpBeside(std::string name, Kernel kernel, double bytes, StreamId stream,
                          std::vector<BufferId> reads, std::vector<BufferId> writes);
+  // The host's own work on arrays in its memory, which waits for them and for what it did before.
+  OpId AddHostOp(std::string name, Kernel kernel, double bytes, std::vector<BufferId> reads,
+                 std::vector<BufferId> writes, std::vector<double> attributes);
   // How many bytes a product moves, with A as it is here.
   Bytes BytesOfGemm(const Gemm& gemm, BufferId a) const;
   // C(m×n) = A·B in the type that A is cast to, else in the plan's precision; C += A·B if
@@ -136,7 +139,9 @@ class PlanBuilder {
                                    OpId since);
   std::vector<BufferId> CopyFromHost(const std::string& name, const std::vector<BufferId>& buffers,
                                      OpId since);
-  // Back to where it was.
+  // From arrays, or views of some, to others on the host, and from there to where they are.
+  void SendToHost(const std::string& name, const std::vector<BufferId>& buffers,
+                  const std::vector<BufferId>& on_host, OpId since);
   void ReturnFromHost(const std::string& name, const std::vector<BufferId>& on_host,
                       const std::vector<BufferId>& buffers, OpId since);
   void Await(OpId op) { builder_.Await(op); }
@@ -170,6 +175,7 @@ class PlanBuilder {
   Compute MemoryWork(Kernel kernel, double bytes) const;
   BufferId StackPieces(const Tensor& tensor, uint32_t pieces);
   CommunicatorId WithStream(CommunicatorId communicator);
+  StreamId HostStream();
 
   StepCommunicators& communicators_;
   const DType precision_;

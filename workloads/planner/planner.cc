@@ -344,7 +344,9 @@ Schedule PlanStep(const Network& network, const Training& training, const Strate
 Schedule PlanSerialStep(const Network& network, const Training& training, uint32_t chunks) {
   Network serial = Divided(network, chunks);
   serial.micro_batches *= chunks;
-  return PlanStep(serial, training, MakeCombined(DataParallelPreset(), serial));
+  Training alone = training;  // where parameters and state lie changes no number
+  alone.optimizer_on_host = alone.parameters_on_host = false;
+  return PlanStep(serial, alone, MakeCombined(DataParallelPreset(), serial));
 }
 
 }  // namespace rehearse

@@ -243,7 +243,7 @@ TEST_F(TrainerImportsTest, AccelerateStartsDeepSpeed) {
     "name": "hand", "cluster": "dgx-h100", "software": "deepspeed-zero3",
     "model": {"preset": "llama-2-7b"},
     "training": {"batch": 32, "sequence": 2048, "micro_batches": 4, "recomputation": "none",
-                 "offloaded_optimizer": true},
+                 "optimizer_on_host": true},
     "strategy": {"kind": "combined", "shard": 8, "zero": 2, "reduce_elements": 500000000,
                  "overlap_gradients": false, "overlap_reduce_scatter": false}})"));
 }

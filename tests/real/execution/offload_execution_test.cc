@@ -119,6 +119,53 @@ TEST(OffloadExecutionTest, EveryStrategyGivesTheSerialNumbers) {
   }
 }
 
+// ZeRO-Offload and ZeRO-Infinity: the host's Adam gives the numbers of the device's.
+TEST(OffloadExecutionTest, AnOptimizerOnTheHostGivesTheSerialNumbers) {
+  for (const uint32_t micro_batches : {1u, 3u}) {
+    Training training = TrainingOf(micro_batches);
+    const Network network = Decoder(training, true);
+    const auto zero = [&](uint32_t stage, bool by_layer, ShardCopies copies) {
+      ZeroOptions options;
+      options.shard = 4;
+      options.stage = stage;
+      options.by_layer = by_layer;
+      options.copies = copies;
+      return MakeZero(options, network);
+    };
+    std::vector<Strategy> strategies = {
+        MakeMegatron({.tensor = 2, .data = 2, .sequence_parallel = true}, network),
+        MakeFourD({.column = 2, .row = 2, .depth = 2}, network)};
+    for (const uint32_t stage : {1u, 2u, 3u})
+      strategies.push_back(zero(stage, false, ShardCopies::kNone));
+    strategies.push_back(zero(3, true, ShardCopies::kFlat));  // in fp32, as PyTorch's FSDP
+    for (const Strategy& strategy : strategies) {
+      const StepNumbers serial = Serial(network, TrainingOf(micro_batches), strategy.chunks);
+      const bool has_shares = strategy.shard && strategy.shard->stage == 3;
+      for (const bool parameters : {false, true}) {
+        if (parameters && !has_shares) continue;
+        for (const UpdateRule rule : {UpdateRule::kAdam, UpdateRule::kSgd}) {
+          if (rule == UpdateRule::kSgd && (parameters || micro_batches > 1)) continue;
+          SCOPED_TRACE(fmt::format("{}, {} micro-batches, {}", strategy.name, micro_batches,
+                                   parameters ? "parameters, too" : "optimizer"));
+          Training own = training;
+          own.optimizer_on_host = true;
+          own.parameters_on_host = parameters;
+          own.update_rule = rule;
+          const Schedule schedule = PlanStep(network, own, strategy);
+          if (rule == UpdateRule::kAdam) {
+            ExpectSerialNumbers(schedule, serial);
+          } else {
+            Training alone = TrainingOf(micro_batches);
+            alone.update_rule = rule;
+            ExpectSerialNumbers(schedule, Serial(network, alone));
+          }
+          if (BlockingForm(schedule)) ExpectCountedMemory(schedule);
+        }
+      }
+    }
+  }
+}
+
 TEST(OffloadExecutionTest, EveryPipelineGivesTheSerialNumbers) {
   constexpr uint32_t kMicroBatches = 8;
   Training training = TrainingOf(kMicroBatches);

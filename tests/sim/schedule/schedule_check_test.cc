@@ -191,8 +191,15 @@ TEST(ScheduleCheckTest, HostCopiesGoBetweenADeviceAndItsHost) {
   Schedule computes = OneHostCopy(CollectiveKind::kToHost);
   AddOp(computes.roles[0], "kernel", kMain, Compute{});
   computes.roles[0].ops.back().reads = {BufferId(1)};
+  EXPECT_THAT(
+      [&] { CheckSchedule(computes); },
+      ThrowsMessage<Error>(HasSubstr("which is on the host: only host copies and work reach it")));
+  auto& work = std::get<Compute>(computes.roles[0].ops.back().work);
+  work.kind = ComputeKind::kHost;
+  CheckSchedule(computes);
+  computes.roles[0].ops.back().writes = {BufferId(0)};
   EXPECT_THAT([&] { CheckSchedule(computes); },
-              ThrowsMessage<Error>(HasSubstr("which is on the host: only host copies reach it")));
+              ThrowsMessage<Error>(HasSubstr("writes buffer \"x\", expected one on the host")));
 }
 
 TEST(ScheduleCheckTest, APipelineOfSendsAndReceivesFinishes) {

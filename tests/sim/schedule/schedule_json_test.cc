@@ -139,12 +139,17 @@ Schedule Everything() {
   memory.kernels = 3;
   memory.strided = 1e9 / 3;
   memory.strided_bytes = Bytes(2e9 / 3);
+  Compute host;
+  host.kind = ComputeKind::kHost;
+  host.bytes = Bytes(12345.5);
+  host.kernels = 0;
   first.ops = {OpOf("gemm", 0, gemm),
                OpOf("gemm", 0, odd_gemm),
                OpOf("attention", 0, attention, {OpId(0)}),
                OpOf("memory", 0, memory, {OpId(1), OpId(2)}),
+               OpOf("host", 0, host),
                OpOf("", 0, Fixed(3e-3)),
-               OpOf("fixed", 0, Fixed(1.0 / 3), {OpId(4)})};
+               OpOf("fixed", 0, Fixed(1.0 / 3), {OpId(5)})};
   first.ops[0].reads = {BufferId(0), BufferId(2)};
   first.ops[1].writes = {BufferId(3), BufferId(4)};
   first.ops[2].tag = {Phase::kRecompute, 7, 2};

@@ -132,6 +132,30 @@ TEST(ComputeTimeTest, StridedElementsTakeLongerThanTheirBytes) {
   EXPECT_DOUBLE_EQ(ComputeTime(device, compute, false).value(), 140e-6);
 }
 
+// 46 % of the host's nominal bandwidth, no launches, and nothing beside it slows it down.
+TEST(ComputeTimeTest, TheHostsWorkIsBoundByItsMemory) {
+  DeviceSpec device = RoundDevice();
+  device.compute_capability = 80;
+  Compute compute;
+  compute.kind = ComputeKind::kHost;
+  compute.bytes = Bytes(4.6e9);
+  EXPECT_THAT(
+      [&] { ComputeTime(device, compute, false); },
+      ThrowsMessage<Error>(HasSubstr("expected \"memory_bandwidth\" of the machine's host")));
+  device.host_bandwidth = BytesPerSecond(100e9);
+  EXPECT_DOUBLE_EQ(ComputeTime(device, compute, false).value(), 0.1);
+  Slowdown slowdown;
+  slowdown.memory = 1;
+  EXPECT_EQ(SlowdownOf(slowdown, compute), 0);
+  // A rank on a CPU is its own host.
+  DeviceSpec processor = RoundDevice();
+  processor.compute_capability = 0;
+  Compute own = compute;
+  own.kind = ComputeKind::kMemory;
+  own.kernels = 0;
+  EXPECT_EQ(ComputeTime(processor, compute, false), ComputeTime(processor, own, false));
+}
+
 TEST(ComputeTimeTest, NoWorkTakesItsLaunches) {
   Compute compute;
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), compute, false).value(), 10e-6);

@@ -149,6 +149,15 @@ TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
   }
 }
 
+// Two sockets of 204.8 GB/s over eight; a GB200 has half a Grace.
+TEST(PresetTableTest, DevicesShareTheirHostsMemory) {
+  const auto share = [](const char* preset) {
+    return BuildPreset(preset, {}, Place())->DeviceOf(0).host_bandwidth.value();
+  };
+  EXPECT_DOUBLE_EQ(share("dgx-a100"), 2 * 204.8e9 / 8);
+  EXPECT_DOUBLE_EQ(share("gb200-nvl72"), 250e9);
+}
+
 TEST(PresetTableTest, ADeviceReplacesAllDevices) {
   const auto cluster = BuildPreset("perlmutter", {{"nodes", 2}}, Place(), &FindDevice("a100-80g"));
   for (uint32_t rank = 0; rank < 8; ++rank) EXPECT_EQ(cluster->DeviceOf(rank).name, "a100-80g");

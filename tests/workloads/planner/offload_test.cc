@@ -1,10 +1,14 @@
 #include "workloads/planner/offload.h"
 
+#include <map>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
 #include "sim/schedule/memory.h"
+#include "sim/schedule/schedule_check.h"
 #include "tests/support/preset_strategies.h"
 #include "workloads/networks/decoder_network.h"
 #include "workloads/planner/planner.h"
@@ -135,6 +139,106 @@ TEST(OffloadTest, MastersMayBeRestsOrMissing) {
   EXPECT_DOUBLE_EQ(bytes(MasterWeights::kFp32, DType::kBf16), 8);
   EXPECT_DOUBLE_EQ(bytes(MasterWeights::kRemainders, DType::kBf16), 6);
   EXPECT_DOUBLE_EQ(bytes(MasterWeights::kNone, DType::kBf16), 4);
+}
+
+MemoryUse UseOfShares(const Training& training, uint32_t stage) {
+  const Network network = MakeDecoder(Model(), training);
+  ZeroOptions zero;
+  zero.shard = 4;
+  zero.stage = stage;
+  return MemoryOfFullestRank(PlanStep(network, training, MakeZero(zero, network)));
+}
+
+// ZeRO-Offload: 12 bytes a parameter of state, its gradient in fp32 and its copy in 16 bits are on
+// the host; with ZeRO-2 and -3 the device keeps gradients of biases and norms, since only those of
+// matrices are shared.
+TEST(OffloadTest, AnUpdateOnTheHostLeavesTheDeviceParameters) {
+  Training training = TrainingOf(Recomputation::kNone);
+  training.batch = 4;
+  const MemoryUse kept = UseOf(training);
+  training.optimizer_on_host = true;
+  const MemoryUse whole = UseOf(training);
+  EXPECT_EQ(whole.optimizer, Bytes(0));
+  EXPECT_EQ(whole.parameters, kept.parameters);
+  EXPECT_EQ(whole.gradients, kept.gradients);
+  const double number = 4;  // bytes of the norm
+  EXPECT_DOUBLE_EQ(whole.host.value(), kept.optimizer.value() * (12 + 4 + 2) / 12 + number);
+  for (const uint32_t stage : {2u, 3u}) {
+    training.optimizer_on_host = false;
+    const MemoryUse before = UseOfShares(training, stage);
+    training.optimizer_on_host = true;
+    const MemoryUse after = UseOfShares(training, stage);
+    EXPECT_EQ(after.optimizer, Bytes(0));
+    EXPECT_EQ(after.parameters, before.parameters);
+    EXPECT_LT(after.gradients, 0.1 * before.gradients);
+    EXPECT_DOUBLE_EQ(after.host.value(), before.optimizer.value() * (12 + 4 + 2) / 12 + number);
+  }
+}
+
+// ZeRO-Infinity: of matrices, only what is gathered is on the device.
+TEST(OffloadTest, SharesOfParametersMayBeOnTheHost) {
+  Training training = TrainingOf(Recomputation::kNone);
+  training.batch = 4;
+  training.optimizer_on_host = true;
+  const MemoryUse before = UseOfShares(training, 3);
+  training.parameters_on_host = true;
+  const MemoryUse after = UseOfShares(training, 3);
+  EXPECT_LT(after.parameters, 0.1 * before.parameters);
+  EXPECT_EQ(after.host, before.host);  // where the copy in 16 bits was, now the parameter is
+  try {
+    UseOf(training);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("\"parameters_on_host\": shares of ZeRO-3"));
+  }
+}
+
+// With several micro-batches the sum comes from the host and goes back for each but the first.
+TEST(OffloadTest, GradientsAreSummedOnTheHost) {
+  for (const uint32_t micro_batches : {1u, 2u, 4u}) {
+    Training training = TrainingOf(Recomputation::kNone);
+    training.batch = 16;
+    training.micro_batches = micro_batches;
+    training.optimizer_on_host = true;
+    const Network network = MakeDecoder(Model(), training);
+    ZeroOptions zero;
+    zero.shard = 4;
+    zero.stage = 2;
+    const Schedule schedule = PlanStep(network, training, MakeZero(zero, network));
+    CheckSchedule(schedule);
+    std::map<std::string, uint32_t> ops;
+    for (const Op& op : schedule.roles[0].ops) ++ops[op.name];
+    EXPECT_EQ(ops["offload gradient of qkv"], 8 * micro_batches);
+    EXPECT_EQ(ops["return gradient of qkv"], 8 * (micro_batches - 1));
+    EXPECT_EQ(ops["Adam"], 1u);
+    EXPECT_EQ(ops["return parameters"], 1u);
+  }
+}
+
+TEST(OffloadTest, OtherRulesAreNotUpdatedOnTheHost) {
+  for (const UpdateRule rule : {UpdateRule::kLamb, UpdateRule::kMuon}) {
+    Training training = TrainingOf(Recomputation::kNone);
+    training.optimizer_on_host = true;
+    training.update_rule = rule;
+    try {
+      UseOf(training);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("expected \"update_rule\": \"adam\""));
+    }
+  }
+}
+
+// JAX without donated buffers: 2 + 12 bytes a parameter more, all the time.
+TEST(OffloadTest, WhatIsNotDonatedIsThereTwice) {
+  Training training = TrainingOf(Recomputation::kNone);
+  const MemoryUse once = UseOf(training);
+  training.donates_state = false;
+  const MemoryUse twice = UseOf(training);
+  EXPECT_EQ(twice.parameters, 2 * once.parameters);
+  EXPECT_EQ(twice.optimizer, 2 * once.optimizer);
+  EXPECT_EQ(twice.gradients, once.gradients);
+  EXPECT_EQ(twice.activations, once.activations);
 }
 
 TEST(OffloadTest, TheLastLayerOfAStageStays) {

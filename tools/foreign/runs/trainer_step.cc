@@ -179,11 +179,15 @@ void ReadFsdpConfig(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
                keys.OriginOf({"fsdp_config.fsdp_activation_checkpointing",
                               "fsdp_config.activation_checkpointing"}));
   }
-  if (keys.Flag({"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params"}, false)) {
-    draft->Remark(
-        "not supported: offload_params; parameters stay on the devices, and the optimizer runs "
-        "there");
-  }
+  const JobConfig::Names offload_names = {"fsdp_config.fsdp_offload_params",
+                                          "fsdp_config.offload_params"};
+  if (keys.Flag(offload_names, false))
+    SetOnHost(keys.OriginOf(offload_names), /*parameters=*/step->zero == 3, draft);
+}
+
+void SetOnHost(const Origin& from, bool parameters, ScenarioDraft* draft) {
+  draft->Set("/training/optimizer_on_host", true, from);
+  if (parameters) draft->Set("/training/parameters_on_host", true, from);
 }
 
 void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
@@ -203,17 +207,25 @@ void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
   if (mics > 0) step->shard = Degree{static_cast<uint64_t>(mics), keys.OriginOf(mics_names)};
   const std::string optimizer_device = keys.Word({"zero_optimization.offload_optimizer.device"});
   const bool is_old_offload = keys.Flag({"zero_optimization.cpu_offload"}, false);
-  if (is_old_offload || (!optimizer_device.empty() && optimizer_device != "none")) {
-    draft->Set("/training/offloaded_optimizer", true,
-               keys.OriginOf({"zero_optimization.offload_optimizer.device",
-                              "zero_optimization.cpu_offload"}));
-    draft->Remark(
-        "offload_optimizer: its state is on the host, but the update runs on the device, as state "
-        "comes; DeepSpeed's CPUAdam is not played");
+  const bool has_optimizer =
+      is_old_offload || (!optimizer_device.empty() && optimizer_device != "none");
+  if (has_optimizer) {
+    SetOnHost(keys.OriginOf(
+                  {"zero_optimization.offload_optimizer.device", "zero_optimization.cpu_offload"}),
+              /*parameters=*/false, draft);
   }
-  const std::string device = keys.Word({"zero_optimization.offload_param.device"});
-  if (!device.empty() && device != "none")
-    draft->Remark("not supported: offload_param; parameters stay on the devices");
+  const JobConfig::Names parameter_names = {"zero_optimization.offload_param.device"};
+  const std::string device = keys.Word(parameter_names);
+  const bool is_on_host = !device.empty() && device != "none";
+  if (is_on_host && step->zero == 3 && has_optimizer) {
+    draft->Set("/training/parameters_on_host", true, keys.OriginOf(parameter_names));
+  } else if (is_on_host) {
+    draft->Remark(
+        "not supported: offload_param without offload_optimizer, or below stage 3; parameters stay "
+        "on the devices");
+  }
+  for (const std::string& place : {optimizer_device, device})
+    if (place == "nvme") draft->Remark("nvme: played as the host's memory, which is faster");
   const JobConfig::Names tensor_names = {"tensor_parallel.autotp_size"};
   step->tensor = {keys.WholeOr(tensor_names, 1, kMostDegree, 1), keys.OriginOf(tensor_names)};
   const JobConfig::Names context_names = {"sequence_parallel_size"};

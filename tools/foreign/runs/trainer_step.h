@@ -53,6 +53,9 @@ void SetTrainerOptimizer(const std::string& given, const Origin& from, ScenarioD
 // "flash_attention_2", "sdpa", "eager", ... as transformers calls them.
 void SetTrainerAttention(const std::string& name, const Origin& from, ScenarioDraft* draft);
 
+// The optimizer, and with ZeRO-3 perhaps parameters, are on the host.
+void SetOnHost(const Origin& from, bool parameters, ScenarioDraft* draft);
+
 // FSDP's settings as accelerate and axolotl have them, under "fsdp_config.".
 void ReadFsdpConfig(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft);
 

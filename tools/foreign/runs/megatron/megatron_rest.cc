@@ -300,7 +300,6 @@ constexpr NotCarried kNotCarried[] = {
     {"moe-pad-expert-input-to-capacity", "experts get exactly the tokens that are sent"},
     {"nccl-ub", "buffers are the standard ones"},
     {"offload-optimizer", "the optimizer runs on the devices"},
-    {"optimizer-cpu-offload", "the optimizer runs on the devices"},
     {"overlap-param-gather-with-optimizer-step", "gathers begin only when the optimizer is done"},
     {"reset-attention-mask", "tokens see all tokens before them, even of other documents"},
     {"spec", "layers are the standard ones"},

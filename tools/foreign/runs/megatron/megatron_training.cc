@@ -127,7 +127,18 @@ void SetOffloaded(ArgumentList& arguments, ScenarioDraft& draft) {
   if (count > 0)
     draft.Set("/training/offloaded_layers", static_cast<uint32_t>(count),
               arguments.OriginOf(layers));
-  if (arguments.Switch(states))
+  const ArgumentList::Names update = {"optimizer-cpu-offload"};
+  const bool is_on_host = arguments.Switch(update);
+  if (is_on_host) draft.Set("/training/optimizer_on_host", true, arguments.OriginOf(update));
+  const double share = arguments.Number({"optimizer-offload-fraction"}, 0, 1).value_or(1);
+  if (is_on_host && share < 1)
+    draft.Remark(
+        fmt::format("not supported: optimizer-offload-fraction {}; all of it is offloaded", share));
+  if (arguments.Switch({"overlap-cpu-optimizer-d2h-h2d"}))
+    draft.Remark(
+        "not supported: overlap-cpu-optimizer-d2h-h2d; parameters return when all are "
+        "updated");
+  if (arguments.Switch(states) && !is_on_host)
     draft.Set("/training/offloaded_optimizer", true, arguments.OriginOf(states));
 }
 

@@ -160,6 +160,11 @@ void SetStrategy(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degrees
   const JobConfig::Names reduce_names = {"training.mixed_precision_reduce"};
   if (has_shares && job.TextOr(reduce_names, "float32") != "float32")
     draft.Set("/strategy/reduce", "precision", job.OriginOf(reduce_names));
+  const JobConfig::Names offload_names = {"training.enable_cpu_offload"};
+  if (job.BoolOr(offload_names, false)) {
+    draft.Set("/training/optimizer_on_host", true, job.OriginOf(offload_names));
+    if (has_shares) draft.Set("/training/parameters_on_host", true, job.OriginOf(offload_names));
+  }
   SetExpertMesh(job, draft, degrees);
 }
 
@@ -455,7 +460,6 @@ constexpr SwitchNotCarried kNotCarriedSwitches[] = {
     {"experimental.enable_async_tensor_parallel",
      "collectives of tensor parallelism are not split up to overlap with products"},
     {"parallelism.disable_loss_parallel", "the loss is computed where the logits are"},
-    {"training.enable_cpu_offload", "parameters stay on the devices"},
     {"optimizer.early_step_in_backward", "the optimizer runs at the end of the step"},
     {"fault_tolerance.enable", "no rank fails"},
     {"parallelism.enable_compiled_autograd", "the backward pass is not compiled as a whole"},

@@ -95,8 +95,9 @@ void SetArithmeticOfTorchtune(FlatKeys& keys, TrainerStep* step, ScenarioDraft* 
     draft->Remark("not supported: enable_activation_offloading; activations stay on the devices");
   if (keys.Flag({"optimizer_in_bwd"}, false))
     draft->Remark("not supported: optimizer_in_bwd; the optimizer runs at the end of the step");
-  if (keys.Flag({"fsdp_cpu_offload", "fsdp.cpu_offload"}, false))
-    draft->Remark("not supported: fsdp_cpu_offload; parameters stay on the devices");
+  const JobConfig::Names offload_names = {"fsdp_cpu_offload", "fsdp.cpu_offload"};
+  if (keys.Flag(offload_names, false))
+    SetOnHost(keys.OriginOf(offload_names), /*parameters=*/true, draft);
   const JobConfig::Names optimizer_names = {"optimizer._component_"};
   const bool is_fused = keys.Flag({"optimizer.fused"}, false);
   const std::string optimizer = LastName(keys.Word(optimizer_names));
