@@ -117,7 +117,20 @@ Experiment WithShorterLatencies(const Cluster& cluster) {
           }};
 }
 
-std::vector<Experiment> ExperimentsOn(const Cluster& cluster, const std::vector<bool>& carries) {
+bool HasHostWork(const Scenario& scenario) {
+  return std::any_of(scenario.jobs.begin(), scenario.jobs.end(), [](const JobRequest& job) {
+    if (const auto* workload = std::get_if<Workload>(&job.work))
+      return workload->training.optimizer_on_host;
+    const std::vector<Role>& roles = std::get<Schedule>(job.work).roles;
+    return std::any_of(roles.begin(), roles.end(), [](const Role& role) {
+      return std::any_of(role.ops.begin(), role.ops.end(),
+                         [](const Op& op) { return IsHostWork(op.work); });
+    });
+  });
+}
+
+std::vector<Experiment> ExperimentsOn(const Scenario& scenario, const std::vector<bool>& carries) {
+  const Cluster& cluster = *scenario.cluster;
   std::vector<Experiment> experiments = {
       WithBetterDevices("arithmetic", cluster,
                         [](DeviceSpec& device) {
@@ -133,6 +146,10 @@ std::vector<Experiment> ExperimentsOn(const Cluster& cluster, const std::vector<
       WithBetterDevices("kernel launches", cluster, [](DeviceSpec& device) {
         device.launch_overhead = device.launch_overhead / kBetter;
       })};
+  if (HasHostWork(scenario))
+    experiments.push_back(
+        WithBetterDevices("host memory bandwidth", cluster,
+                          [](DeviceSpec& device) { device.host_bandwidth *= kBetter; }));
   const auto classes = LinkClasses(cluster, carries);
   const std::vector<std::string> names = NamesOf(classes);
   size_t next = 0;
@@ -206,7 +223,7 @@ std::vector<Sensitivity> FindSensitivities(const Scenario& scenario,
                                            const std::vector<ChosenCollective>& chosen,
                                            ProgressObserver& observer,
                                            std::vector<std::string>* left_out) {
-  const std::vector<Experiment> experiments = ExperimentsOn(*scenario.cluster, carries);
+  const std::vector<Experiment> experiments = ExperimentsOn(scenario, carries);
   std::vector<Sensitivity> rows;
   size_t best = 0;
   Scenario other = scenario;

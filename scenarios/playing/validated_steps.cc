@@ -121,7 +121,8 @@ std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job) {
     return std::nullopt;
   // No table has an update on the host.
   const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
-  if (workload != nullptr && workload->training.optimizer_on_host) return Trust{};
+  if (workload != nullptr && workload->training.optimizer_on_host)
+    return Trust{.like = "with its optimizer on the host"};
   // A step from others' traces says of no model how long it takes: it is as long as measured.
   if (job.schedule.tokens <= 0 && job.schedule.model_flops <= Flops(0)) return std::nullopt;
   const nlohmann::json& given = *scenario.given;

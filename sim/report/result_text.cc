@@ -199,7 +199,8 @@ void WriteTrust(Page& page, const Result& result) {
   const Trust& trust = *result.trust;
   page.Gap();
   if (trust.rows == 0) {
-    page.Line("{}   against no published step of such devices", page.pen(Ink::kBold, "Validated"));
+    page.Line("{}   against no published step {}", page.pen(Ink::kBold, "Validated"),
+              trust.like.empty() ? "of such devices" : trust.like);
     return;
   }
   page.Line("{}   {}: {} published step{}, on {} to {} devices, {} off in the mean ({}{} bias)",

@@ -28,8 +28,8 @@
 //              for each of their elements where that is longer than for their bytes: PyTorch's
 //              compute its place (aten/src/ATen/native/cuda/CUDALoops.cuh), which multiprocessors
 //              bound;
-//   host       bytes / (host_bandwidth · 0.46), what Adam reaches on CPUs (arXiv 2101.06840), whatever
-//              communicates meanwhile.
+//   host       bytes / (host_bandwidth · 0.46), what Adam reaches on CPUs (arXiv 2101.06840),
+//              whatever communicates meanwhile.
 // Assumptions: what was measured with 16-bit operands holds for other types as a share of their own
 // peak, except for those of 8 and 4 bits, which have models of their own (gemm_model_8, and
 // gemm_model_4 where 4 bits were measured, too); where there are points only, a batch of b GEMMs

@@ -240,7 +240,8 @@ const Fields<DeviceSpec>& DeviceFields() {
   static const Fields<Device> fields(
       "device", "What computes: its peaks, its memory, and how much of them it reaches.",
       {{"preset", AText("name of a known device"), Optional("all figures are given"),
-        "a known device, whose figures hold where this object says nothing", "\"h100\""},
+        "a known device, whose figures hold where this object says nothing; then no key is needed",
+        "\"h100\""},
        {"name", &Device::name, AName(), Required(), "what results call it", "\"mine\""},
        {"description", &Device::description, AText(), AndWritten(Optional("its name")),
         "for people", "\"a GPU of ours\""},
@@ -334,8 +335,25 @@ Json DeviceObject(const DeviceSpec& device) {
 
 FieldShape AName() { return ReadBy(AText(), ReadName, WriteName); }
 
+namespace {
+
+const ObjectShape& ChangedDeviceShape() {
+  static const ObjectShape shape = [] {
+    ObjectShape changed = DeviceFields().shape();
+    changed.name = "changed device";
+    changed.about = "A known device, of which some figures are others.";
+    for (JsonKey& key : changed.keys)
+      key.presence = key.name == "preset" ? Required() : Optional("the preset's");
+    return changed;
+  }();
+  return shape;
+}
+
+}  // namespace
+
 JsonShape DeviceChoiceShape() {
-  return Either({AText("name of a known device"), ObjectOf(ShapeIn<DeviceFields>)});
+  return Either({AText("name of a known device"), ObjectOf(ChangedDeviceShape),
+                 ObjectOf(ShapeIn<DeviceFields>)});
 }
 
 const Fields<Slowdown>& SlowdownFields() {
