@@ -125,8 +125,62 @@ TEST(AstraWorkloadTest, WhatArrivedIsUsedBeforeComputeGoesOn) {
   EXPECT_THAT(AfterOf(schedule, 3), ElementsAre(2));
 }
 
+TEST(AstraWorkloadTest, CustomizedLayersSayHowEachIsShared) {
+  const Schedule schedule = Workload(
+      "HYBRID_CUSTOMIZED\n3\n"
+      "a -1 10 ALLGATHER 64 20 REDUCESCATTER 64 30 ALLREDUCE 128 0 HYBRID_DATA_MODEL\n"
+      "b -1 11 ALLGATHER 64 21 REDUCESCATTER 64 31 ALLREDUCE 128 0 HYBRID_MODEL_DATA\n"
+      "c -1 12 NONE 0 22 NONE 0 32 ALLREDUCE 128 0 DATA\n",
+      8, {{"model_parallel_NPU_group", "2"}});
+  EXPECT_THAT(
+      OpNames(schedule),
+      ElementsAre("a", "all-gather a", "b", "all-gather b", "c", "c inputs", "c weights",
+                  "all-reduce c weights", "b inputs", "reduce-scatter b inputs", "b weights",
+                  "all-reduce b weights", "a inputs", "a weights", "all-reduce a weights"));
+  const auto group = [&](size_t op) {
+    return schedule.communicators[CollectiveOf(schedule, op).communicator.index()].name();
+  };
+  EXPECT_EQ(group(1), "near");
+  EXPECT_EQ(group(3), "far");
+  EXPECT_EQ(group(7), "all");
+  EXPECT_EQ(group(9), "far");
+  EXPECT_EQ(group(11), "near");
+  EXPECT_EQ(group(14), "far");
+  EXPECT_THAT(AfterOf(schedule, 10), IsEmpty());       // beside what b's gradients need
+  EXPECT_THAT(AfterOf(schedule, 12), ElementsAre(9));  // which is awaited behind it
+  for (const Communicator& of : schedule.communicators) {
+    EXPECT_EQ(of.size(), of.name() == "near" ? 2u : of.name() == "far" ? 4u : 8u);
+    EXPECT_EQ(of.Rank(0, 1), of.name() == "far" ? 2u : 1u);
+  }
+}
+
+TEST(AstraWorkloadTest, AnEmbeddingsTokensTravelBesideTheBottomLayers) {
+  const std::string layers =
+      "3\ne -1 5 ALLTOALL 64 6 ALLTOALL 64 7 NONE 0 0\n"
+      "m -1 10 NONE 0 20 NONE 0 30 ALLREDUCE 128 0\nt -1 11 NONE 0 21 NONE 0 31 ALLREDUCE 128 0\n";
+  for (const char* head : {"HYBRID_DLRM 1\n", "HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 1\n"}) {
+    const Schedule schedule = Workload(head + layers);
+    EXPECT_THAT(OpNames(schedule),
+                ElementsAre("e", "all-to-all e", "m", "t", "t weights", "all-reduce t weights",
+                            "t inputs", "all-to-all e inputs", "m weights", "all-reduce m weights",
+                            "m inputs", "e weights"));
+    EXPECT_THAT(AfterOf(schedule, 2), IsEmpty());
+    EXPECT_THAT(AfterOf(schedule, 3), ElementsAre(1));
+    EXPECT_THAT(AfterOf(schedule, 7), ElementsAre(6));
+    EXPECT_THAT(AfterOf(schedule, 8), IsEmpty());
+    EXPECT_EQ(schedule.communicators.size(), 1u);  // all ranks
+  }
+  EXPECT_THAT(WorkloadErrorOf("HYBRID_DLRM\n" + layers),
+              HasSubstr("--set DLRM_LAST_BOTTOM_LAYER=4"));
+  EXPECT_THAT(WorkloadErrorOf("HYBRID_DLRM 3\n" + layers),
+              HasSubstr("expected a layer from 1 to 2"));
+}
+
 TEST(AstraWorkloadTest, WhatIsNoWorkloadIsRefusedAtItsLine) {
-  EXPECT_THAT(WorkloadErrorOf("HYBRID_DLRM\n1\n"), HasSubstr("groups of their own"));
+  EXPECT_THAT(WorkloadErrorOf("HYBRID_CUSTOMIZED\n1\n"), HasSubstr("model_parallel_NPU_group=8"));
+  EXPECT_THAT(WorkloadErrorOf("HYBRID_CUSTOMIZED model_parallel_NPU_group: 2\n1\n"
+                              "a -1 1 NONE 0 1 NONE 0 1 NONE 0 0 DATAS\n"),
+              HasSubstr("no way of sharing a layer; did you mean \"DATA\"?"));
   EXPECT_THAT(WorkloadErrorOf("DATAS\n1\n"), HasSubstr("did you mean \"DATA\"?"));
   EXPECT_THAT(WorkloadErrorOf("DATA\n1\na -1 1 NONE\n"),
               HasSubstr("gpt.txt:3: found 4 values of layer 1 of 1, expected 12"));

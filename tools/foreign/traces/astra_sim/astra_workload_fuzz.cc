@@ -17,6 +17,10 @@ std::vector<std::string> AstraWorkloadSeeds() {
       "a -1 10 ALLGATHER 64 10 REDUCESCATTER 64 10 ALLREDUCE 64 1\n"
       "b -1 10 ALLTOALL_EP 64 10 NONE 0 10 REDUCESCATTER_DP_EP 64 1\n",
       "DATA\n1\nconv1 -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
+      "HYBRID_CUSTOMIZED model_parallel_NPU_group: 2\n1\n"
+      "a -1 10 ALLGATHER 64 10 REDUCESCATTER 64 10 ALLREDUCE 64 1 HYBRID_MODEL_DATA\n",
+      "HYBRID_DLRM 1\n3\ne -1 5 ALLTOALL 64 6 ALLTOALL 64 7 NONE 0 0\n"
+      "m -1 10 NONE 0 20 NONE 0 30 ALLREDUCE 128 0\nt -1 11 NONE 0 21 NONE 0 31 ALLREDUCE 8 0\n",
       "MICRO\n1\nmicro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLREDUCE\t4096\t1\n"};
 }
 
@@ -27,6 +31,8 @@ std::vector<std::string> AstraWorkloadWords() {
           "MODEL ",
           "DISTRIBUTED_INFERENCE ",
           "HYBRID_DLRM ",
+          "HYBRID_CUSTOMIZED ",
+          "DLRM_LAST_BOTTOM_LAYER: ",
           "all_gpus: ",
           "checkpoints: ",
           "checkpoint_initiates: ",

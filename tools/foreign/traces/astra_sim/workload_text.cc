@@ -26,8 +26,18 @@ constexpr uint64_t kMostWorkloadLayers = 100'000;
 constexpr uint64_t kMostOfPart = uint64_t{1} << 50;  // nanoseconds, bytes
 
 // Who takes part in a collective: the ranks of a stage, those that share layers, and so on.
-enum class SharingGroup : uint8_t { kNobody, kAll, kTensor, kData, kExpert, kReplicas };
-constexpr const char* kGroupNames[] = {"nobody", "all", "tensor", "data", "expert", "replicas"};
+enum class SharingGroup : uint8_t {
+  kNobody,
+  kAll,
+  kTensor,
+  kData,
+  kExpert,
+  kReplicas,
+  kNear,  // ranks of the first dimension, whatever they share
+  kFar,   // those with the same place in it
+};
+constexpr const char* kGroupNames[] = {"nobody", "all",      "tensor", "data",
+                                       "expert", "replicas", "near",   "far"};
 
 enum class BackwardOrder : uint8_t {
   kNone,
@@ -35,6 +45,7 @@ enum class BackwardOrder : uint8_t {
   kInputsBehind,   // collectives of inputs' gradients run beside the products of weights'
   kInputsBetween,  // compute waits for them
   kWeightsOnly,    // nothing but the collectives of weights' gradients, one after the other
+  kEmbedding,      // as kWeightsFirst; the first layer's all-to-alls run beside the bottom layers
 };
 
 struct SharingPolicy {
@@ -57,9 +68,25 @@ constexpr SharingPolicy kPolicies[] = {
     {"MODEL", SharingGroup::kAll, SharingGroup::kNobody, BackwardOrder::kInputsBehind, false},
     {"DISTRIBUTED_INFERENCE", SharingGroup::kAll, SharingGroup::kNobody, BackwardOrder::kNone,
      false},
-    {"MICRO", SharingGroup::kNobody, SharingGroup::kAll, BackwardOrder::kWeightsOnly, false}};
-constexpr std::string_view kRefusedPolicies[] = {"HYBRID_CUSTOMIZED", "HYBRID_DLRM",
-                                                 "HYBRID_DLRM_ENHANCED"};
+    {"MICRO", SharingGroup::kNobody, SharingGroup::kAll, BackwardOrder::kWeightsOnly, false},
+    {"HYBRID_CUSTOMIZED", SharingGroup::kNobody, SharingGroup::kNobody,
+     BackwardOrder::kInputsBehind, false},
+    {"HYBRID_DLRM_ENHANCED", SharingGroup::kNobody, SharingGroup::kAll, BackwardOrder::kEmbedding,
+     false},
+    {"HYBRID_DLRM", SharingGroup::kNobody, SharingGroup::kAll, BackwardOrder::kEmbedding, false}};
+constexpr std::string_view kCustomized = "HYBRID_CUSTOMIZED";
+
+// How a layer of a customized workload is shared.
+struct LayerPolicy {
+  std::string_view name;
+  SharingGroup layers;
+  SharingGroup weights;
+};
+constexpr LayerPolicy kLayerPolicies[] = {
+    {"DATA", SharingGroup::kNobody, SharingGroup::kAll},
+    {"MODEL", SharingGroup::kAll, SharingGroup::kNobody},
+    {"HYBRID_DATA_MODEL", SharingGroup::kNear, SharingGroup::kFar},
+    {"HYBRID_MODEL_DATA", SharingGroup::kFar, SharingGroup::kNear}};
 
 struct CollectiveName {
   std::string_view theirs;
@@ -134,13 +161,12 @@ class WorkloadReader {
       names.emplace_back(policy.name);
     }
     if (policy_ == nullptr) {
-      const bool is_known = std::find(std::begin(kRefusedPolicies), std::end(kRefusedPolicies),
-                                      name) != std::end(kRefusedPolicies);
-      if (is_known)
-        Fail(fmt::format("{}: layers with groups of their own are not supported", name));
       Fail(
           fmt::format("found {}, no way of sharing work{}", Quoted(name), KnownNames(name, names)));
     }
+    // ASTRA-sim 1.0 has the number alone, SimAI a name before it.
+    const bool is_number = words.size() == 2 && !words[1].ends_with(':');
+    if (policy_->backward == BackwardOrder::kEmbedding && is_number) head_[kLastBottom] = words[1];
     for (size_t i = 1; i < words.size(); ++i) {
       const bool is_list = words[i] == "checkpoints:" || words[i] == "checkpoint_initiates:";
       if (is_list && i + 1 < words.size()) {
@@ -167,6 +193,22 @@ class WorkloadReader {
     return value;
   }
   bool Says(const char* name) const { return head_.count(name) > 0; }
+  bool IsCustomized() const { return policy_->name == kCustomized; }
+
+  // The last layer that the embedding's all-to-all runs beside.
+  uint64_t LastBottomLayer(size_t layers) const {
+    const auto found = head_.find(kLastBottom);
+    if (found == head_.end())
+      Fail(
+          fmt::format("{}: nothing says which layer is the last of the bottom; expected "
+                      "--set {}=4",
+                      policy_->name, kLastBottom));
+    const uint64_t last = Count(found->second, kMostWorkloadLayers);
+    if (last == 0 || last >= layers)
+      Fail(fmt::format("{}: found {}, expected a layer from 1 to {}", kLastBottom, last,
+                       layers - 1));
+    return last;
+  }
 
   PassText ReadPart(const std::vector<std::string>& words, size_t at, SharingGroup usual) {
     PassText part;
@@ -192,26 +234,40 @@ class WorkloadReader {
     const std::vector<std::string> second = Next();
     if (second.size() != 1) Fail("expected how many layers there are");
     const uint64_t count = Count(second[0], kMostWorkloadLayers);
-    constexpr size_t kFields = 12;
+    const size_t fields = IsCustomized() ? 13 : 12;
     std::vector<WorkloadLayer> layers;
     for (uint64_t i = 0; i < count; ++i) {
       const std::vector<std::string> words = Next();
-      if (words.size() < kFields) {
-        Fail(
-            fmt::format("found {} values of layer {} of {}, expected {}: name, -1, and compute, "
-                        "collective and bytes of forward, inputs and weights, and the update",
-                        words.size(), i + 1, count, kFields));
+      if (words.size() < fields) {
+        Fail(fmt::format(
+            "found {} values of layer {} of {}, expected {}: name, -1, and compute, "
+            "collective and bytes of forward, inputs and weights, and the update{}",
+            words.size(), i + 1, count, fields, IsCustomized() ? ", and how it is shared" : ""));
       }
+      LayerPolicy own = {"", policy_->layers, policy_->weights};
+      if (IsCustomized()) own = PolicyOfLayer(words[fields - 1]);
+      const bool is_embedding = policy_->backward == BackwardOrder::kEmbedding && i == 0;
+      if (is_embedding) own.layers = SharingGroup::kAll;
       WorkloadLayer layer;
       layer.name = Printable(words[0]);
-      layer.forward = ReadPart(words, 2, policy_->layers);
-      layer.inputs = ReadPart(words, 5, policy_->layers);
-      layer.weights = ReadPart(words, 8, policy_->weights);
+      layer.forward = ReadPart(words, 2, own.layers);
+      layer.inputs = ReadPart(words, 5, own.layers);
+      layer.weights = ReadPart(words, 8, own.weights);
       layer.update = Count(words[11], kMostOfPart);
       layers.push_back(std::move(layer));
     }
     if (layers.empty()) Fail("found no layers, expected at least 1");
     return layers;
+  }
+
+  LayerPolicy PolicyOfLayer(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const LayerPolicy& policy : kLayerPolicies) {
+      if (name == policy.name) return policy;
+      names.emplace_back(policy.name);
+    }
+    Fail(fmt::format("found {}, no way of sharing a layer{}", Quoted(name),
+                     KnownNames(name, names)));
   }
 
   const SharingPolicy& policy() const { return *policy_; }
@@ -220,6 +276,8 @@ class WorkloadReader {
   const std::map<std::string, uint64_t>& left_out() const { return left_out_; }
 
  private:
+  static constexpr const char* kLastBottom = "DLRM_LAST_BOTTOM_LAYER";
+
   std::istringstream lines_;
   std::string file_;
   int line_ = 0;
@@ -280,6 +338,14 @@ WorkloadGroups GroupsOf(const WorkloadReader& reader, uint64_t ranks) {
   add(SharingGroup::kData, of_data, {of_tensor, of_stages});
   add(SharingGroup::kExpert, of_expert, {of_tensor, of_replicas, of_stages});
   add(SharingGroup::kReplicas, of_replicas, {of_tensor, of_expert, of_stages});
+  if (!reader.IsCustomized()) return groups;
+  const uint64_t near = reader.Degree("model_parallel_NPU_group", 1);
+  if (ranks % near != 0)
+    reader.Fail(fmt::format("{} ranks are not a multiple of {} near ones", ranks, near));
+  const Axes of_near = {{near, 1}};
+  const Axes of_far = {{ranks / near, near}};
+  add(SharingGroup::kNear, of_near, {of_far});
+  add(SharingGroup::kFar, of_far, {of_near});
   return groups;
 }
 
@@ -382,6 +448,30 @@ void PlayBackward(const WorkloadLayer& layer, uint64_t number, BackwardOrder bac
   if (backward == BackwardOrder::kInputsBehind) player->WaitFor(inputs);
 }
 
+// Of embeddings and perceptrons: only all-to-alls of the way forward are played, and the first
+// layer's is awaited behind the bottom ones; that of its gradients begins when they do.
+void PlayEmbedding(const std::vector<WorkloadLayer>& layers, uint64_t last_bottom,
+                   WorkloadPlayer* player) {
+  std::optional<size_t> embedding;
+  for (uint64_t i = 0; i < layers.size(); ++i) {
+    const WorkloadLayer& layer = layers[i];
+    player->Compute(layer.name, "forward", i, layer.forward.compute);
+    const char* const collective = layer.forward.collective;
+    if (collective != nullptr && collective == std::string_view("all-to-all")) {
+      const auto sent = player->Communicate(layer.forward, layer.name, "forward", i, layer.update);
+      if (i == 0) embedding = sent;
+    }
+    if (i == last_bottom) player->WaitFor(embedding);
+  }
+  for (uint64_t i = layers.size(); i-- > 0;) {
+    const WorkloadLayer& layer = layers[i];
+    PlayBackward(layer, i, BackwardOrder::kWeightsFirst, player);
+    if (i == last_bottom + 1)
+      player->Communicate(layers[0].inputs, layers[0].name + " inputs", "backward", 0,
+                          layers[0].update);
+  }
+}
+
 void Play(const WorkloadReader& reader, const std::vector<WorkloadLayer>& layers,
           WorkloadPlayer* player) {
   const BackwardOrder backward = reader.policy().backward;
@@ -390,6 +480,10 @@ void Play(const WorkloadReader& reader, const std::vector<WorkloadLayer>& layers
     for (uint64_t i = 0; i < count; ++i)
       player->WaitFor(
           player->Communicate(layers[i].weights, layers[i].name, "forward", i, layers[i].update));
+    return;
+  }
+  if (backward == BackwardOrder::kEmbedding) {
+    PlayEmbedding(layers, reader.LastBottomLayer(count), player);
     return;
   }
   for (uint64_t i = 0; i < count; ++i) PlayForward(layers[i], i, "forward", player);
@@ -413,10 +507,8 @@ bool IsAstraWorkload(std::string_view text) {
   if (first == std::string_view::npos) return false;
   const size_t end = std::min(text.find_first_of(" \t\r\n", first), text.size());
   const std::string_view word = text.substr(first, end - first);
-  const auto is_it = [&](std::string_view name) { return name == word; };
   return std::any_of(std::begin(kPolicies), std::end(kPolicies),
-                     [&](const SharingPolicy& policy) { return is_it(policy.name); }) ||
-         std::any_of(std::begin(kRefusedPolicies), std::end(kRefusedPolicies), is_it);
+                     [&](const SharingPolicy& policy) { return policy.name == word; });
 }
 
 ImportedWorkload ImportAstraWorkload(std::string_view text, const std::string& file, uint32_t ranks,
@@ -430,8 +522,9 @@ ImportedWorkload ImportAstraWorkload(std::string_view text, const std::string& f
                 "nothing says how many ranks there are; expected all_gpus: in the first line, "
                 "--set all_gpus=64, or --cluster");
   }
-  if (reader.policy().backward == BackwardOrder::kInputsBehind &&
-      reader.policy().layers == SharingGroup::kTensor && !reader.Says("model_parallel_NPU_group")) {
+  const bool is_split = reader.policy().backward == BackwardOrder::kInputsBehind &&
+                        (reader.policy().layers == SharingGroup::kTensor || reader.IsCustomized());
+  if (is_split && !reader.Says("model_parallel_NPU_group")) {
     throw Error({file, 1, ""},
                 "says layers are shared, but not by how many ranks; expected --set "
                 "model_parallel_NPU_group=8");

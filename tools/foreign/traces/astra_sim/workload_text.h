@@ -11,7 +11,11 @@
 // whose first ranks share experts, then stages. Bytes are those of the whole array, as aicb writes
 // them. Of stages, one is played, as in SimAI: what they send is not in the layers.
 //
-// HYBRID_CUSTOMIZED and DLRM, whose layers have groups and an order of their own, are refused.
+// HYBRID_CUSTOMIZED says behind each layer how that one is shared, over the network's first
+// dimension ("near", model_parallel_NPU_group ranks), over the others ("far") or over all. In
+// HYBRID_DLRM the first layer is an embedding, whose all-to-alls run beside the bottom layers, up to
+// DLRM_LAST_BOTTOM_LAYER; the others share data. (In HYBRID_DLRM_ENHANCED the next step need not
+// wait for the last of them, which one step does not show.)
 #pragma once
 
 #include <cstdint>
