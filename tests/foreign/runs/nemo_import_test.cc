@@ -17,6 +17,7 @@ using ::testing::HasSubstr;
 // What is in another file: a function under another name, constants, defaults.
 constexpr const char* kCommon = R"(
 BATCH = 8 * 16
+NULL_TOKENS: int = 32000
 
 def _base():
     cfg = Container(train=Train(global_batch_size=BATCH, micro_batch_size=1),
@@ -273,6 +274,58 @@ TEST(NemoImportTest, AdaptersAreThoseOfTheRecipe) {
   EXPECT_EQ(lora_of(""), R"({"rank":32})");
   EXPECT_EQ(lora_of("    cfg.peft.dim = 8\n    cfg.peft.target_modules = ['linear_qkv']\n"),
             R"({"on":["qkv"],"rank":8})");
+}
+
+// Layers by letters, joined texts, a constant of another file.
+constexpr const char* kHybrid = R"(from house.recipes.common import _base, NULL_TOKENS
+
+def hybrid_pretrain_8gpu_h100_bf16_config():
+    cfg = _base()
+    cfg.model = HybridModelProvider(
+        hybrid_layer_pattern=(
+            "MEM*"
+            "M-"
+        ),
+        num_layers=6,
+        hidden_size=1024,
+        ffn_hidden_size=4096,
+        num_attention_heads=16,
+        num_query_groups=2,
+        kv_channels=128,
+        mamba_num_heads=32,
+        mamba_state_dim=64,
+        num_moe_experts=8,
+        moe_router_topk=2,
+        moe_ffn_hidden_size=512,
+        moe_router_score_function="sigmoid",
+        moe_aux_loss_coeff=0.0001,
+        activation_func=squared_relu,
+        seq_length=2048,
+        expert_model_parallel_size=4,
+    )
+    cfg.tokenizer.vocab_size = NULL_TOKENS
+    cfg.ddp.use_distributed_optimizer = True
+    return cfg
+)";
+
+TEST(NemoImportTest, AProviderOfHybridsIsTheModel) {
+  EXPECT_EQ(DescribeRun(ImportNemo(Source(kHybrid)).text), DescribeRun(R"({
+    "name": "hybrid_pretrain_8gpu_h100_bf16_config", "cluster": "dgx-h100", "software": "nemo",
+    "model": {"style": "llama", "layers": 6, "layer_pattern": "MEM*M-", "hidden": 1024,
+              "heads": 16, "groups": 2, "head_size": 128, "feed_forward": 4096,
+              "vocabulary": 32000, "tied": false, "activation": "squared-relu", "rotary": false,
+              "mamba": {"heads": 32, "state": 64, "head": 64, "groups": 8},
+              "experts": {"count": 8, "per_token": 2, "hidden": 512, "router": "sigmoid",
+                          "auxiliary_loss": 0.0001}},
+    "training": {"batch": 128, "sequence": 2048, "micro_batches": 16, "recomputation": "none"},
+    "strategy": {"kind": "combined", "shard": 8, "zero": 1, "expert": 4,
+                 "overlap_gradients": false}})"));
+  std::string other = kHybrid;
+  const std::string rule = "squared_relu";
+  other.replace(other.find(rule), rule.size(), "gelu");
+  EXPECT_THAT(MistakeOf(other), HasSubstr("activation_func: expected squared_relu"));
+  EXPECT_EQ(DescribeRun(ImportNemo(Source(kHybrid, {{"vocab_size", "131072"}})).text).find("32000"),
+            std::string::npos);
 }
 
 TEST(NemoImportTest, WhatCannotBeReadIsRefused) {

@@ -165,6 +165,8 @@ constexpr OtherName kOtherNames[] = {{"llama318b", "llama38b"},
                                      {"qwen251p5b", "qwen2515b"},
                                      {"nvidianemotronnano9bv2", "nemotronnano9bv2"},
                                      {"nvidianemotronnano12bv2", "nemotronnano12bv2"},
+                                     {"nvidianemotron3nano30ba3b", "nemotron3nano30b"},
+                                     {"nvidianemotron3super120ba12b", "nemotron3super120b"},
                                      {"basemamba27b", "mamba227b"},
                                      {"deepseekv3base", "deepseekv3"}};
 

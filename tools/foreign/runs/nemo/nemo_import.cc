@@ -85,6 +85,34 @@ constexpr NemoName kNemoNames[] = {
     {"activation_func_fp8_input_store", "activation-func-fp8-input-store", KeyForm::kSwitch},
     {"transformer_impl", "transformer-impl"}};
 
+// What a provider of hybrids says about the model itself (NVIDIA-NeMo/Megatron-Bridge, models/hybrid/
+// hybrid_provider.py).
+constexpr const char* kHybridProvider = "()HybridModelProvider";
+constexpr NemoName kHybridNames[] = {
+    {"hybrid_layer_pattern", "hybrid-layer-pattern"},
+    {"hidden_size", "hidden-size"},
+    {"ffn_hidden_size", "ffn-hidden-size"},
+    {"num_attention_heads", "num-attention-heads"},
+    {"num_query_groups", "num-query-groups"},
+    {"kv_channels", "kv-channels"},
+    {"mamba_num_heads", "mamba-num-heads"},
+    {"mamba_head_dim", "mamba-head-dim"},
+    {"mamba_state_dim", "mamba-state-dim"},
+    {"mamba_num_groups", "mamba-num-groups"},
+    {"num_moe_experts", "num-experts"},
+    {"moe_ffn_hidden_size", "moe-ffn-hidden-size"},
+    {"moe_shared_expert_intermediate_size", "moe-shared-expert-intermediate-size"},
+    {"moe_latent_size", "moe-latent-size"},
+    {"moe_router_topk", "moe-router-topk"},
+    {"moe_router_score_function", "moe-router-score-function"},
+    {"moe_router_load_balancing_type", "moe-router-load-balancing-type"},
+    {"moe_aux_loss_coeff", "moe-aux-loss-coeff"},
+    {"make_vocab_size_divisible_by", "make-vocab-size-divisible-by"},
+    {"vocab_size", "vocab-size"},
+    {"share_embeddings_and_output_weights", "untie-embeddings-and-output-weights",
+     KeyForm::kSwitchOff},
+    {"tokenizer_model", "tokenizer-model"}};
+
 // "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "bf16-mixed": the arguments of a precision.
 struct NemoPrecision {
   const char* part = "";    // of the name
@@ -135,7 +163,9 @@ class NemoArguments {
   }
 
   LaunchedRun Read() {
-    if (!run_.model) {
+    if (!run_.model && IsHybrid()) {
+      ReadHybrid();
+    } else if (!run_.model) {
       throw Error({draft_->file(), 0, ""},
                   fmt::format("{} names no model; expected --model-config with its config.json, or "
                               "its name",
@@ -175,6 +205,29 @@ class NemoArguments {
   const PythonKey* Find(std::string_view name) const {
     const auto found = recipe_.keys.find(name);
     return found == recipe_.keys.end() ? nullptr : &found->second;
+  }
+
+  bool IsHybrid() const {
+    const PythonKey* const pattern = Find("hybrid_layer_pattern");
+    return Find(kHybridProvider) != nullptr && pattern != nullptr && pattern->value.is_string();
+  }
+
+  // With what the provider has unless it is said.
+  void ReadHybrid() {
+    const int line = Find(kHybridProvider)->line;
+    for (const NemoName& name : kHybridNames) ReadKey(name);
+    Add("normalization", {"RMSNorm"}, line);
+    Add("disable-bias-linear", {}, line);
+    Add("position-embedding-type", {"none"}, line);
+    if (Find("share_embeddings_and_output_weights") == nullptr)
+      Add("untie-embeddings-and-output-weights", {}, line);
+    if (Find("num_query_groups") != nullptr) Add("group-query-attention", {}, line);
+    const PythonKey* const activation = Find("activation_func");
+    if (activation == nullptr ||
+        TextOf(activation->value).find("squared_relu") == std::string::npos)
+      draft_->Fail({"activation_func", activation == nullptr ? 0 : std::max(activation->line, 0)},
+                   "expected squared_relu; other activations of hybrids are not supported");
+    Add("squared-relu", {}, activation->line);
   }
 
   // What such software has unless a recipe says otherwise.

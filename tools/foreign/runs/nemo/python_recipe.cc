@@ -74,6 +74,20 @@ std::string LastPart(std::string_view name) {
   return std::string(name.substr(name.rfind('.') + 1));
 }
 
+// What stands in quotes: one text, or several behind each other, which Python joins.
+std::optional<std::string> QuotedText(std::string_view text) {
+  std::string joined;
+  while (!text.empty()) {
+    const char quote = text[0];
+    if (quote != '"' && quote != '\'') return std::nullopt;
+    const size_t end = text.find(quote, 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    joined += text.substr(1, end - 1);
+    text = StrippedPython(text.substr(end + 1));
+  }
+  return joined;
+}
+
 // Two words round one of Python's, such as " is " or " if ", at the outermost level.
 size_t FindWord(std::string_view text, std::string_view word) {
   for (size_t at = 0; at < text.size();) {
@@ -236,6 +250,24 @@ class RecipeInterpreter {
         if (one.name == name) return std::pair{module, &one};
       const auto import = module->imports.find(name);
       if (import == module->imports.end()) return std::nullopt;
+      name = import->second.second;
+      module = ModuleAt(import->second.first);
+    }
+    return std::nullopt;
+  }
+
+  // A constant of this name: what it is, and in which module. Only what is written as one is looked
+  // for elsewhere.
+  std::optional<std::pair<PythonModule*, const std::string*>> FindConstant(PythonModule* module,
+                                                                           std::string name) {
+    const bool is_constant =
+        std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    constexpr int kMostAliases = 8;
+    for (int i = 0; module != nullptr && i < kMostAliases; ++i) {
+      if (const auto found = module->constants.find(name); found != module->constants.end())
+        return std::pair{module, &found->second};
+      const auto import = module->imports.find(name);
+      if (!is_constant || import == module->imports.end()) return std::nullopt;
       name = import->second.second;
       module = ModuleAt(import->second.first);
     }
@@ -489,9 +521,7 @@ class RecipeInterpreter {
     if (text == "True" || text == "False") return text == "True";
     if (depth > kDeepestRecipe) return std::string(text);
     const char first = text[0];
-    const bool is_quoted = text.size() > 1 && (first == '"' || first == '\'') &&
-                           text.find(first, 1) == text.size() - 1;
-    if (is_quoted) return std::string(text.substr(1, text.size() - 2));
+    if (const std::optional<std::string> quoted = QuotedText(text)) return *quoted;
     if (const size_t condition = FindWord(text, " if "); condition != std::string_view::npos) {
       const size_t other = FindWord(text, " else ");
       if (other == std::string_view::npos || other < condition) return std::string(text);
@@ -526,8 +556,8 @@ class RecipeInterpreter {
     }
     if (IsPythonName(text)) {
       if (const auto found = scope.find(text); found != scope.end()) return Charged(found->second);
-      if (const auto constant = module->constants.find(text); constant != module->constants.end())
-        return Evaluate(constant->second, module, {}, at, depth + 1);
+      if (const auto constant = FindConstant(module, std::string(text)))
+        return Evaluate(*constant->second, constant->first, {}, at, depth + 1);
       NoteModelClass(text, *module, at);
       return std::string(text);
     }
