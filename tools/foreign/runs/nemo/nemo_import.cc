@@ -85,8 +85,8 @@ constexpr NemoName kNemoNames[] = {
     {"activation_func_fp8_input_store", "activation-func-fp8-input-store", KeyForm::kSwitch},
     {"transformer_impl", "transformer-impl"}};
 
-// What a provider of hybrids says about the model itself (NVIDIA-NeMo/Megatron-Bridge, models/hybrid/
-// hybrid_provider.py).
+// What a provider of hybrids says about the model itself (NVIDIA-NeMo/Megatron-Bridge,
+// models/hybrid/hybrid_provider.py).
 constexpr const char* kHybridProvider = "()HybridModelProvider";
 constexpr NemoName kHybridNames[] = {
     {"hybrid_layer_pattern", "hybrid-layer-pattern"},

@@ -13,9 +13,9 @@
 //
 // HYBRID_CUSTOMIZED says behind each layer how that one is shared, over the network's first
 // dimension ("near", model_parallel_NPU_group ranks), over the others ("far") or over all. In
-// HYBRID_DLRM the first layer is an embedding, whose all-to-alls run beside the bottom layers, up to
-// DLRM_LAST_BOTTOM_LAYER; the others share data. (In HYBRID_DLRM_ENHANCED the next step need not
-// wait for the last of them, which one step does not show.)
+// HYBRID_DLRM the first layer is an embedding, whose all-to-alls run beside the bottom layers, up
+// to DLRM_LAST_BOTTOM_LAYER; the others share data. (In HYBRID_DLRM_ENHANCED the next step need
+// not wait for the last of them, which one step does not show.)
 #pragma once
 
 #include <cstdint>
