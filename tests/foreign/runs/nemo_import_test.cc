@@ -342,6 +342,8 @@ TEST(NemoImportTest, WhatCannotBeReadIsRefused) {
                         "    cfg.model.freeze_vision_model = False\n"),
               HasSubstr("recipe.py:3: freeze_vision_model: models of images"));
   EXPECT_THAT(MistakeOf("print(1)\n"), HasSubstr("no function here makes a recipe"));
+  EXPECT_THAT(MistakeOf("def a_config():\n    layout = {(1\x9c, 2): 3}[(1\x9c, 2)]\n"),
+              HasSubstr("names no model"));
 }
 
 }  // namespace nemo_import_test

@@ -162,6 +162,12 @@ class RecipeInterpreter {
  private:
   using Scope = std::map<std::string, Json, std::less<>>;
 
+  // Of a table's key, whatever bytes are in it.
+  static std::string NameOf(const Json& key) {
+    return key.is_string() ? key.get<std::string>()
+                           : key.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
   static Json ValueOf(const std::string& text) {
     if (text == "True" || text == "False") return text == "True";
     if (text == "None") return nullptr;
@@ -576,7 +582,7 @@ class RecipeInterpreter {
       const Json table = Evaluate(text.substr(0, index), module, scope, at, depth + 1);
       const Json key =
           Evaluate(text.substr(index + 1, text.size() - index - 2), module, scope, at, depth + 1);
-      const std::string name = key.is_string() ? key.get<std::string>() : key.dump();
+      const std::string name = NameOf(key);
       return table.is_object() && table.contains(name) ? table[name] : Json(std::string(text));
     }
     const size_t bracket = text.find('(');
@@ -659,8 +665,7 @@ class RecipeInterpreter {
       if (colon >= part.size()) continue;
       const Json key = Evaluate(part.substr(0, colon), module, scope, at, depth);
       if (!key.is_null())
-        table[key.is_string() ? key.get<std::string>() : key.dump()] =
-            Evaluate(part.substr(colon + 1), module, scope, at, depth);
+        table[NameOf(key)] = Evaluate(part.substr(colon + 1), module, scope, at, depth);
     }
     return table;
   }
