@@ -402,7 +402,7 @@ DeviceSpec ReadDevice(const JsonReader& reader) {
 }
 
 Json DeviceToJson(const DeviceSpec& device) {
-  const Json object = DeviceObject(device);
+  Json object = DeviceObject(device);
   Json alone = object;  // without what its machine adds
   alone.erase("host_bandwidth");
   for (const DeviceSpec& known : KnownDevices()) {
