@@ -150,7 +150,8 @@ constexpr double kScanShare = 0.24;
 // DeepSpeed's CPU-Adam 0.22, 0.51, 1.03, 2.41 and 2.57 s on a DGX-2 (Ren et al. 2021, arXiv
 // 2101.06840, table 4), whose two Xeons have 6 channels of DDR4-2666 each, 256 GB/s, for 30 bytes
 // each: parameters and moments in fp32 read and written, gradients read, a copy in 16 bits written.
-// These are 0.53, 0.46, 0.46, 0.39 and 0.46.
+// These are 0.53, 0.46, 0.46, 0.39 and 0.46. The table is quoted from memory, to be checked against
+// the paper; no other measurement went into it.
 constexpr double kHostShare = 0.46;
 
 // A rank on a CPU is its own host.

@@ -328,6 +328,10 @@ TEST(MegatronImportTest, DefaultsAreMegatrons) {
   EXPECT_THAT(
       Small("--bf16 --cpu-offloading-num-layers 3 --offload-optimizer-states").text,
       AllOf(HasSubstr("\"offloaded_layers\": 3"), HasSubstr("\"offloaded_optimizer\": true")));
+  const ImportedScenario on_host =
+      Small("--bf16 --optimizer-cpu-offload --optimizer-offload-fraction 0.5");
+  EXPECT_THAT(on_host.text, HasSubstr("\"optimizer_on_host\": true"));
+  EXPECT_THAT(on_host.remarks, Contains(HasSubstr("optimizer-offload-fraction 0.5")));
   EXPECT_THAT(Small("--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 "
                     "--exp-avg-sq-dtype bf16")
                   .text,

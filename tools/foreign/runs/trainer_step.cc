@@ -224,8 +224,8 @@ void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
         "not supported: offload_param without offload_optimizer, or below stage 3; parameters stay "
         "on the devices");
   }
-  for (const std::string& place : {optimizer_device, device})
-    if (place == "nvme") draft->Remark("nvme: played as the host's memory, which is faster");
+  if (optimizer_device == "nvme" || device == "nvme")
+    draft->Remark("nvme: played as the host's memory, which is faster");
   const JobConfig::Names tensor_names = {"tensor_parallel.autotp_size"};
   step->tensor = {keys.WholeOr(tensor_names, 1, kMostDegree, 1), keys.OriginOf(tensor_names)};
   const JobConfig::Names context_names = {"sequence_parallel_size"};
