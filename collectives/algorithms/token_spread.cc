@@ -1,6 +1,7 @@
 #include "collectives/algorithms/token_spread.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
@@ -63,6 +64,23 @@ double MeanCells(const TokenRouting& routing, uint32_t cells) {
   return mean;
 }
 
+// The mean number of cells where experts are wanted unequally often.
+double MeanUnequalCells(const TokenRouting& routing, uint32_t cells, double mean_if_equal) {
+  const double passed_by = 1 - mean_if_equal / cells;
+  if (passed_by <= 0 || routing.top_k == routing.experts) return mean_if_equal;
+  const size_t of_cell = routing.experts / cells;
+  const double share = static_cast<double>(routing.top_k) / routing.experts;
+  const double exponent = std::log(passed_by) / (static_cast<double>(of_cell) * std::log1p(-share));
+  double mean = 0;
+  for (size_t first = 0; first < routing.experts; first += of_cell) {
+    double all_passed_by = 1;
+    for (size_t i = first; i < first + of_cell; ++i)
+      all_passed_by *= std::max(0.0, 1 - routing.wanted[i]);
+    mean += 1 - std::pow(all_passed_by, exponent);
+  }
+  return mean;
+}
+
 void CheckEven(uint32_t whole, const char* of, uint32_t parts, const char* into) {
   if (parts == 0 || whole % parts != 0)
     throw Error(fmt::format("{} {} cannot be dealt evenly to {} {}", whole, of, parts, into));
@@ -96,7 +114,12 @@ TokenSpread SpreadOf(const TokenRouting& routing) {
   CheckRouting(routing);
   TokenRouting asked = routing;
   if (asked.limited_groups == asked.groups) asked.groups = asked.limited_groups = 1;
-  return {MeanCells(asked, asked.ranks), MeanCells(asked, asked.machines)};
+  TokenSpread spread{MeanCells(asked, asked.ranks), MeanCells(asked, asked.machines)};
+  if (asked.wanted.empty()) return spread;
+  CHECK_EQ(asked.wanted.size(), size_t{asked.experts});
+  spread.ranks = MeanUnequalCells(asked, asked.ranks, spread.ranks);
+  spread.machines = MeanUnequalCells(asked, asked.machines, spread.machines);
+  return spread;
 }
 
 void SendOnce(const TokenRouting& routing, Collective* collective) {

@@ -21,9 +21,9 @@ bool AreSame(const Compute& a, const Compute& b) {
   const auto facts = [](const Compute& compute) {
     const Gemm& gemm = compute.gemm;
     return std::tie(compute.kind, compute.kernel, compute.dtype, gemm.m, gemm.n, gemm.k, gemm.mode,
-                    gemm.batch, compute.tuned, compute.attention, compute.duration, compute.flops,
-                    compute.bytes, compute.kernels, compute.strided, compute.strided_bytes,
-                    compute.attributes);
+                    gemm.batch, compute.tuned, compute.row_parts, compute.column_parts,
+                    compute.attention, compute.duration, compute.flops, compute.bytes,
+                    compute.kernels, compute.strided, compute.strided_bytes, compute.attributes);
   };
   return facts(a) == facts(b);
 }

@@ -570,7 +570,9 @@ class Lowering {
   bool IsCopied(const Work& work) const {
     if (IsHostCopy(work)) return true;
     const auto* collective = std::get_if<Collective>(&work);
-    if (collective == nullptr || options_.copy_engines.empty()) return false;
+    if (collective == nullptr) return false;
+    if (collective->copied) return true;
+    if (options_.copy_engines.empty()) return false;
     const std::string& name = schedule_.communicators[collective->communicator.index()].name();
     return std::find(options_.copy_engines.begin(), options_.copy_engines.end(), name) !=
            options_.copy_engines.end();

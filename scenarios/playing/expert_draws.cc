@@ -78,6 +78,8 @@ std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, 
   return spread;
 }
 
-Alike AlikeUnder(const Network& network) { return {.layers = !network.draws_experts}; }
+Alike AlikeUnder(const Network& network) {
+  return {.layers = !network.draws_experts, .micro_batches = !network.draws_by_micro_batch};
+}
 
 }  // namespace rehearse

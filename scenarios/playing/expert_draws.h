@@ -21,7 +21,7 @@ inline constexpr uint32_t kExpertDraws = 8;  // seeds from 1 on
 std::optional<ExpertSpread> DrawExperts(const Scenario& scenario, Seconds step, unsigned threads,
                                         ProgressObserver& observer);
 
-// Layers of experts differ in which of them are busy.
+// Layers of experts differ in which of them are busy, and so may micro-batches.
 Alike AlikeUnder(const Network& network);
 
 }  // namespace rehearse

@@ -110,7 +110,7 @@ void LeaveToLibrary(Schedule* schedule) {
   for (Role& role : schedule->roles) {
     for (Op& op : role.ops) {
       auto* const collective = std::get_if<Collective>(&op.work);
-      if (collective == nullptr || IsHostCopy(collective->kind)) continue;
+      if (collective == nullptr || IsHostCopy(collective->kind) || collective->copied) continue;
       collective->algorithm = AlgorithmId::kAuto;
       collective->protocol = Protocol::kAuto;
     }
@@ -122,7 +122,7 @@ void ApplyCollectivePins(const std::vector<CollectivePin>& pins, Schedule* sched
   for (Role& role : schedule->roles) {
     for (Op& op : role.ops) {
       auto* const collective = std::get_if<Collective>(&op.work);
-      if (collective == nullptr || IsHostCopy(collective->kind)) continue;
+      if (collective == nullptr || IsHostCopy(collective->kind) || collective->copied) continue;
       for (const CollectivePin& pin : pins) Apply(pin, *schedule, collective);
     }
   }

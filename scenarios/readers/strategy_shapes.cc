@@ -85,6 +85,16 @@ Field<Combined> OverlapAllReduce(Needed needed) {
   return Switch("overlap_all_reduce", &Combined::overlap_all_reduce, needed,
                 kAboutOverlapAllReduce);
 }
+Field<Combined> Splits() {
+  return {"split_products",
+          &Combined::split_products,
+          OneOf(kSplitProductsNames),
+          Usual(),
+          "products are cut into pieces, beside which their rows are gathered and their sums "
+          "reduce-scattered, as Transformer Engine (tp_comm_overlap) or PyTorch does it; needs "
+          "sequence_parallel",
+          "\"user-buffers\""};
+}
 Field<Combined> OverlapGradients(Needed needed) {
   return OfZero(
       Switch("overlap_gradients", &Zero::overlap_all_reduce, needed, kAboutOverlapGradients));
@@ -156,7 +166,7 @@ const Fields<Combined>& MegatronFields() {
   static const Fields<Combined> fields(
       "strategy megatron",
       "Megatron-LM's one-dimensional tensor parallelism under data parallelism.",
-      {Kind("megatron"), Tensor(kAlways), Data(kAlways), SequenceParallel(kAlways),
+      {Kind("megatron"), Tensor(kAlways), Data(kAlways), SequenceParallel(kAlways), Splits(),
        OverlapAllReduce(kAlways), OverlapGradients(kAlways),
        Switch("distributed_optimizer", &Combined::shares_over_data,
               "optimizer state is sharded over data (ZeRO-1)"),
@@ -227,6 +237,7 @@ const Fields<Combined>& CombinedFields() {
        SequenceParallel(kWhereItMatters),
        {"keep_gathered", &Combined::keeps_gathered, TrueFalse(), Usual(),
         "what sequence parallelism gathers is kept for dW instead of being gathered again", "true"},
+       Splits(),
        OverlapAllReduce(kWhereItMatters),
        OverlapGradients(kWhereItMatters),
        OverlapReduceScatter(kWhereItMatters),

@@ -1,6 +1,7 @@
 #include "sim/schedule/expert_routing.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "sim/base/error.h"
@@ -25,6 +26,27 @@ std::vector<uint32_t> DrawOrder(uint32_t count, uint64_t seed) {
   std::iota(order.begin(), order.end(), 0u);
   for (uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[Drawn(seed, i) % i]);
   return order;
+}
+
+// The same loads in an order in which each of so many equal runs has about as much.
+std::vector<uint64_t> Packed(const std::vector<uint64_t>& loads, size_t runs) {
+  std::vector<uint64_t> busiest = loads;
+  std::sort(busiest.begin(), busiest.end(), std::greater<>());
+  const size_t room = loads.size() / runs;
+  std::vector<std::vector<uint64_t>> packed(runs);
+  std::vector<uint64_t> sums(runs);
+  for (const uint64_t load : busiest) {
+    size_t least = runs;
+    for (size_t run = 0; run < runs; ++run) {
+      const bool is_less = least == runs || sums[run] < sums[least];
+      if (packed[run].size() < room && is_less) least = run;
+    }
+    packed[least].push_back(load);
+    sums[least] += load;
+  }
+  std::vector<uint64_t> all;
+  for (const std::vector<uint64_t>& run : packed) all.insert(all.end(), run.begin(), run.end());
+  return all;
 }
 
 // How many of `slots` each of `count` experts has, the busiest `imbalance` times an equal share and
@@ -87,7 +109,10 @@ bool ExpertRouting::IsEven() const {
 }
 
 ExpertRouting MakeRouting(const std::vector<double>& attributes) {
-  CHECK_EQ(attributes.size(), size_t{kRoutingAttributes});
+  CHECK(attributes.size() == kRoutingAttributes || attributes.size() == kRoutingAttributes + 1);
+  const size_t runs = attributes.size() > kRoutingBalancedOver
+                          ? static_cast<size_t>(attributes[kRoutingBalancedOver])
+                          : 1;
   const auto whole = [&](RoutingAttribute i) { return static_cast<uint32_t>(attributes[i]); };
   ExpertRouting routing;
   routing.experts = whole(kRoutingExperts);
@@ -117,8 +142,9 @@ ExpertRouting MakeRouting(const std::vector<double>& attributes) {
   for (uint32_t group = 0; group < groups; ++group) {
     std::vector<uint64_t>& tokens = tokens_of_group[group];
     std::sort(tokens.begin(), tokens.end());
-    const std::vector<uint64_t> loads =
+    std::vector<uint64_t> loads =
         DrawLoads(of_group, tokens.size() * in_group, imbalance, tokens.size(), seed + group);
+    if (runs > groups) loads = Packed(loads, runs / groups);
     Deal(loads, tokens.size(), [&](uint32_t expert, uint64_t token) {
       of_tokens[tokens[token]].push_back(static_cast<int32_t>(group * of_group + expert));
     });

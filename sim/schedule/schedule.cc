@@ -156,16 +156,27 @@ Footprint FootprintOf(const std::vector<Buffer>& buffers, BufferId buffer) {
   const Buffer& own = buffers[buffer.index()];
   const auto whole = [&](BufferId of) {
     const Buffer& root = buffers[of.index()];
-    return Footprint{of, 0, std::max<uint64_t>(root.rows, 1), 0,
-                     std::max<uint64_t>(root.columns, 1)};
+    return Footprint{.buffer = of,
+                     .row_end = std::max<uint64_t>(root.rows, 1),
+                     .column_end = std::max<uint64_t>(root.columns, 1)};
   };
   if (!own.view) return whole(buffer);
   Footprint footprint = whole(own.view->of);
   const bool lives_long = own.kind != BufferKind::kActivation && own.kind != BufferKind::kBuffer;
   if (lives_long) return footprint;
-  if (own.view->rows_cut_by.empty()) {
-    footprint.row_begin = own.view->row;
-    footprint.row_end = own.view->row + own.rows;
+  const uint64_t all = footprint.row_end;
+  const auto set_rows = [&](uint64_t begin) {
+    footprint.row_begin = begin;
+    footprint.row_end = begin + own.rows;
+    footprint.has_all_rows = begin == 0 && own.rows == all;
+  };
+  const std::vector<CommunicatorId>& cut_by = own.view->rows_cut_by;
+  if (cut_by.empty()) {
+    set_rows(own.view->row);
+  } else if (cut_by.size() == 1 && own.view->row == 0) {
+    set_rows(own.view->rows_turned * own.rows);
+    footprint.turned_by = cut_by.front();
+    footprint.piece = own.rows;
   }
   if (own.view->columns_cut_by.empty()) {
     footprint.column_begin = own.view->column;

@@ -101,6 +101,10 @@ struct Compute {
   Gemm gemm;  // kGemm only; operands lie as its mode says
   std::optional<GemmMode>
       tuned;  // kGemm only: the mode that it is timed in, as if the operands lay so
+  // kGemm only: it is one of so many equal parts, by rows and by columns of C, of a kernel that
+  // communicates tile by tile, and takes its share of that kernel's time (FLUX, arXiv 2406.06858).
+  uint32_t row_parts = 1;
+  uint32_t column_parts = 1;
   AttentionKernel attention = AttentionKernel::kFused;  // kAttention only
   Seconds duration;                                     // kFixed only
   Flops flops;                                          // all kinds; for kGemm FlopsOf(gemm)
@@ -151,6 +155,8 @@ struct Collective {
   // bytes that is sent if a token goes once to every rank that wants it, and once to every machine.
   double rank_share = 1;
   double machine_share = 1;
+  // Copy engines move it over the bare links, whatever library the rest is left to.
+  bool copied = false;
 };
 
 // To or from the member `peer` of the rank's own group.
@@ -219,7 +225,9 @@ struct Region {
 
 // A buffer that is a part of another one (never of a view) and takes no memory: rows × columns
 // elements from (row, column) on, moved on by as many pieces as the rank's position in
-// `rows_cut_by` and `columns_cut_by` says (outermost first, as in Extent).
+// `rows_cut_by` and `columns_cut_by` says (outermost first, as in Extent). With `rows_turned` it is
+// the piece of the member so many places further on, the first one following the last: what reaches
+// a rank step by step round a ring.
 // A view of one row that does not fit into the buffer's is a run of its elements, row by row: a
 // rank's share of a parameter (ZeRO).
 struct View {
@@ -228,6 +236,7 @@ struct View {
   uint64_t column = 0;
   std::vector<CommunicatorId> rows_cut_by;
   std::vector<CommunicatorId> columns_cut_by;
+  uint32_t rows_turned = 0;
 };
 
 inline constexpr uint32_t kNoRegion = 0xffffffffu;
@@ -253,21 +262,30 @@ struct Buffer {
 
 // Where an access to a buffer falls: elements of the buffer itself, or of the one that it is a view
 // of. A view whose place depends on the rank counts as the whole, and so does one of parameters,
-// gradients or optimizer state.
+// gradients or optimizer state. But pieces of rows that one communicator cuts are told apart by how
+// far they are turned: their rows are counted from the rank's own piece on.
 struct Footprint {
   BufferId buffer;  // not a view
   uint64_t row_begin = 0;
   uint64_t row_end = 0;
   uint64_t column_begin = 0;
   uint64_t column_end = 0;
+  bool has_all_rows = true;
+  // Where rows are counted from: the members' own pieces of so many rows; not set: the first row.
+  CommunicatorId turned_by = {};
+  uint64_t piece = 0;
 
   bool Overlaps(const Footprint& other) const {
-    return row_begin < other.row_end && other.row_begin < row_end &&
+    return (!IsCountedAs(other) || (row_begin < other.row_end && other.row_begin < row_end)) &&
            column_begin < other.column_end && other.column_begin < column_end;
   }
   bool Covers(const Footprint& other) const {
-    return row_begin <= other.row_begin && other.row_end <= row_end &&
+    return (has_all_rows ||
+            (IsCountedAs(other) && row_begin <= other.row_begin && other.row_end <= row_end)) &&
            column_begin <= other.column_begin && other.column_end <= column_end;
+  }
+  bool IsCountedAs(const Footprint& other) const {
+    return turned_by == other.turned_by && piece == other.piece;
   }
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };

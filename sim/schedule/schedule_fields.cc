@@ -175,7 +175,10 @@ const Fields<Collective>& CollectiveOpFields() {
             "only once",
             "0.8"},
            {"machine_share", &Collective::machine_share, ANumberAbove(0, 1), Usual(),
-            "with deepep: likewise, the share that goes to machines", "0.45"}}));
+            "with deepep: likewise, the share that goes to machines", "0.45"},
+           {"copied", &Collective::copied, TrueFalse(), Usual(),
+            "copy engines move it over the bare links, beside kernels that it does not slow down",
+            "true"}}));
   return fields;
 }
 
@@ -387,7 +390,10 @@ const Fields<View>& ViewFields() {
        CutBy("rows_cut_by",
              "communicators over which the rows are split; it is the member's share"),
        CutBy("columns_cut_by",
-             "communicators over which the columns are split; it is the member's share")});
+             "communicators over which the columns are split; it is the member's share"),
+       {"rows_turned", &View::rows_turned, Count(), Usual(),
+        "it is the share of the member so many places further on, the first following the last",
+        "3"}});
   return fields;
 }
 
@@ -444,6 +450,9 @@ const Fields<Compute>& GemmFields() {
     return Field<Gemm>(name, member, Elements(), Required(), "of m x k by k x n", "4096");
   };
   const FieldShape mode = OneUpTo<GemmMode::kTN>();
+  const auto parts = [](const char* name, uint32_t Compute::*member, const char* about) {
+    return Field<Compute>(name, member, Count(1), Usual(), about, "8");
+  };
   static const Fields<Compute> fields(
       "gemm", "Sizes of a product.",
       {Within(&Compute::gemm, FieldList<Gemm>{side("m", &Gemm::m),
@@ -453,7 +462,11 @@ const Fields<Compute>& GemmFields() {
                                                "which operands are transposed"}}),
        {"tuned", &Compute::tuned, mode, Optional("mode"), "the mode whose time a simulation takes"},
        Within(&Compute::gemm, FieldList<Gemm>{{"batch", &Gemm::batch, Count(1), Usual(),
-                                               "how many products of this size", "8"}})});
+                                               "how many products of this size", "8"}}),
+       parts("row_parts", &Compute::row_parts,
+             "it takes its part of the time of one kernel with so many times the rows"),
+       parts("column_parts", &Compute::column_parts,
+             "it takes its part of the time of one kernel with so many times the columns")});
   return fields;
 }
 

@@ -117,6 +117,8 @@ class RoleReader {
     view.of = BufferId(buffers_.Find(reader.At("of")));
     view.rows_cut_by = ReadCuts(reader, "rows_cut_by");
     view.columns_cut_by = ReadCuts(reader, "columns_cut_by");
+    if (view.rows_turned > 0 && view.rows_cut_by.empty())
+      reader.At("rows_turned").Fail("no communicator cuts the rows: missing key \"rows_cut_by\"");
     return view;
   }
 

@@ -290,6 +290,7 @@ class RoleWriter {
     object.AddUnless("column", view.column, uint64_t{0});
     AddCuts("rows_cut_by", view.rows_cut_by, &object);
     AddCuts("columns_cut_by", view.columns_cut_by, &object);
+    object.AddUnless("rows_turned", view.rows_turned, 0u);
     return object.OnOneLine();
   }
 
@@ -336,6 +337,8 @@ class RoleWriter {
         if (compute.gemm.mode != Gemm().mode) gemm.AddText("mode", Name(compute.gemm.mode));
         if (compute.tuned) gemm.AddText("tuned", Name(*compute.tuned));
         gemm.AddUnless("batch", compute.gemm.batch, Gemm().batch);
+        gemm.AddUnless("row_parts", compute.row_parts, 1u);
+        gemm.AddUnless("column_parts", compute.column_parts, 1u);
         object->Add("gemm", gemm.OnOneLine());
         break;
       }
@@ -389,6 +392,7 @@ class RoleWriter {
       object->Add("rank_share", fmt::format("{}", collective.rank_share));
     if (collective.machine_share != usual.machine_share)
       object->Add("machine_share", fmt::format("{}", collective.machine_share));
+    if (collective.copied) object->Add("copied", "true");
     if (collective.pair_bytes.empty()) return;
     const uint32_t size = schedule_.communicators[collective.communicator.index()].size();
     std::vector<std::string> rows;

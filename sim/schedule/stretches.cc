@@ -16,7 +16,8 @@ namespace {
 bool IsSameWork(const Compute& a, const Compute& b) {
   return a.kind == b.kind && a.kernel == b.kernel && a.dtype == b.dtype && a.gemm.m == b.gemm.m &&
          a.gemm.n == b.gemm.n && a.gemm.k == b.gemm.k && a.gemm.mode == b.gemm.mode &&
-         a.gemm.batch == b.gemm.batch && a.tuned == b.tuned && a.attention == b.attention &&
+         a.gemm.batch == b.gemm.batch && a.tuned == b.tuned && a.row_parts == b.row_parts &&
+         a.column_parts == b.column_parts && a.attention == b.attention &&
          a.duration == b.duration && a.flops == b.flops && a.bytes == b.bytes &&
          a.kernels == b.kernels && a.strided == b.strided && a.strided_bytes == b.strided_bytes;
 }
@@ -25,7 +26,7 @@ bool IsSameWork(const Collective& a, const Collective& b) {
   return a.kind == b.kind && a.communicator == b.communicator && a.bytes == b.bytes &&
          a.dtype == b.dtype && a.algorithm == b.algorithm && a.protocol == b.protocol &&
          a.root == b.root && a.pair_bytes == b.pair_bytes && a.rank_share == b.rank_share &&
-         a.machine_share == b.machine_share;
+         a.machine_share == b.machine_share && a.copied == b.copied;
 }
 
 // Messages to another stage.

@@ -27,6 +27,7 @@ struct StrategyCase {
   const char* training = R"("batch": 8, "micro_batches": 1, "recomputation": "none")";
   const char* more = "";  // of the model, and beside the strategy
   const char* beside = "";
+  uint32_t layers = 2;
 };
 
 void PrintTo(const StrategyCase& own, std::ostream* out) { *out << own.name; }
@@ -36,14 +37,21 @@ constexpr const char* kRecomputed = R"("batch": 8, "micro_batches": 1, "recomput
 constexpr const char* kTwoMicroBatches =
     R"("batch": 8, "micro_batches": 2, "recomputation": "none")";
 
+constexpr const char* kFourMicroBatches =
+    R"("batch": 16, "micro_batches": 4, "recomputation": "none")";
+constexpr const char* kExpertsOfTwo =
+    R"({"kind": "combined", "shard": 2, "zero": 1, "expert": 2, "overlap_gradients": true})";
+constexpr const char* kEightExperts = R"(, "style": "llama", "feed_forward": 64,
+    "experts": {"count": 8, "per_token": 2, "hidden": 48, "shared": 32})";
+
 Scenario ScenarioOf(const StrategyCase& own) {
   const std::string text = fmt::format(
       R"({{"name": "{}", "cluster": "local-cpu:ranks={}",
-           "model": {{"name": "small", "layers": 2, "hidden": 32, "heads": 8,
+           "model": {{"name": "small", "layers": {}, "hidden": 32, "heads": 8,
                      "vocabulary": 64{}}},
            "training": {{{}, "sequence": 4, "precision": "fp32"}},{}
            "strategy": {}}})",
-      own.name, own.ranks, own.more, own.training, own.beside, own.strategy);
+      own.name, own.ranks, own.layers, own.more, own.training, own.beside, own.strategy);
   return ReadScenario(JsonDocument::FromText(text, own.name));
 }
 
@@ -105,6 +113,16 @@ constexpr StrategyCase kStrategies[] = {
      R"({"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
          "overlap_all_reduce": true, "overlap_gradients": true, "distributed_optimizer": true})",
      kRecomputed},
+    {"user_buffers", 8,
+     R"({"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
+         "split_products": "user-buffers", "overlap_all_reduce": true, "overlap_gradients": true,
+         "distributed_optimizer": true})",
+     kRecomputed},
+    {"async_tp", 8,
+     R"({"kind": "combined", "tensor": 4, "shard": 2, "zero": 3, "sequence_parallel": true,
+         "split_products": "async-tp", "keep_gathered": true, "overlap_all_reduce": true,
+         "overlap_gradients": true, "overlap_reduce_scatter": true, "prefetch": 1,
+         "reshard_after_forward": true})"},
     {"combined", 8,
      R"({"kind": "combined", "tensor": 2, "shard": 2, "replicas": 2, "order": ["shard"], "zero": 3,
          "sequence_parallel": true, "overlap_all_reduce": true, "overlap_gradients": true,
@@ -165,6 +183,24 @@ constexpr StrategyCase kStrategies[] = {
      R"("batch": 64, "micro_batches": 1, "recomputation": "full")",
      R"(, "style": "llama", "feed_forward": 64,
         "experts": {"count": 4, "per_token": 1, "hidden": 48, "imbalance": 1.5, "capacity": 1.25})"},
+    {"experts_drawn", 4,
+     R"({"kind": "combined", "shard": 4, "zero": 1, "expert": 4, "overlap_gradients": true})",
+     R"("batch": 128, "micro_batches": 2, "recomputation": "none")",
+     R"(, "style": "llama", "feed_forward": 64,
+        "experts": {"count": 4, "per_token": 1, "hidden": 48, "imbalance": 1.5,
+                    "drawn": "micro-batch"})"},
+    {"pairs_in_turns", 4, kExpertsOfTwo, kFourMicroBatches, kEightExperts,
+     R"("pipeline": {"stages": 2, "schedule": "1f1b", "pair_passes": true},)"},
+    {"pairs_without_stages", 2, kExpertsOfTwo, kFourMicroBatches, kEightExperts,
+     R"("pipeline": {"stages": 1, "schedule": "1f1b", "pair_passes": true,
+                     "pair_order": "megatron-core"},)"},
+    {"pairs_by_table", 4, kExpertsOfTwo, kFourMicroBatches, kEightExperts,
+     R"("pipeline": {"stages": 2, "schedule": "1f1b", "pair_passes": true,
+                     "pair_order": "dualpipe"},)"},
+    {"dualpipev", 4, kExpertsOfTwo, kFourMicroBatches, kEightExperts,
+     R"("pipeline": {"stages": 2, "schedule": "dualpipev", "pair_passes": true,
+                     "pair_order": "dualpipe"},)",
+     4},
     {"update_done_again", 2,
      R"({"kind": "combined", "data": 1, "zero": 0, "overlap_gradients": false})", kTwoMicroBatches,
      "", R"("pipeline": {"stages": 2, "schedule": "zb-h1", "validation": "done-again"},)"},

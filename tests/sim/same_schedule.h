@@ -45,6 +45,7 @@ inline void ExpectSameBuffer(const Buffer& a, const Buffer& b) {
   EXPECT_EQ(a.view->column, b.view->column);
   EXPECT_EQ(a.view->rows_cut_by, b.view->rows_cut_by);
   EXPECT_EQ(a.view->columns_cut_by, b.view->columns_cut_by);
+  EXPECT_EQ(a.view->rows_turned, b.view->rows_turned);
 }
 
 inline void ExpectSameRegion(const Region& a, const Region& b) {
@@ -66,6 +67,8 @@ inline void ExpectSameCompute(const Compute& a, const Compute& b) {
     EXPECT_EQ(a.gemm.mode, b.gemm.mode);
     EXPECT_EQ(a.gemm.batch, b.gemm.batch);
     EXPECT_EQ(a.tuned, b.tuned);
+    EXPECT_EQ(a.row_parts, b.row_parts);
+    EXPECT_EQ(a.column_parts, b.column_parts);
   }
   if (a.kind == ComputeKind::kFixed) {
     EXPECT_EQ(a.duration.value(), b.duration.value());

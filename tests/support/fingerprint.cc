@@ -101,6 +101,7 @@ std::string FingerprintOf(const Schedule& schedule) {
       all.Add(buffer.view->column);
       all.AddIds(buffer.view->rows_cut_by);
       all.AddIds(buffer.view->columns_cut_by);
+      if (buffer.view->rows_turned > 0) all.Add(uint64_t{buffer.view->rows_turned});
     }
     for (const Op& op : role.ops) {
       all.Add(op.name);

@@ -30,6 +30,7 @@ struct MegatronOptions {
   bool distributed_optimizer = false;
   uint64_t bucket_elements = 0;
   bool overlap_parameter_gathers = false;
+  SplitProducts split_products = SplitProducts::kNone;
 };
 
 inline Strategy MakeMegatron(const MegatronOptions& megatron, const Network& network) {
@@ -42,6 +43,7 @@ inline Strategy MakeMegatron(const MegatronOptions& megatron, const Network& net
   options.shares_over_data = megatron.distributed_optimizer;
   options.bucket_elements = megatron.bucket_elements;
   options.overlap_parameter_gathers = megatron.overlap_parameter_gathers;
+  options.split_products = megatron.split_products;
   return MakeCombined(options, network);
 }
 

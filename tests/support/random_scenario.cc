@@ -132,6 +132,13 @@ Json Switches(Random& random, const std::vector<const char*>& names) {
   return switches;
 }
 
+Json WithSplitProducts(Random& random, Json strategy) {
+  constexpr const char* kHow[] = {"none", "user-buffers", "async-tp", "tiles"};
+  if (strategy["sequence_parallel"].get<bool>())
+    strategy["split_products"] = kHow[random.Below(std::size(kHow))];
+  return strategy;
+}
+
 Drawn AnyStrategy(Random& random, uint32_t ranks, bool in_stages, bool has_experts) {
   const auto with = [](Json strategy, const Json& switches) {
     strategy.update(switches);
@@ -164,9 +171,10 @@ Drawn AnyStrategy(Random& random, uint32_t ranks, bool in_stages, bool has_exper
   };
   switch (random.Below(in_stages ? 5 : 9)) {
     case 0:
-      return {with({{"kind", "megatron"}, {"tensor", two[0]}, {"data", two[1]}},
-                   Switches(random, {"sequence_parallel", "overlap_all_reduce", "overlap_gradients",
-                                     "distributed_optimizer"})),
+      return {WithSplitProducts(
+                  random, with({{"kind", "megatron"}, {"tensor", two[0]}, {"data", two[1]}},
+                               Switches(random, {"sequence_parallel", "overlap_all_reduce",
+                                                 "overlap_gradients", "distributed_optimizer"}))),
               ranks};
     case 1:
       return {with({{"kind", "data-parallel"}, {"data", ranks}},

@@ -167,6 +167,23 @@ Seconds HostTime(const DeviceSpec& device, Bytes bytes) {
       device.name));
 }
 
+uint32_t PartsOf(const Compute& compute) {
+  return compute.kind == ComputeKind::kGemm ? compute.row_parts * compute.column_parts : 1;
+}
+
+// The kernel of which this is a part.
+Compute KernelOf(const Compute& part) {
+  const double parts = PartsOf(part);
+  Compute kernel = part;
+  kernel.gemm.m *= part.row_parts;
+  kernel.gemm.n *= part.column_parts;
+  kernel.flops = parts * part.flops;
+  kernel.bytes = parts * part.bytes;
+  kernel.kernels = 1;
+  kernel.row_parts = kernel.column_parts = 1;
+  return kernel;
+}
+
 FlopsPerSecond VectorPeak(const DeviceSpec& device, DType dtype) {
   return dtype == DType::kFp64 ? device.vector_peak_64 : device.vector_peak_32;
 }
@@ -252,6 +269,8 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
   CHECK_GE(compute.flops.value(), 0.0);
   CHECK_GE(compute.bytes.value(), 0.0);
   if (compute.kind == ComputeKind::kFixed) return compute.duration;
+  if (const uint32_t parts = PartsOf(compute); parts > 1)
+    return ComputeTime(device, KernelOf(compute), backward) / parts;
   if (compute.tuned) {
     Compute turned = compute;
     turned.gemm.mode = *compute.tuned;
@@ -319,6 +338,8 @@ Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backw
 }
 
 Seconds TimeInSteps(const DeviceSpec& device, const Compute& compute, bool backward) {
+  if (const uint32_t parts = PartsOf(compute); parts > 1)
+    return TimeInSteps(device, KernelOf(compute), backward) / parts;
   const Seconds alone = ComputeTime(device, compute, backward);
   if (device.points || device.measured || compute.flops == Flops(0)) return alone;
   if (compute.kind == ComputeKind::kGemm)

@@ -383,7 +383,10 @@ Network MakeDecoder(const GptModel& model, const Training& training) {
   network.micro_batches = training.micro_batches;
   network.tokens = training.Tokens();
   network.model_flops = ModelFlops(model, training.Tokens(), training.Attended());
-  network.draws_experts = model.experts && !model.experts->seed;
+  network.draws_experts =
+      model.experts && !model.experts->seed && model.experts->balanced_over == 1;
+  network.draws_by_micro_batch =
+      model.experts && model.experts->imbalance > 1 && model.experts->drawn_by_micro_batch;
   Decoder(model, training, &network).Build();
   return network;
 }

@@ -129,6 +129,7 @@ std::vector<double> ExpertModel::RoutingAttributes() const {
   attributes[kRoutingSeed] = seed.value_or(1);
   attributes[kRoutingSigmoid] = sigmoid ? 1 : 0;
   attributes[kRoutingAuxiliary] = auxiliary;
+  if (balanced_over > 1) attributes.push_back(balanced_over);
   return attributes;
 }
 
@@ -186,6 +187,7 @@ Flops ModelFlops(const GptModel& model, double tokens, uint64_t sequence) {
 namespace {
 
 constexpr const char* kPresetOr = "the preset's, or ";
+constexpr ValueName<bool> kDrawnNames[] = {{"step", false}, {"micro-batch", true}};
 constexpr ValueName<bool> kRouterNames[] = {{"softmax", false}, {"sigmoid", true}};
 constexpr ValueName<ParallelBlocks> kParallelNames[] = {{"no", ParallelBlocks::kNone},
                                                         {"one-norm", ParallelBlocks::kOneNorm},
@@ -230,6 +232,13 @@ const Fields<ExpertModel>& ExpertFields() {
        {"seed", &ExpertModel::seed, AWhole(0, 1 << 30),
         Optional("the preset's, or 1; with an imbalance, seven others are tried too"),
         "seed that decides which experts are busy", "7"},
+       {"balanced_over", &ExpertModel::balanced_over, AWhole(1, kMostExperts), OrUsual(kPresetOr),
+        "busy experts are placed on so many ranks as EPLB places them, so that each has about as "
+        "much to do (without redundant experts); 1: as they come",
+        "8"},
+       {"drawn", &ExpertModel::drawn_by_micro_batch, OneOf(kDrawnNames), OrUsual(kPresetOr),
+        "how long the same experts are busy: all step, or other ones in each micro-batch",
+        "\"micro-batch\""},
        {"router", &ExpertModel::sigmoid, OneOf(kRouterNames), OrUsual(kPresetOr),
         "how experts are scored; the scores become the weights of those chosen", "\"sigmoid\""},
        {"auxiliary_loss", &ExpertModel::auxiliary, ANumber(0, 1e6), OrUsual(kPresetOr),
@@ -262,6 +271,19 @@ void CheckExperts(const JsonReader& reader, const ExpertModel& experts) {
         fmt::format("{} experts per token out of {} groups of {}: expected equally many of each "
                     "group, and no more than it has",
                     experts.per_token, experts.limited_groups, of_group));
+  }
+  const uint32_t over = experts.balanced_over;
+  const bool cuts_groups = experts.limited_groups < experts.groups && over % experts.groups != 0;
+  if (experts.count % over != 0 || (over > 1 && cuts_groups)) {
+    reader.Fail(fmt::format(
+        "\"balanced_over\" {}: expected a divisor of {} experts{}", over, experts.count,
+        cuts_groups ? fmt::format(" and a multiple of {} groups", experts.groups) : ""));
+  }
+  if (over > 1 && experts.drawn_by_micro_batch) {
+    reader.Fail(
+        "\"balanced_over\" with \"drawn\": \"micro-batch\": experts are placed for what a whole "
+        "step "
+        "needs, expected \"step\"");
   }
   if (experts.imbalance * experts.per_token > experts.count) {
     reader.Fail(

@@ -30,8 +30,10 @@ struct ExpertModel {
   double capacity = 0;   // choices that an expert takes, over an equal share; 0: all
   double imbalance = 1;  // of the busiest expert, over an equal share
   std::optional<uint32_t> seed = std::nullopt;  // which experts are busy; 1 if left open
-  bool sigmoid = false;                         // the router's scores; else softmax
-  double auxiliary = 0.01;                      // weight of the loss that balances them
+  uint32_t balanced_over = 1;  // ranks on which busy ones are placed so that all have as much to do
+  bool drawn_by_micro_batch = false;  // which they are changes with each; else all step
+  bool sigmoid = false;               // the router's scores; else softmax
+  double auxiliary = 0.01;            // weight of the loss that balances them
   // Both products have a bias and SwiGLU's inputs are clamped. It only takes time: backends do not
   // compute it.
   bool biased = false;

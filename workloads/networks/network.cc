@@ -22,7 +22,8 @@ Network WithoutParts(const Network& network) {
           .model_flops = network.model_flops,
           .tokens = network.tokens,
           .token_name = network.token_name,
-          .draws_experts = network.draws_experts};
+          .draws_experts = network.draws_experts,
+          .draws_by_micro_batch = network.draws_by_micro_batch};
 }
 
 namespace {

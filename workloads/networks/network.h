@@ -188,6 +188,7 @@ struct Network {
   double tokens = 0;
   std::string token_name = "tokens";  // what they are
   bool draws_experts = false;         // which are busy is left open: any seed will do
+  bool draws_by_micro_batch = false;  // which are busy changes with each micro-batch
 
   double Parameters() const;         // tied matrices counted once
   double TrainedParameters() const;  // those of them that are not frozen

@@ -140,7 +140,7 @@ class ExpertNode {
   }
   void AddMemory(const std::string& name, Kernel kernel, const KernelCost& cost,
                  const std::vector<BufferId>& reads, const std::vector<BufferId>& writes) const {
-    builder_.AddMemoryOp(name, kernel, cost, reads, writes, shape_.attributes);
+    builder_.AddMemoryOp(name, kernel, cost, reads, writes, plan_.RoutingAttributes(node_));
   }
 
   // Tells how many rows each rank will get, before they are sent.
@@ -412,7 +412,7 @@ void ForwardRoute(Plan& plan, uint32_t node) {
                        builder.LocalElements(weights) * 4 * kNumber;
   const uint32_t kernels = (balances ? 7 : 5) + (HasCapacity(shape) ? 10 : 0);
   builder.AddMemoryOp(shape.op, Kernel::kRoute, KernelCost{bytes, kernels}, {logits.buffer},
-                      {weights.buffer, counts}, shape.attributes);
+                      {weights.buffer, counts}, plan.RoutingAttributes(node));
   plan.State(node).value = weights;
   plan.State(node).saved = {counts};
 }
@@ -426,7 +426,7 @@ void BackwardRoute(Plan& plan, uint32_t node, const Tensor& dy) {
                        builder.LocalElements(dy) * 2 * kNumber;
   builder.AddMemoryOp(shape.backward_op, Kernel::kRouteBackward,
                       KernelCost{bytes, HasCapacity(shape) ? 9u : 3u}, {dy.buffer, logits.buffer},
-                      {dx.buffer}, shape.attributes);
+                      {dx.buffer}, plan.RoutingAttributes(node));
   plan.PassBack(node, dx);
 }
 
@@ -482,7 +482,7 @@ void InputGradientOfGroupedProduct(Plan& plan, uint32_t node, const Tensor& grad
   const NetworkNode& shape = plan.Node(node);
   const uint32_t matrix = *shape.matrix;
   AddBias(plan, node, gradient, /*back=*/true);
-  const Tensor dy = ToOperand(plan, node, gradient, gradient.layout, /*is_gradient=*/true);
+  const Tensor dy = ToOperand(plan, node, gradient, gradient.layout, /*is_gradient=*/true).whole;
   const BufferId weight = plan.parameters.gathering.OperandBackward(matrix, plan.action);
   Tensor dx = plan.MakeGradient(shape.inputs.front(), plan.Input(node).layout);
   MultiplyGrouped(plan, node, GemmMode::kNN, dy.buffer, weight, dx.buffer, false);

@@ -143,8 +143,8 @@ Tensor CastInput(Plan& plan, uint32_t node) {
               is_again || IsFrozen(plan, node) ? 1 : 2, /*is_gradient=*/false);
 }
 
-Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout,
-                 bool is_gradient) {
+ArrivingOperand ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout,
+                          bool is_gradient) {
   const bool casts = !IsNarrow(tensor.dtype) && IsNarrowNode(plan, node);
   const bool waits = casts && !PartialAxes(tensor.layout).empty();
   // What an activation passes back, in the case of experts' SwiGLU cast already.
@@ -163,8 +163,10 @@ Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& 
   const auto cast = [&](const Tensor& wide) {
     return Cast(plan, wide, behind, is_free, copies, is_gradient);
   };
-  Tensor moved = plan.builder.Redistribute(casts && !waits ? cast(tensor) : tensor, layout);
-  return waits ? cast(moved) : moved;
+  if (waits) return {cast(plan.builder.Redistribute(tensor, layout))};
+  // Norms and casts make new arrays of what they are given; a gradient comes from elsewhere.
+  const bool is_new = casts || IsNarrow(tensor.dtype) || !is_gradient;
+  return BringOperand(plan, casts ? cast(tensor) : tensor, layout, is_new);
 }
 
 void Multiply(Plan& plan, uint32_t node, BufferId x, BufferId weight, BufferId y, bool adds,

@@ -10,14 +10,14 @@
 // Operands are cast first if the product takes narrow ones (workloads/planner/casts.h).
 #pragma once
 
-#include "workloads/planner/plan.h"
+#include "workloads/planner/split_products.h"
 
 namespace rehearse {
 
 // X or dY of the node's product, cast if the product takes it so, in the layout that the product
 // wants.
-Tensor ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout,
-                 bool is_gradient);
+ArrivingOperand ToOperand(Plan& plan, uint32_t node, const Tensor& tensor, const Layout& layout,
+                          bool is_gradient);
 // X before it is moved there; X itself if it is not cast.
 Tensor CastInput(Plan& plan, uint32_t node);
 

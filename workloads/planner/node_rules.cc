@@ -50,6 +50,22 @@ const NodeRule& RuleOf(NodeKind kind) {
   return rule;
 }
 
+const ExpertRouting& Plan::RoutingOf(uint32_t route) {
+  constexpr size_t kMostKept = 256;
+  if (network.draws_by_micro_batch && routings.size() > kMostKept) routings.clear();
+  const int32_t drawn = network.draws_by_micro_batch ? builder.tag().micro_batch : 0;
+  const auto [found, is_new] = routings.try_emplace({route, drawn});
+  if (is_new) found->second = MakeRouting(RoutingAttributes(route));
+  return found->second;
+}
+
+std::vector<double> Plan::RoutingAttributes(uint32_t node) const {
+  std::vector<double> attributes = network.nodes[node].attributes;
+  // Further than any seed, or layer, is from another.
+  if (network.draws_by_micro_batch) attributes[kRoutingSeed] += 1e12 * builder.tag().micro_batch;
+  return attributes;
+}
+
 void Plan::PassBack(uint32_t node, Tensor gradient, size_t i) {
   const uint32_t input = network.nodes[node].inputs[i];
   if (network.nodes[input].kind == NodeKind::kInput) return;

@@ -98,10 +98,11 @@ struct Plan {
   const Training& training;
   PlanBuilder& builder;
   Parameters& parameters;
-  ChunkState* chunk = nullptr;                      // the one being worked on
-  ActionContext action = {};                        // whose it is
-  uint32_t expert_rank = 0;                         // which share of the experts this rank has
-  std::map<uint32_t, ExpertRouting> routings = {};  // by node, of those asked for so far
+  ChunkState* chunk = nullptr;  // the one being worked on
+  ActionContext action = {};    // whose it is
+  uint32_t expert_rank = 0;     // which share of the experts this rank has
+  // By node and micro-batch, of those asked for so far.
+  std::map<std::pair<uint32_t, int32_t>, ExpertRouting> routings = {};
 
   const NetworkNode& Node(uint32_t node) const { return network.nodes[node]; }
   NodeState& State(uint32_t node) const { return chunk->StateOf(node); }
@@ -109,11 +110,11 @@ struct Plan {
   const Tensor& Input(uint32_t node, size_t i = 0) const {
     return State(network.nodes[node].inputs[i]).value;
   }
-  const ExpertRouting& RoutingOf(uint32_t route) {
-    const auto [found, is_new] = routings.try_emplace(route);
-    if (is_new) found->second = MakeRouting(network.nodes[route].attributes);
-    return found->second;
-  }
+  // What the tokens of the micro-batch (or chunk of one) that is being worked on choose; good until
+  // that of another is asked for.
+  const ExpertRouting& RoutingOf(uint32_t route);
+  // Those of a node that routes, for the same micro-batch.
+  std::vector<double> RoutingAttributes(uint32_t node) const;
   double element() const { return builder.element(); }
   ElementwiseCosts costs() const { return {training.kernels, element()}; }
   // A tensor for the value of a node that lies like `like`.

@@ -242,6 +242,16 @@ OpId PlanBuilder::AddGemm(std::string name, const Gemm& gemm, BufferId a, Buffer
   compute.gemm = gemm;
   compute.flops = FlopsOf(gemm);
   compute.bytes = bytes.value_or(BytesOfGemm(gemm, a));
+  if (const uint32_t parts = row_parts_ * column_parts_; parts > 1) {
+    Gemm whole = gemm;
+    whole.m *= row_parts_;
+    whole.n *= column_parts_;
+    compute.row_parts = row_parts_;
+    compute.column_parts = column_parts_;
+    compute.bytes = BytesOfGemm(whole, a) / parts;
+    compute.kernels = has_launched_ ? 0 : 1;
+    has_launched_ = true;
+  }
   std::vector<BufferId> reads = {a, b};
   if (accumulate) reads.push_back(c);
   return AddCompute(std::move(name), std::move(compute), std::move(reads), {c});

@@ -108,6 +108,13 @@ class PlanBuilder {
   // `accumulate`. `bytes` is the memory traffic if it is not that of the three arrays.
   OpId AddGemm(std::string name, const Gemm& gemm, BufferId a, BufferId b, BufferId c,
                bool accumulate = false, std::optional<Bytes> bytes = std::nullopt);
+  // The next products are equal parts, by rows and columns of C, of one kernel; with 1 and 1 they
+  // are kernels again.
+  void set_parts(uint32_t rows, uint32_t columns) {
+    row_parts_ = rows;
+    column_parts_ = columns;
+    has_launched_ = false;
+  }
   OpId AddCompute(std::string name, Compute compute, std::vector<BufferId> reads,
                   std::vector<BufferId> writes);
   // How long the host needs to launch a kernel or a collective. From then on the kernels of a layer
@@ -189,6 +196,9 @@ class PlanBuilder {
   uint32_t launches_ = 0;  // since the host's last op
   Tag launched_;           // the layer that they belong to
   uint32_t graph_ = 0;
+  uint32_t row_parts_ = 1;
+  uint32_t column_parts_ = 1;
+  bool has_launched_ = false;  // the kernel of which products are parts
   uint32_t launched_graph_ = 0;
   StreamId host_;
   std::map<CollectiveKind, StreamId> copy_streams_;

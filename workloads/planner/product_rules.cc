@@ -47,7 +47,7 @@ std::vector<uint32_t> Sharers(const Plan& plan, uint32_t node) {
 // that share it.
 struct TakenOperand {
   Tensor cast;
-  Tensor x;
+  ArrivingOperand x;
 };
 TakenOperand TakeOperand(Plan& plan, uint32_t node) {
   const Layout& layout = plan.strategy.products[*plan.Node(node).matrix].x;
@@ -62,9 +62,10 @@ TakenOperand TakeOperand(Plan& plan, uint32_t node) {
   const Phase phase = plan.builder.tag().phase;
   if (shared.of != of || shared.phase != phase) {
     const TakenOperand own = bring();
-    shared = {of, phase, own.cast, own.x};
+    shared = {of, phase, own.cast, own.x.whole};
+    return own;
   }
-  return {shared.cast, shared.operand};
+  return {shared.cast, {shared.operand}};
 }
 
 // dX = dY·W. The collectives that add up its partial sums may run beside the dW product that
@@ -72,13 +73,16 @@ TakenOperand TakeOperand(Plan& plan, uint32_t node) {
 // Products that share X add up what they have of its gradient before it travels: only the last one
 // to come has a dX, which is that of all.
 std::optional<Tensor> MakeInputGradient(Plan& plan, uint32_t node, const Tensor& x,
-                                        const Tensor& dy) {
+                                        const ArrivingOperand& arriving) {
+  const Tensor& dy = arriving.whole;
   PlanBuilder& builder = plan.builder;
   const uint32_t matrix = *plan.Node(node).matrix;
   const BufferId weight = plan.parameters.gathering.OperandBackward(matrix, plan.action);
   Tensor dx =
       plan.MakeGradient(plan.Node(node).inputs.front(), plan.parameters.places[matrix].products.dx);
-  MultiplyForInputGradient(plan, node, dy.buffer, weight, dx.buffer);
+  ForEachPart(plan, arriving, dx, [&](BufferId of_dy, BufferId of_dx) {
+    MultiplyForInputGradient(plan, node, of_dy, weight, of_dx);
+  });
   const std::vector<uint32_t> sharers = Sharers(plan, node);
   if (sharers.size() > 1) {
     std::map<uint32_t, Tensor>& known = plan.chunk->shared_gradients;
@@ -175,16 +179,25 @@ void ForwardProduct(Plan& plan, uint32_t node) {
   PlanBuilder& builder = plan.builder;
   const auto [input, x] = TakeOperand(plan, node);
   const BufferId weight = plan.parameters.gathering.Operand(matrix, plan.action);
-  Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns,
-                                plan.parameters.places[matrix].products.y);
+  const Layout& of_products = plan.parameters.places[matrix].products.y;
   const double kept = plan.training.recomputed_ops.second_products
                           ? KeptShareOf(plan.network, shape, plan.training)
                           : 0;
   const bool is_again = plan.builder.tag().phase == Phase::kRecompute;
-  Multiply(plan, node, x.buffer, weight, y.buffer, false, is_again ? 1 - kept : 1);
-  if (kept > 0) KeepPart(plan, node, y.buffer, kept, is_again);
   NodeState& state = plan.State(node);
-  state.operand = plan.strategy.gathers_inputs_again ? input : x;
+  state.operand = plan.strategy.gathers_inputs_again ? input : x.whole;
+  const bool is_alone = kept == 0 && x.pieces.empty() && !SumsFirst(plan, node);
+  std::optional<Tensor> sum =
+      is_alone ? MultiplyAndScatter(plan, node, x.whole.buffer, weight, of_products) : std::nullopt;
+  if (sum) {
+    state.value = std::move(*sum);
+    return;
+  }
+  Tensor y = builder.MakeTensor(shape.name, shape.rows, shape.columns, of_products);
+  ForEachPart(plan, x, y, [&](BufferId of_x, BufferId of_y) {
+    Multiply(plan, node, of_x, weight, of_y, false, is_again ? 1 - kept : 1);
+  });
+  if (kept > 0) KeepPart(plan, node, y.buffer, kept, is_again);
   state.value = SumsFirst(plan, node) ? std::move(y) : Rest(plan, layouts, std::move(y));
   // A core that is not computed again finds its heads as it left them.
   const bool leaves_core = kept > 0 && is_again && !plan.training.recomputed_ops.attention;
@@ -201,7 +214,7 @@ void TakeOperandAgain(Plan& plan, uint32_t node) {
   const ProductLayouts& layouts = plan.strategy.products[*plan.Node(node).matrix];
   if (layouts.summa) return;
   const auto [input, x] = TakeOperand(plan, node);
-  plan.State(node).operand = plan.strategy.gathers_inputs_again ? input : x;
+  plan.State(node).operand = plan.strategy.gathers_inputs_again ? input : x.whole;
 }
 
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
@@ -211,18 +224,18 @@ void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient) {
     InputGradientOfSumma(plan, node, gradient);
     return;
   }
-  const Tensor dy =
+  const ArrivingOperand arriving =
       ToOperand(plan, node, gradient, Resolved(plan.parameters.places[matrix].products.y),
                 /*is_gradient=*/true);
   Tensor x = plan.State(node).operand;
   const bool is_frozen = plan.network.matrices[matrix].is_frozen;
   if (!plan.action.puts_off_weights && !is_frozen) x = OperandOfWeightGradient(plan, node, x);
   if (plan.Node(shape.inputs.front()).kind == NodeKind::kInput) {
-    plan.PassToWeight(node, {x, dy});
+    plan.PassToWeight(node, {x, arriving.whole});
     plan.parameters.gathering.Release(matrix, plan.action);
     return;
   }
-  std::optional<Tensor> dx = MakeInputGradient(plan, node, x, dy);
+  std::optional<Tensor> dx = MakeInputGradient(plan, node, x, arriving);
   plan.parameters.gathering.Release(matrix, plan.action);
   if (dx) plan.PassBack(node, std::move(*dx));
 }

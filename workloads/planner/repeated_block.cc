@@ -26,7 +26,8 @@ bool IsSame(const Compute& a, const Compute& b) {
   const auto facts = [](const Compute& compute) {
     return std::tie(compute.kind, compute.kernel, compute.dtype, compute.duration, compute.flops,
                     compute.bytes, compute.kernels, compute.attributes, compute.tuned,
-                    compute.attention, compute.strided, compute.strided_bytes);
+                    compute.row_parts, compute.column_parts, compute.attention, compute.strided,
+                    compute.strided_bytes);
   };
   return facts(a) == facts(b) && IsSame(a.gemm, b.gemm);
 }
@@ -35,7 +36,7 @@ bool IsSame(const Collective& a, const Collective& b) {
     return std::tie(collective.kind, collective.communicator, collective.bytes, collective.dtype,
                     collective.reduction, collective.algorithm, collective.protocol,
                     collective.root, collective.pair_bytes, collective.rank_share,
-                    collective.machine_share);
+                    collective.machine_share, collective.copied);
   };
   return facts(a) == facts(b);
 }
@@ -114,7 +115,8 @@ class Comparison {
     }
     if (!own.view) return true;
     const auto place = [](const View& view) {
-      return std::tie(view.row, view.column, view.rows_cut_by, view.columns_cut_by);
+      return std::tie(view.row, view.column, view.rows_cut_by, view.columns_cut_by,
+                      view.rows_turned);
     };
     return place(*before.view) == place(*own.view);
   }

@@ -134,6 +134,21 @@ struct ExpertPolicy {
   bool narrow_dispatch = false;
 };
 
+// Whether products of tensor parallelism are cut into pieces, so that what they gather by rows, or
+// what is reduce-scattered of them, travels beside them (workloads/planner/split_products.h):
+//
+//   user-buffers  gathered rows come round a ring beside the products of what is there; a product
+//                 that is summed is cut into 4 (Transformer Engine's user buffers with their usual
+//                 methods: ring_exchange, pipeline, and bulk for what travels beside dX and dW;
+//                 Megatron-LM's --tp-comm-overlap)
+//   async-tp      a product that is summed is cut into the rows of each rank; the own rows are
+//                 copied to where others read them (PyTorch's symmetric memory,
+//                 fused_all_gather_matmul and fused_matmul_reduce_scatter; torchtitan's async TP)
+//   tiles         the same without that copy, and pieces are parts of one kernel that waits for
+//                 rows, or passes sums on, tile by tile: a piece takes its share of the kernel's
+//                 time (FLUX, arXiv 2406.06858)
+enum class SplitProducts : uint8_t { kNone, kUserBuffers, kAsyncTp, kTiles };
+
 struct Strategy {
   std::string name;
   DeviceMesh mesh;
@@ -153,6 +168,7 @@ struct Strategy {
   // each bucket awaited by its first use (Megatron-Core's overlap_param_gather); else at the end of
   // the step.
   bool gathers_beside_forward = false;
+  SplitProducts split_products = SplitProducts::kNone;
   bool gathers_inputs_again = false;  // X is gathered once more for dW rather than kept
   // Each micro-batch is cut into so many chunks that take turns block by block: the collectives
   // of one run beside the work on another (ATP, section 4.1).

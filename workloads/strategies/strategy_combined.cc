@@ -269,12 +269,18 @@ std::optional<ShardPolicy> SharesOf(const CombinedOptions& options, const Combin
 
 Strategy MakeCombined(const CombinedOptions& options, const Network& network, const Place& place) {
   const CombinedMesh mesh(options, place);
+  if (options.split_products != SplitProducts::kNone && !options.sequence_parallel) {
+    throw Error(place,
+                "\"split_products\" needs \"sequence_parallel\": true, or nothing is gathered or "
+                "reduce-scattered around products");
+  }
   Strategy strategy{.name = options.name != nullptr ? options.name(options) : NameOf(options),
                     .mesh = DeviceMesh(mesh.axes()),
                     .asynchronous_input_gradient = options.overlap_all_reduce,
                     .asynchronous_weight_gradient = options.zero.overlap_reduce_scatter,
                     .asynchronous_data_gradient = options.zero.overlap_all_reduce,
                     .bucket_elements = BucketElements(options),
+                    .split_products = options.split_products,
                     .gathers_inputs_again = options.sequence_parallel && !options.keeps_gathered};
   const Layout whole = mesh.Rows(false);
   const Layout columns = mesh.With(whole, S(1));

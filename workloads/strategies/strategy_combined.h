@@ -46,6 +46,11 @@ inline constexpr ValueName<CombinedAxis> kCombinedAxisNames[kCombinedAxes] = {
     {"shard", CombinedAxis::kShard},
     {"replicas", CombinedAxis::kReplicas},
     {"data", CombinedAxis::kData}};
+inline constexpr ValueName<SplitProducts> kSplitProductsNames[] = {
+    {"none", SplitProducts::kNone},
+    {"user-buffers", SplitProducts::kUserBuffers},
+    {"async-tp", SplitProducts::kAsyncTp},
+    {"tiles", SplitProducts::kTiles}};
 inline constexpr ValueName<ContextKind> kContextKindNames[] = {
     {"ring", ContextKind::kRing},
     {"all-gather", ContextKind::kAllGather},
@@ -85,6 +90,7 @@ struct CombinedOptions {
   bool sequence_parallel = false;  // norms, dropout and residuals on 1/t of the rows each
   bool keeps_gathered = false;     // X gathered over tensor is kept for dW (PyTorch)
   bool overlap_all_reduce = true;  // collectives of dX beside the dW product
+  SplitProducts split_products = SplitProducts::kNone;  // with sequence parallelism
   // Stages 0 and 1: elements of a bucket of gradients, at least a million for each rank among which
   // the batch is split; 0: each matrix on its own.
   uint64_t bucket_elements = 0;

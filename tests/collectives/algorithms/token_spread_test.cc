@@ -2,8 +2,12 @@
 #include "collectives/algorithms/token_spread.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <random>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -101,6 +105,66 @@ TEST(TokenSpreadTest, ATokenIn8BitsHasAScaleForEach128Elements) {
   EXPECT_EQ(TokenBytes(7168, DType::kFp8), Bytes(7168 + 56 * 4));
   EXPECT_EQ(TokenBytes(100, DType::kFp8), Bytes(104));
   EXPECT_EQ(TokenBytes(7168, DType::kBf16), Bytes(2 * 7168));
+}
+
+// Tokens that draw experts by unequal weights, against the means that follow from how often each
+// was drawn.
+TEST(TokenSpreadTest, SkewedRoutingIsThatOfTokensThatAreDrawn) {
+  struct Case {
+    TokenRouting routing;
+    double steepness;  // the weight of expert i is 1 / (1 + steepness * i), in a drawn order
+  };
+  for (const Case& own : {Case{{64, 8, 8, 4, 1, 1}, 0.05}, Case{{64, 8, 8, 4, 1, 1}, 0.3},
+                          Case{{128, 6, 32, 4, 1, 1}, 0.1}, Case{{256, 8, 64, 8, 8, 4}, 0.03}}) {
+    TokenRouting routing = own.routing;
+    SCOPED_TRACE(fmt::format("{} experts, {} a token, steepness {}", routing.experts, routing.top_k,
+                             own.steepness));
+    std::mt19937 random(7);
+    std::vector<double> weights(routing.experts);
+    for (uint32_t i = 0; i < routing.experts; ++i) weights[i] = 1 / (1 + own.steepness * i);
+    std::shuffle(weights.begin(), weights.end(), random);
+    std::uniform_real_distribution<double> uniform(1e-12, 1);
+    constexpr int kTokens = 10'000;
+    routing.wanted.assign(routing.experts, 0);
+    TokenSpread sum;
+    std::vector<std::pair<double, uint32_t>> order(routing.experts);
+    for (int token = 0; token < kTokens; ++token) {
+      // The smallest of exponential times comes first with a chance as its weight.
+      for (uint32_t i = 0; i < routing.experts; ++i)
+        order[i] = {-std::log(uniform(random)) / weights[i], i};
+      std::sort(order.begin(), order.end());
+      std::set<uint32_t> groups;
+      for (const auto& [time, expert] : order) {
+        if (groups.size() == routing.limited_groups) break;
+        groups.insert(expert / (routing.experts / routing.groups));
+      }
+      std::set<uint32_t> ranks;
+      std::set<uint32_t> machines;
+      uint32_t chosen = 0;
+      for (const auto& [time, expert] : order) {
+        if (chosen == routing.top_k) break;
+        if (groups.count(expert / (routing.experts / routing.groups)) == 0) continue;
+        ranks.insert(expert / (routing.experts / routing.ranks));
+        machines.insert(expert / (routing.experts / routing.machines));
+        routing.wanted[expert] += 1.0 / kTokens;
+        ++chosen;
+      }
+      sum.ranks += static_cast<double>(ranks.size()) / kTokens;
+      sum.machines += static_cast<double>(machines.size()) / kTokens;
+    }
+    const TokenSpread spread = SpreadOf(routing);
+    EXPECT_NEAR(spread.ranks / sum.ranks, 1, 0.01);
+    EXPECT_NEAR(spread.machines / sum.machines, 1, 0.01);
+  }
+}
+
+// Wanted alike, whether it is said or not.
+TEST(TokenSpreadTest, EqualChancesAreUniformRouting) {
+  TokenRouting routing{64, 6, 16, 4, 8, 3};
+  const TokenSpread uniform = SpreadOf(routing);
+  routing.wanted.assign(64, 6.0 / 64);
+  EXPECT_NEAR(SpreadOf(routing).ranks, uniform.ranks, 1e-9);
+  EXPECT_NEAR(SpreadOf(routing).machines, uniform.machines, 1e-9);
 }
 
 }  // namespace token_spread_test

@@ -73,12 +73,10 @@ TEST_F(TorchtitanImportTest, Llama70BOnThirtyTwoBoxesIsTheScenarioByHand) {
     "model": {"preset": "llama-3-70b"},
     "training": {"batch": 512, "sequence": 8192, "recomputation": "full", "kernels": "compiled",
                  "cross_entropy": "fused"},
-    "strategy": {"kind": "combined", "tensor": 8, "shard": 32}})"));
+    "strategy": {"kind": "combined", "tensor": 8, "shard": 32, "split_products": "async-tp"}})"));
   EXPECT_EQ(imported.ranks, 256u);
   EXPECT_NEAR(imported.parameters, 70.55e9, 0.01e9);
-  EXPECT_THAT(imported.remarks,
-              ElementsAre(StartsWith("not supported: parallelism.enable_async_tensor_parallel"),
-                          "not understood: parallelism.novelty"));
+  EXPECT_THAT(imported.remarks, ElementsAre("not understood: parallelism.novelty"));
 }
 
 TEST_F(TorchtitanImportTest, Llama405BInFp8WithStagesAndReplicas) {

@@ -212,6 +212,27 @@ TEST(ExpertExecution, BusyExpertsDropWhatTheyHaveNoRoomFor) {
   ExpectSerialNumbers(model, TrainingOf(1, 64), Spread(2, 4));
 }
 
+// Other experts are busy in each micro-batch, and all ranks agree on which.
+TEST(ExpertExecution, BusyExpertsOfEachMicroBatch) {
+  GptModel model = Experts();
+  model.experts->imbalance = 2;
+  model.experts->drawn_by_micro_batch = true;
+  for (const double capacity : {0.0, 1.25}) {
+    model.experts->capacity = capacity;
+    ExpectSerialNumbers(model, TrainingOf(4, 64), Spread(4, 4));
+    ExpectSerialNumbers(model, TrainingOf(4, 64), Spread(2, 4));
+  }
+  model.layers = 4;
+  const Training training = TrainingOf(4, 64);
+  const Network network = MakeDecoder(model, training);
+  const Strategy strategy = MakeCombined(Spread(2, 2), network);
+  for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
+    ExpectSerialNumbers(model, training,
+                        PlanStages(network, training, strategy, EvenStages(network, 2),
+                                   order(2, training.micro_batches)));
+  }
+}
+
 TEST(ExpertExecution, Pipelines) {
   for (const double imbalance : {1.0, 1.5}) {
     GptModel model = Experts();

@@ -200,6 +200,7 @@ Strategy DrawMegatron(Dice& dice, const Step& step, bool sequence_parallel) {
   options.overlap_gradients = dice.Flip();
   options.distributed_optimizer = dice.Flip();
   options.overlap_parameter_gathers = dice.Flip();
+  if (sequence_parallel) options.split_products = static_cast<SplitProducts>(dice.Below(4));
   Strategy strategy = MakeMegatron(options, step.network);
   strategy.bucket_elements = dice.Pick({0, 500, 3000});
   return strategy;
@@ -224,6 +225,14 @@ std::vector<CombinedAxis> DrawOrder(Dice& dice) {
   return order;
 }
 
+void SplitTensor(Dice& dice, CombinedOptions* options) {
+  options->sequence_parallel = dice.Flip();
+  options->keeps_gathered = dice.Flip();
+  options->overlap_all_reduce = dice.Flip();
+  if (options->sequence_parallel)
+    options->split_products = static_cast<SplitProducts>(dice.Below(4));
+}
+
 // Any stage of ZeRO under tensor parallelism, axes in any order.
 Strategy DrawCombined(Dice& dice, const Step& step) {
   CombinedOptions options;
@@ -234,9 +243,7 @@ Strategy DrawCombined(Dice& dice, const Step& step) {
   options.zero.replicas = replicas;
   options.data = data;
   options.order = DrawOrder(dice);
-  options.sequence_parallel = dice.Flip();
-  options.keeps_gathered = dice.Flip();
-  options.overlap_all_reduce = dice.Flip();
+  SplitTensor(dice, &options);
   return MakeCombined(options, step.network);
 }
 
@@ -252,9 +259,7 @@ Strategy DrawContext(Dice& dice, const Step& step) {
   options.context_kind = static_cast<ContextKind>(dice.Below(3));
   options.balances_context = dice.Below(3) != 0;
   options.order = DrawOrder(dice);
-  options.sequence_parallel = dice.Flip();
-  options.keeps_gathered = dice.Flip();
-  options.overlap_all_reduce = dice.Flip();
+  SplitTensor(dice, &options);
   return MakeCombined(options, step.network);
 }
 

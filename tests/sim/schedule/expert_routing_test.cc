@@ -73,6 +73,43 @@ TEST(ExpertRouting, AnotherSeedMakesOtherExpertsBusyAndNoneBusier) {
   EXPECT_EQ(one, other);
 }
 
+// 64 experts on 8 ranks: the same loads, and the busiest rank has little more than the least busy
+// one, where a drawn order leaves one with half as much again as an equal share.
+TEST(ExpertRouting, PlacedExpertsGiveEachRankAsMuchToDo) {
+  const auto of_ranks = [](const std::vector<uint64_t>& loads) {
+    std::vector<uint64_t> sums(8);
+    for (size_t expert = 0; expert < loads.size(); ++expert) sums[expert / 8] += loads[expert];
+    const auto [least, most] = std::minmax_element(sums.begin(), sums.end());
+    return static_cast<double>(*most) / static_cast<double>(*least);
+  };
+  std::vector<double> attributes = Attributes(64, 8);
+  attributes[kRoutingImbalance] = 2.5;
+  std::vector<uint64_t> drawn = MakeRouting(attributes).loads;
+  attributes.push_back(8);
+  std::vector<uint64_t> placed = MakeRouting(attributes).loads;
+  EXPECT_GT(of_ranks(drawn), 1.3);
+  EXPECT_LT(of_ranks(placed), 1.03);
+  std::sort(drawn.begin(), drawn.end());
+  std::sort(placed.begin(), placed.end());
+  EXPECT_EQ(drawn, placed);
+}
+
+// Groups stay where they are: each is placed on ranks of its own.
+TEST(ExpertRouting, PlacedExpertsStayInTheirGroups) {
+  std::vector<double> attributes = Attributes(32, 4);
+  attributes[kRoutingGroups] = 4;
+  attributes[kRoutingLimitedGroups] = 2;
+  attributes[kRoutingImbalance] = 2;
+  std::vector<uint64_t> drawn = MakeRouting(attributes).loads;
+  attributes.push_back(8);
+  std::vector<uint64_t> placed = MakeRouting(attributes).loads;
+  for (auto group = 0; group < 32; group += 8) {
+    std::sort(drawn.begin() + group, drawn.begin() + group + 8);
+    std::sort(placed.begin() + group, placed.begin() + group + 8);
+  }
+  EXPECT_EQ(drawn, placed);
+}
+
 TEST(ExpertRouting, ExpertsDropWhatComesAfterTheyAreFull) {
   std::vector<double> attributes = Attributes(8, 2);
   attributes[kRoutingImbalance] = 2;

@@ -667,6 +667,57 @@ TEST(FootprintTest, AViewOfAnActivationIsItsPartAndOfAParameterTheWhole) {
   }
 }
 
+// Pieces that reach a rank round a ring are told apart by how far they are turned, on any rank; but
+// where rows that are counted from the first one lie among them depends on the rank.
+TEST(FootprintTest, PiecesOfARingAreToldApart) {
+  Buffer whole;
+  whole.rows = 8;
+  whole.columns = 6;
+  const auto piece = [&](uint32_t turned, CommunicatorId ring) {
+    Buffer part = whole;
+    part.rows = 2;
+    part.view = View{.of = BufferId(0), .rows_cut_by = {ring}, .rows_turned = turned};
+    return FootprintOf({whole, part}, BufferId(1));
+  };
+  Buffer half = whole;
+  half.rows = 4;
+  half.view = View{.of = BufferId(0)};
+  const Footprint all = FootprintOf({whole, half}, BufferId(0));
+  const Footprint first_half = FootprintOf({whole, half}, BufferId(1));
+  const CommunicatorId ring(0);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(all.Covers(piece(i, ring)));
+    EXPECT_FALSE(piece(i, ring).Covers(all));
+    EXPECT_TRUE(piece(i, ring).Overlaps(first_half));
+    EXPECT_FALSE(first_half.Covers(piece(i, ring)));
+    EXPECT_FALSE(piece(i, ring).Covers(first_half));
+    EXPECT_TRUE(piece(i, ring).Overlaps(piece(i, CommunicatorId(1))));
+    EXPECT_FALSE(piece(i, ring).Covers(piece(i, CommunicatorId(1))));
+    for (uint32_t j = 0; j < 4; ++j) {
+      EXPECT_EQ(piece(i, ring).Overlaps(piece(j, ring)), i == j);
+      EXPECT_EQ(piece(i, ring).Covers(piece(j, ring)), i == j);
+    }
+  }
+}
+
+TEST(ScheduleJsonTest, ATurnedViewNeedsACommunicator) {
+  const auto with = [](const std::string& cut) {
+    return R"({"schema": "rehearse.schedule.v1", "ranks": 2,
+      "communicators": [{"name": "pair", "groups": [[0, 1]]}],
+      "roles": [{"name": "r", "buffers": [
+        {"name": "x", "kind": "buffer", "shape": [4, 2]},
+        {"name": "y", "kind": "buffer", "shape": [2, 2],
+         "view": {"of": "x", "rows_turned": 1)" +
+           cut + R"(}}],
+      "ops": [{"name": "a", "compute": "memory", "bytes": "8B", "writes": "y"}]}],
+      "role_of_rank": [["r", 2]]})";
+  };
+  const Schedule schedule = Read(with(R"(, "rows_cut_by": "pair")"));
+  EXPECT_EQ(schedule.roles[0].buffers[1].view->rows_turned, 1u);
+  ExpectRoundTrip(schedule);
+  EXPECT_THAT([&] { Read(with("")); }, ThrowsMessage<Error>(HasSubstr("rows_turned")));
+}
+
 // Buffers that are new each time have a first and a last one.
 TEST(ScheduleJsonTest, BuffersOfARepeatNeedBothEnds) {
   const auto with = [](const std::string& buffers) {

@@ -136,7 +136,8 @@ TEST(StretchesTest, AnythingThatDiffersEndsAStretch) {
       [&](Op* op) { collective(op).root = 1; },
       [&](Op* op) { collective(op).pair_bytes = {}; },
       [&](Op* op) { collective(op).rank_share = 0.5; },
-      [&](Op* op) { collective(op).machine_share = 0.5; }};
+      [&](Op* op) { collective(op).machine_share = 0.5; },
+      [&](Op* op) { collective(op).copied = true; }};
   for (const uint32_t first : {kThere + 9, kBack + 9}) {
     for (uint32_t op = first; op < first + 3; ++op) {
       std::vector<Change> changes = of_all;

@@ -1,6 +1,8 @@
 // What experts cost and where they lie, with the numbers derived; ExpertExecution in
 // tests/real/execution checks that they compute what they should.
 #include <map>
+#include <numeric>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -18,7 +20,9 @@
 namespace rehearse {
 namespace expert_strategy_test {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr double kHidden = 96;
 constexpr double kExpert = 24;  // columns of one
@@ -157,6 +161,39 @@ TEST(ExpertStrategy, RanksWithBusyExpertsHaveMoreToDo) {
     }
   }
   EXPECT_EQ(all, 16 * 64 * 2);  // no choice is lost
+}
+
+// Rows of a rank's experts, by micro-batch: the same all step, or other ones each time.
+TEST(ExpertStrategy, WhichExpertsAreBusyChangesWithTheMicroBatch) {
+  GptModel model = Experts();
+  model.experts->imbalance = 2;
+  Training training = SmallTraining();
+  training.sequence = 64;
+  training.micro_batches = 4;
+  CombinedOptions options;
+  options.data = 4;
+  options.expert = 4;
+  for (const bool changes : {false, true}) {
+    model.experts->drawn_by_micro_batch = changes;
+    const Network network = MakeDecoder(model, training);
+    const Schedule schedule = PlanStep(network, training, MakeCombined(options, network));
+    std::map<int32_t, double> rows;  // of all ranks
+    std::set<double> of_first_rank;
+    for (size_t i = 0; i < schedule.roles.size(); ++i) {
+      const Role& role = schedule.roles[i];
+      for (uint32_t position = 0; position < role.OpCount(); ++position) {
+        const Op& op = role.At(position);
+        if (op.name != "experts up" || role.TagAt(position).layer != 0) continue;
+        const auto& attributes = std::get<Compute>(op.work).attributes;
+        const double own = std::accumulate(attributes.begin() + 1, attributes.end(), 0.0);
+        rows[role.TagAt(position).micro_batch] += own;
+        if (i == 0) of_first_rank.insert(own);
+      }
+    }
+    EXPECT_THAT(rows, ElementsAre(Pair(0, 16 / 4 * 64 * 2), Pair(1, 16 / 4 * 64 * 2),
+                                  Pair(2, 16 / 4 * 64 * 2), Pair(3, 16 / 4 * 64 * 2)));
+    EXPECT_EQ(of_first_rank.size() > 1, changes);
+  }
 }
 
 TEST(ExpertStrategy, FlopsAreThoseOfTheExpertsThatATokenPasses) {

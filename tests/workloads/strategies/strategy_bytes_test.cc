@@ -87,6 +87,61 @@ TEST(StrategyBytesTest, SequenceParallelismTurnsEachAllReduceIntoTwoHalves) {
                                           {"reduce-scatter on tensor in backward", 2 * mh}}));
 }
 
+TEST(StrategyBytesTest, ProductsInPiecesMoveTheSameRowsInSteps) {
+  // What is gathered for a product comes in t - 1 steps, each of a t-th of it, and so go partial
+  // sums that are cut by rows; those cut by columns are reduce-scattered. What is gathered for dW,
+  // and the sums of dX, are as without pieces.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const double mh = kRows * kHidden * kLayers * kBf16;
+  for (const SplitProducts split :
+       {SplitProducts::kUserBuffers, SplitProducts::kAsyncTp, SplitProducts::kTiles}) {
+    MegatronOptions options{.tensor = 4, .data = 1};
+    options.sequence_parallel = true;
+    options.split_products = split;
+    const bool by_columns = split == SplitProducts::kUserBuffers;
+    Bytes4 expected = {{"send-receive on tensor in forward", (by_columns ? 2 : 4) * mh * 3 / 4},
+                       {"send-receive on tensor in backward", 2 * mh * 3 / 4},
+                       {"all-gather on tensor in backward", 2 * mh},
+                       {"reduce-scatter on tensor in backward", 2 * mh}};
+    if (by_columns) expected["reduce-scatter on tensor in forward"] = 2 * mh;
+    EXPECT_EQ(LayerBytes(PlanStep(network, SmallTraining(), MakeMegatron(options, network))),
+              expected);
+  }
+}
+
+TEST(StrategyBytesTest, ProductsInPiecesComputeTheSame) {
+  // As many flops of products, op by op; pieces are of a fourth of the rows or columns.
+  const Network network = MakeDecoder(SmallModel(), SmallTraining(Recomputation::kFull));
+  const auto flops = [&](SplitProducts split, std::map<std::string, uint32_t>* counts) {
+    MegatronOptions options{.tensor = 4, .data = 1};
+    options.sequence_parallel = true;
+    options.split_products = split;
+    std::map<std::string, double> sums;
+    for (const Op& op :
+         PlanStep(network, SmallTraining(Recomputation::kFull), MakeMegatron(options, network))
+             .roles[0]
+             .ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->kind != ComputeKind::kGemm) continue;
+      sums[fmt::format("{} {}", Name(op.tag.phase), op.name)] += compute->flops.value();
+      ++(*counts)[fmt::format("{} {}", Name(op.tag.phase), op.name)];
+    }
+    return sums;
+  };
+  std::map<std::string, uint32_t> whole;
+  const auto expected = flops(SplitProducts::kNone, &whole);
+  for (const SplitProducts split :
+       {SplitProducts::kUserBuffers, SplitProducts::kAsyncTp, SplitProducts::kTiles}) {
+    std::map<std::string, uint32_t> counts;
+    EXPECT_EQ(flops(split, &counts), expected);
+    for (const char* in_pieces : {"forward qkv", "forward proj", "recompute mlp1", "recompute mlp2",
+                                  "backward proj dX", "backward mlp2 dX"})
+      EXPECT_EQ(counts[in_pieces], 4 * whole[in_pieces]) << in_pieces;
+    for (const char* alone : {"backward qkv dX", "backward mlp1 dX", "backward proj dW"})
+      EXPECT_EQ(counts[alone], whole[alone]) << alone;
+  }
+}
+
 TEST(StrategyBytesTest, AttentionBesideTheMlpSharesItsSums) {
   // What both add is summed once; with one norm, so is the gradient that both pass back, and with
   // sequence parallelism what they take is gathered once: forward, and again for dW. Two norms have

@@ -304,8 +304,6 @@ constexpr NotCarried kNotCarried[] = {
     {"reset-attention-mask", "tokens see all tokens before them, even of other documents"},
     {"spec", "layers are the standard ones"},
     {"standalone-embedding-stage", "the embedding is on the first stage"},
-    {"tp-comm-overlap",
-     "collectives of tensor parallelism are not split up to overlap with products"},
     {"use-ring-exchange-p2p", "messages are sent one by one"},
     {"use-tp-pp-dp-mapping", "ranks nest as tensor, context, data, pipeline"},
     {"variable-seq-lengths", "all sequences have the same length"},

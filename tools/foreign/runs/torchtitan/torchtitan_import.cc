@@ -141,6 +141,10 @@ void SetExpertMesh(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degre
 void SetStrategy(JobConfig& job, ScenarioDraft& draft, const JobDegrees& degrees) {
   draft.Set("/strategy/kind", "combined");
   draft.Set("/strategy/tensor", degrees.tensor.value, degrees.tensor.from);
+  const JobConfig::Names split_names = {"parallelism.enable_async_tensor_parallel",
+                                        "experimental.enable_async_tensor_parallel"};
+  if (job.BoolOr(split_names, false) && degrees.tensor.value > 1)
+    draft.Set("/strategy/split_products", "async-tp", job.OriginOf(split_names));
   const JobConfig::Names rotate_names = {"parallelism.context_parallel_rotate_method",
                                          "experimental.context_parallel_rotate_method"};
   const std::string rotate = job.TextOr(rotate_names, "allgather");
@@ -455,10 +459,6 @@ struct SwitchNotCarried {
   const char* instead;
 };
 constexpr SwitchNotCarried kNotCarriedSwitches[] = {
-    {"parallelism.enable_async_tensor_parallel",
-     "collectives of tensor parallelism are not split up to overlap with products"},
-    {"experimental.enable_async_tensor_parallel",
-     "collectives of tensor parallelism are not split up to overlap with products"},
     {"parallelism.disable_loss_parallel", "the loss is computed where the logits are"},
     {"optimizer.early_step_in_backward", "the optimizer runs at the end of the step"},
     {"fault_tolerance.enable", "no rank fails"},
