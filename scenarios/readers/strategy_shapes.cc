@@ -248,6 +248,13 @@ const Fields<Combined>& CombinedFields() {
         "ranks that share each expert: the innermost ones", "2"},
        {"dispatch", &Combined::narrow_dispatch, OneOf(kDispatchNames), Usual(),
         "in which format tokens travel to experts; their results come back plain", "\"fp8\""},
+       {"expert_pieces", &Combined::expert_pieces, AWhole(1, 1024), Usual(),
+        "tokens travel to experts and back in so many pieces, each beside the products of another "
+        "(Tutel, FasterMoE)",
+        "4"},
+       {"expert_tiles", &Combined::expert_tiles, TrueFalse(), Usual(),
+        "products of pieces are parts of one kernel that takes as long as the whole (COMET)",
+        "true"},
        {"overlap_shared_expert", &Combined::overlap_shared_expert, TrueFalse(), Usual(),
         "tokens travel to experts and back while the shared expert computes", "true"},
        Gathering(kWhereItMatters)});

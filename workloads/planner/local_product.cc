@@ -92,15 +92,35 @@ Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free, u
   PlanBuilder& builder = plan.builder;
   Tensor narrow = builder.MakeTensor("cast " + tensor.name, tensor.rows, tensor.columns,
                                      tensor.layout, TypeOf(recipe), Bytes(BytesOfCopy(recipe)));
-  builder.AddMemoryOp("cast " + tensor.name, Kernel::kCopy,
-                      is_free
-                          ? KernelCost{0, 0}
-                          : CostOfCast(plan.training, {.elements = builder.LocalElements(tensor),
-                                                       .element = plan.element(),
-                                                       .behind = behind,
-                                                       .copies = copies,
-                                                       .is_gradient = is_gradient}),
-                      {tensor.buffer}, {narrow.buffer});
+  const auto cost_of = [&](double elements) {
+    return is_free ? KernelCost{0, 0}
+                   : CostOfCast(plan.training, {.elements = elements,
+                                                .element = plan.element(),
+                                                .behind = behind,
+                                                .copies = copies,
+                                                .is_gradient = is_gradient});
+  };
+  const std::string name = "cast " + tensor.name;
+  const double elements = builder.LocalElements(tensor);
+  const auto arriving = plan.chunk->arriving.find(tensor.buffer.index());
+  if (arriving == plan.chunk->arriving.end()) {
+    builder.AddMemoryOp(name, Kernel::kCopy, cost_of(elements), {tensor.buffer}, {narrow.buffer});
+    return narrow;
+  }
+  // Each piece when it is there.
+  std::vector<std::function<void()>> steps = std::move(arriving->second);
+  plan.chunk->arriving.erase(arriving);
+  const auto pieces = static_cast<uint32_t>(steps.size());
+  const std::vector<BufferId> from = builder.EqualRows(tensor.buffer, pieces);
+  const std::vector<BufferId> to = builder.EqualRows(narrow.buffer, pieces);
+  for (uint32_t i = 0; i < pieces; ++i) {
+    steps[i] = [&builder, before = std::move(steps[i]), name, cost = cost_of(elements / pieces),
+                read = from[i], written = to[i]] {
+      before();
+      builder.AddMemoryOp(name, Kernel::kCopy, cost, {read}, {written});
+    };
+  }
+  plan.chunk->arriving.emplace(narrow.buffer.index(), std::move(steps));
   return narrow;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -89,6 +90,10 @@ struct ChunkState {
   std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
   std::map<uint32_t, SharedOperand> shared_operands;         // by the first node that takes them
   std::map<uint32_t, Tensor> shared_gradients;
+  // What has to be done before each piece of an array of rows of experts is there, by buffer.
+  std::map<uint32_t, std::vector<std::function<void()>>> arriving;
+  // What products of experts have sent on, piece by piece, by the node that would send it.
+  std::map<uint32_t, Tensor> sent_ahead;
   ActivationsOnHost on_host;
 };
 

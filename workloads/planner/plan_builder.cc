@@ -107,6 +107,32 @@ Tensor PlanBuilder::MakeRowValues(std::string name, const Tensor& like, uint64_t
                     kind);
 }
 
+std::optional<BufferId> PlanBuilder::ViewOfRows(BufferId of, uint64_t row, uint64_t rows) {
+  Buffer part = BufferOf(of);
+  View view = part.view.value_or(View{.of = of});
+  if (!view.rows_cut_by.empty() || BufferOf(view.of).columns != part.columns) return std::nullopt;
+  view.row += row;
+  part.bytes = Bytes(0);
+  part.rows = rows;
+  part.region = kNoRegion;
+  part.borrowed = false;
+  part.view = std::move(view);
+  return builder_.AddBuffer(std::move(part));
+}
+
+std::vector<BufferId> PlanBuilder::EqualRows(BufferId of, uint32_t runs) {
+  if (runs == 1) return {of};
+  const uint64_t rows = BufferOf(of).rows / runs;
+  CHECK_EQ(rows * runs, BufferOf(of).rows);
+  std::vector<BufferId> parts;
+  for (uint32_t i = 0; i < runs; ++i) {
+    const std::optional<BufferId> part = ViewOfRows(of, i * rows, rows);
+    CHECK(part.has_value());
+    parts.push_back(*part);
+  }
+  return parts;
+}
+
 uint32_t PlanBuilder::RegionOf(uint64_t rows, uint64_t columns, const Layout& layout,
                                const std::vector<uint32_t>& flat_axes) {
   const auto [it, is_new] =

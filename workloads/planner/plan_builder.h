@@ -84,6 +84,11 @@ class PlanBuilder {
   Tensor MakeRowValues(std::string name, const Tensor& like, uint64_t numbers,
                        BufferKind kind = BufferKind::kBuffer);
   BufferId AddBuffer(Buffer buffer) { return builder_.AddBuffer(std::move(buffer)); }
+  // So many rows of a buffer; nothing of one whose rows lie where the rank's place says, or that is
+  // a run of elements.
+  std::optional<BufferId> ViewOfRows(BufferId of, uint64_t row, uint64_t rows);
+  // As many equal runs of rows.
+  std::vector<BufferId> EqualRows(BufferId of, uint32_t runs);
   const Buffer& BufferOf(BufferId buffer) const { return builder_.BufferOf(buffer); }
   void Borrow(BufferId buffer) { builder_.Borrow(buffer); }
   // The region of a matrix with this layout, its shares cut along `flat_axes` (outermost first).

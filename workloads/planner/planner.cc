@@ -270,6 +270,12 @@ Schedule PlanPipeline(const Network& network, const Training& training, const St
                  pipeline.pair_order,
                  pipeline.validation,
                  places.IsLooped()};
+  if (step.pairs_passes && strategy.experts && strategy.experts->pieces > 1) {
+    throw Error(
+        place,
+        "\"expert_pieces\" with \"pair_passes\": tokens travel beside the other pass of a pair "
+        "already; expected one of them");
+  }
   // Of micro-batches that are kept once, some are still planned.
   CheckSize(step, std::min(network.micro_batches, few_micro_batches), place);
   step.rests = RestsOf(network, step.strategy);

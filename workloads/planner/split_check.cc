@@ -137,6 +137,10 @@ class Checker {
     const uint64_t tokens = route.rows / strategy_.chunks / Pieces(rows, sizes_, 0);
     if (tokens == 0 || tokens % routing.period != 0)
       refuse("a rank's part of a micro-batch", tokens);
+    const uint32_t pieces = strategy_.experts ? strategy_.experts->pieces : 1;
+    if (tokens % (routing.period * pieces) != 0)
+      refuse(fmt::format("one of {} pieces of a rank's part of a micro-batch", pieces).c_str(),
+             tokens / pieces);
     const auto& context = strategy_.context;
     if (!context) return;
     const uint64_t run = network_.sequence / sizes_[context->axis] / (context->balanced ? 2 : 1);

@@ -21,22 +21,15 @@ const RedistributionStep* OnlyStep(const std::vector<RedistributionStep>& path, 
   return has_rows ? &step : nullptr;
 }
 
-// A part of an array, without a region of its own.
-Buffer PartOf(const Plan& plan, BufferId whole, uint64_t rows, View view) {
-  Buffer part = plan.builder.BufferOf(whole);
-  part.bytes = Bytes(0);
-  part.rows = rows;
-  part.region = kNoRegion;
-  part.borrowed = false;
-  part.view = std::move(view);
-  return part;
-}
-
 // The piece of rows that reaches a rank in the i-th step.
 BufferId PieceOf(Plan& plan, BufferId whole, CommunicatorId ring, uint32_t ranks, uint32_t i) {
-  const uint64_t rows = plan.builder.BufferOf(whole).rows / ranks;
-  const View view{.of = whole, .rows_cut_by = {ring}, .rows_turned = (ranks - i) % ranks};
-  return plan.builder.AddBuffer(PartOf(plan, whole, rows, view));
+  Buffer piece = plan.builder.BufferOf(whole);
+  piece.bytes = Bytes(0);
+  piece.rows /= ranks;
+  piece.region = kNoRegion;
+  piece.borrowed = false;
+  piece.view = View{.of = whole, .rows_cut_by = {ring}, .rows_turned = (ranks - i) % ranks};
+  return plan.builder.AddBuffer(std::move(piece));
 }
 
 // Each member's copy to the next one.
@@ -52,17 +45,6 @@ void AddExchange(Plan& plan, const std::string& name, const std::vector<uint32_t
   collective.copied = true;
   plan.builder.AddCollective("exchange " + name, collective, PlanBuilder::Issue::kAsynchronous,
                              {from}, {to});
-}
-
-// So many rows of a weight from `row` on; nothing if it is itself a part that has no such rows.
-std::optional<BufferId> RowsOfWeight(Plan& plan, BufferId weight, uint64_t row, uint64_t rows) {
-  const Buffer& own = plan.builder.BufferOf(weight);
-  View view = own.view.value_or(View{.of = weight});
-  const bool is_of_rows =
-      view.rows_cut_by.empty() && plan.builder.BufferOf(view.of).columns == own.columns;
-  if (!is_of_rows) return std::nullopt;
-  view.row += row;
-  return plan.builder.AddBuffer(PartOf(plan, weight, rows, std::move(view)));
 }
 
 // A product whose partial sums are reduce-scattered, and how it is cut.
@@ -91,21 +73,20 @@ class ScatteredProduct {
     if (columns == 0 || columns * pieces != columns_) return std::nullopt;
     std::vector<BufferId> weights;
     for (uint32_t i = 0; i < pieces; ++i) {
-      const std::optional<BufferId> rows = RowsOfWeight(plan_, weight_, i * columns, columns);
+      const std::optional<BufferId> rows = builder_.ViewOfRows(weight_, i * columns, columns);
       if (!rows) return std::nullopt;
       weights.push_back(*rows);
     }
     const Tensor sum = MakeSum();
     const uint64_t own_rows = rows_ / ranks_;
     const BufferId sums = MakePiece(name_ + " in pieces", own_rows * pieces, columns);
+    const std::vector<BufferId> of_pieces = builder_.EqualRows(sums, pieces);
     for (uint32_t i = 0; i < pieces; ++i) {
       const BufferId partial = MakePiece("piece of " + name_, rows_, columns);
       Multiply(x_, weights[i], partial);
-      const BufferId part =
-          builder_.AddBuffer(PartOf(plan_, sums, own_rows, View{.of = sums, .row = i * own_rows}));
       builder_.AddCollective("reduce-scatter " + name_, CollectiveKind::kReduceScatter, axes_,
                              builder_.BufferOf(partial).bytes.value(), builder_.precision(),
-                             PlanBuilder::Issue::kAsynchronous, {partial}, {part});
+                             PlanBuilder::Issue::kAsynchronous, {partial}, {of_pieces[i]});
     }
     // The library writes sums to where their columns belong.
     builder_.AddMemoryOp("join " + name_, Kernel::kUnstack, KernelCost{0, 0}, {sums}, {sum.buffer});
@@ -174,7 +155,11 @@ class ScatteredProduct {
 
 ArrivingOperand BringOperand(Plan& plan, Tensor tensor, const Layout& layout, bool lies_ready) {
   PlanBuilder& builder = plan.builder;
-  if (plan.strategy.split_products == SplitProducts::kNone || tensor.layout == layout)
+  // Transformer Engine has no user buffers for what is outside the layers.
+  const bool is_split = plan.strategy.split_products == SplitProducts::kUserBuffers
+                            ? builder.tag().layer >= 0
+                            : plan.strategy.split_products != SplitProducts::kNone;
+  if (!is_split || tensor.layout == layout)
     return {builder.Redistribute(std::move(tensor), layout)};
   const RedistributionStep* step = OnlyStep(builder.PathTo(tensor, layout), Move::kAllGather);
   if (step == nullptr) return {builder.Redistribute(std::move(tensor), layout)};

@@ -132,6 +132,12 @@ struct ExpertPolicy {
   // What goes to the experts is cast to 8 bits, with a scale in fp32 for 128 elements, and widened
   // where it arrives; results come back as they are (DeepSeek-V3, section 3.3.2, arXiv 2412.19437).
   bool narrow_dispatch = false;
+  // Tokens travel in so many pieces, each beside the products of another: the first products of a
+  // piece begin when it is there, and its results leave when its second ones are done (Tutel's
+  // a2a_ffn_overlap_degree, FasterMoE). Ranks do not share experts then.
+  uint32_t pieces = 1;
+  // Products of pieces are parts of one kernel, tile by tile, as in COMET (arXiv 2502.19811).
+  bool tiles = false;
 };
 
 // Whether products of tensor parallelism are cut into pieces, so that what they gather by rows, or

@@ -274,6 +274,12 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network, co
                 "\"split_products\" needs \"sequence_parallel\": true, or nothing is gathered or "
                 "reduce-scattered around products");
   }
+  if (options.expert_pieces > 1 && (options.expert == 1 || options.expert_tensor > 1)) {
+    throw Error(
+        place,
+        "\"expert_pieces\" needs experts that are spread and not shared: expected \"expert\" "
+        "of 2 or more and \"expert_tensor\" 1");
+  }
   Strategy strategy{.name = options.name != nullptr ? options.name(options) : NameOf(options),
                     .mesh = DeviceMesh(mesh.axes()),
                     .asynchronous_input_gradient = options.overlap_all_reduce,
@@ -302,6 +308,8 @@ Strategy MakeCombined(const CombinedOptions& options, const Network& network, co
     }
     strategy.experts->overlaps_shared = options.overlap_shared_expert;
     strategy.experts->narrow_dispatch = options.narrow_dispatch;
+    strategy.experts->pieces = options.expert_pieces;
+    strategy.experts->tiles = options.expert_tiles;
   }
   const std::vector<uint32_t>& context = mesh.PlacesOf(CombinedAxis::kContext);
   if (!context.empty()) {

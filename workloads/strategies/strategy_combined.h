@@ -99,6 +99,8 @@ struct CombinedOptions {
   uint32_t expert_tensor = 1;              // ranks that share each of them
   bool overlap_shared_expert = false;
   bool narrow_dispatch = false;
+  uint32_t expert_pieces = 1;  // in which tokens travel
+  bool expert_tiles = false;   // their products are parts of one kernel
 
   // What only presets say. The mesh has these axes even if they have one rank.
   std::vector<CombinedAxis> kept_axes = {};

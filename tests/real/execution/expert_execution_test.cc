@@ -131,6 +131,46 @@ TEST(ExpertExecution, TokensTravelInEightBits) {
   }
 }
 
+// Each piece is there before its products begin and leaves when they are done.
+TEST(ExpertExecution, TokensTravelInPieces) {
+  for (const uint32_t pieces : {2u, 4u}) {
+    for (const bool tiles : {false, true}) {
+      CombinedOptions options = Spread(2, 2);
+      options.expert_pieces = pieces;
+      options.expert_tiles = tiles;
+      ExpectSerialNumbers(Experts(), TrainingOf(1, 64), options);
+      options.narrow_dispatch = true;
+      options.overlap_shared_expert = true;
+      options.tensor = 2;
+      options.sequence_parallel = true;
+      ExpectSerialNumbers(Experts(), TrainingOf(2, 64), options);
+    }
+  }
+  // Unequal, dropped, computed again, with weights' gradients apart.
+  CombinedOptions options = Spread(4, 4);
+  options.expert_pieces = 2;
+  GptModel model = Experts();
+  model.experts->imbalance = 2;
+  model.experts->capacity = 1.25;
+  Training training = TrainingOf(2, 256);
+  training.recomputation = Recomputation::kFull;
+  ExpectSerialNumbers(model, training, options);
+  training.recomputes_last_product = false;
+  ExpectSerialNumbers(model, training, options);
+  training.recomputation = Recomputation::kNone;
+  model.layers = 4;
+  options = Spread(2, 2);
+  options.expert_pieces = 2;
+  training = TrainingOf(4, 256);
+  const Network network = MakeDecoder(model, training);
+  const Strategy strategy = MakeCombined(options, network);
+  for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
+    ExpectSerialNumbers(model, training,
+                        PlanStages(network, training, strategy, EvenStages(network, 2),
+                                   order(2, training.micro_batches)));
+  }
+}
+
 TEST(ExpertExecution, EveryStageOfZero) {
   for (const uint32_t stage : {1u, 2u, 3u}) {
     CombinedOptions options = Spread(2, 1);

@@ -134,11 +134,17 @@ TEST(StrategyBytesTest, ProductsInPiecesComputeTheSame) {
        {SplitProducts::kUserBuffers, SplitProducts::kAsyncTp, SplitProducts::kTiles}) {
     std::map<std::string, uint32_t> counts;
     EXPECT_EQ(flops(split, &counts), expected);
-    for (const char* in_pieces : {"forward qkv", "forward proj", "recompute mlp1", "recompute mlp2",
-                                  "backward proj dX", "backward mlp2 dX"})
+    for (const char* in_pieces : {"forward qkv", "forward projection", "recompute up",
+                                  "recompute down", "backward projection dX", "backward down dX"}) {
+      ASSERT_GT(whole[in_pieces], 0u) << in_pieces;
       EXPECT_EQ(counts[in_pieces], 4 * whole[in_pieces]) << in_pieces;
-    for (const char* alone : {"backward qkv dX", "backward mlp1 dX", "backward proj dW"})
+    }
+    for (const char* alone : {"backward qkv dX", "backward up dX", "backward projection dW"}) {
+      ASSERT_GT(whole[alone], 0u) << alone;
       EXPECT_EQ(counts[alone], whole[alone]) << alone;
+    }
+    const uint32_t of_head = split == SplitProducts::kUserBuffers ? 1 : 4;
+    EXPECT_EQ(counts["forward output"], of_head * whole["forward output"]);
   }
 }
 
