@@ -2,11 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scenarios/playing/rehearsal.h"
+#include "scenarios/readers/scenario.h"
+#include "sim/base/error.h"
+#include "sim/base/json_document.h"
 #include "tests/scenarios/small_scenario.h"
+#include "tests/support/places.h"
 
 namespace rehearse {
 namespace overlap_test {
 
+using ::testing::HasSubstr;
 using testing::Play;
 
 // The first span of rank 0 that says so.
@@ -70,6 +76,118 @@ TEST(ChunksTest, InTheBackwardPassAChunkAwaitsWhatItSums) {
     EXPECT_LT(other.begin, forward.end);
   }
   EXPECT_LT(PlayChunks(true).result.step, PlayChunks(false).result.step);
+}
+
+// ---- products in pieces --------------------------------------------------------------------------
+
+Result PlaySplit(const std::string& how) {
+  return Play({R"(strategy={"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
+                  "overlap_all_reduce": true, "overlap_gradients": false,
+                  "distributed_optimizer": false, "split_products": ")" +
+                   how + "\"}",
+               R"(training.recomputation="none")", "model.hidden=8192", "model.heads=64",
+               "training.batch=16", "training.sequence=2048"})
+      .result;
+}
+
+Seconds ExposedOf(const Result& result, const std::string& axis) {
+  for (const AxisUse& use : result.axes)
+    if (use.name == axis) return use.exposed;
+  ADD_FAILURE() << "no axis " << axis;
+  return {};
+}
+
+TEST(SplitProductsTest, PiecesHideMostOfWhatIsExposed) {
+  const Result whole = PlaySplit("none");
+  for (const char* how : {"user-buffers", "async-tp", "tiles"}) {
+    const Result split = PlaySplit(how);
+    SCOPED_TRACE(how);
+    EXPECT_LT(split.step, whole.step);
+    EXPECT_LT(ExposedOf(split, "tensor"), ExposedOf(whole, "tensor") / 2);
+    // No step is shorter than what is computed, which pieces do not make much less.
+    EXPECT_GT(split.breakdown.compute, whole.breakdown.compute * 0.95);
+    EXPECT_DOUBLE_EQ(split.model_flops_utilization * split.step.value(),
+                     whole.model_flops_utilization * whole.step.value());
+  }
+}
+
+// The next rows travel while products of those that are there are computed.
+TEST(SplitProductsTest, RowsTravelBesideProductsOfOthers) {
+  const Rehearsal step =
+      Play({R"(strategy={"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
+               "overlap_all_reduce": true, "overlap_gradients": false,
+               "distributed_optimizer": false, "split_products": "user-buffers"})",
+            R"(training.recomputation="none")", "training.batch=64"});
+  const Role& role = step.schedule.roles[0];
+  const auto [begin, end] = step.timeline.SpansOf(0);
+  std::vector<Span> exchanges;
+  std::vector<Span> products;
+  for (size_t i = begin; i < end; ++i) {
+    const Span& span = step.timeline.spans[i];
+    const Op& op = role.At(span.op);
+    if (role.TagAt(span.op).layer != 1 || role.TagAt(span.op).phase != Phase::kForward) continue;
+    if (op.name == "exchange norm 2") exchanges.push_back(span);
+    if (op.name == "up") products.push_back(span);
+  }
+  ASSERT_EQ(exchanges.size(), 3u);
+  ASSERT_EQ(products.size(), 4u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_GE(products[i + 1].begin, exchanges[i].end);
+  EXPECT_LT(products[0].begin, exchanges[0].end);
+  EXPECT_LT(products[1].begin, exchanges[2].end);
+}
+
+TEST(SplitProductsTest, NothingIsSplitWithoutSequenceParallelism) {
+  EXPECT_THAT(
+      [] {
+        Play({R"(strategy={"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": false,
+                 "overlap_all_reduce": true, "overlap_gradients": false,
+                 "distributed_optimizer": false, "split_products": "tiles"})"});
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("\"sequence_parallel\": true")));
+}
+
+// ---- experts in pieces ---------------------------------------------------------------------------
+
+Result PlayExperts(const std::string& pieces) {
+  JsonDocument document =
+      JsonDocument::FromFile(SourceDir() + "/scenarios/mixtral-8x7b-experts.json");
+  document.Set("strategy.expert_pieces=" + pieces);
+  return Rehearse(ReadScenario(document)).result;
+}
+
+TEST(ExpertPiecesTest, TokensTravelBesideProducts) {
+  const Result whole = PlayExperts("1");
+  const Result pieces = PlayExperts("2");
+  EXPECT_LT(pieces.breakdown.exposed_communication, whole.breakdown.exposed_communication);
+  const auto bytes = [](const Result& result) {
+    double sum = 0;
+    for (const AxisUse& axis : result.axes)
+      if (axis.name == "expert") sum += axis.bytes.value();
+    return sum;
+  };
+  EXPECT_GT(bytes(whole), 0);
+  EXPECT_NEAR(bytes(pieces), bytes(whole), 1e-9 * bytes(whole));
+}
+
+TEST(ExpertPiecesTest, WhatCannotBeIsRefused) {
+  const auto refusal = [](const std::vector<std::string>& changes) {
+    JsonDocument document =
+        JsonDocument::FromFile(SourceDir() + "/scenarios/mixtral-8x7b-experts.json");
+    document.Set("strategy.expert_pieces=2");
+    try {
+      for (const std::string& change : changes) document.Set(change);
+      Rehearse(ReadScenario(document));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal({"strategy.expert=1"}), HasSubstr("experts that are spread and not shared"));
+  EXPECT_THAT(refusal({"strategy.expert_pieces=3"}), HasSubstr("one of 3 pieces"));
+  EXPECT_THAT(refusal({"pipeline.pair_passes=true"}), HasSubstr("expected one of them"));
+  EXPECT_THAT(refusal({"model.experts.balanced_over=3"}), HasSubstr("divisor of 8 experts"));
+  EXPECT_THAT(refusal({"model.experts.balanced_over=2", "model.experts.drawn=\"micro-batch\""}),
+              HasSubstr("expected \"step\""));
 }
 
 TEST(HybridShardingTest, ReplicasSumAShardOnceItIsThere) {

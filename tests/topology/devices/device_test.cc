@@ -46,6 +46,26 @@ TEST(ComputeTimeTest, AGemmWithoutPointsTakesTheGivenShareOfThePeak) {
   EXPECT_DOUBLE_EQ(ComputeTime(RoundDevice(), GemmWork(5000, 5000, 5000), false).value(), 5.01e-3);
 }
 
+// Parts of one kernel take its time together, however ill they would fill the device alone.
+TEST(ComputeTimeTest, APartOfAGemmTakesItsShareOfTheWhole) {
+  for (const DeviceSpec& device : {RoundDevice(), FindDevice("h100"), FindDevice("a100-40g")}) {
+    const Compute whole = GemmWork(2048, 1536, 1024);
+    Compute part = GemmWork(2048 / 8, 1536 / 2, 1024);
+    part.row_parts = 8;
+    part.column_parts = 2;
+    part.bytes = whole.bytes / 16;
+    part.kernels = 0;  // all but the first
+    for (const bool in_steps : {false, true}) {
+      const auto time = [&](const Compute& compute) {
+        return (in_steps ? TimeInSteps(device, compute, false)
+                         : ComputeTime(device, compute, false))
+            .value();
+      };
+      EXPECT_NEAR(16 * time(part) / time(whole), 1, 1e-12) << device.name;
+    }
+  }
+}
+
 TEST(ComputeTimeTest, AThinGemmIsBoundByItsBytes) {
   // A vector times a matrix: 2·10⁸ flops take 4 us; (10⁴ + 10⁸ + 10⁴)·2 bytes at 0.8e12 B/s take
   // 250.05 us. With the launch 260.05 us.

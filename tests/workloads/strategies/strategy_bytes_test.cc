@@ -117,10 +117,9 @@ TEST(StrategyBytesTest, ProductsInPiecesComputeTheSame) {
     options.sequence_parallel = true;
     options.split_products = split;
     std::map<std::string, double> sums;
-    for (const Op& op :
-         PlanStep(network, SmallTraining(Recomputation::kFull), MakeMegatron(options, network))
-             .roles[0]
-             .ops) {
+    const Training training = SmallTraining(Recomputation::kFull);
+    const Schedule schedule = PlanStep(network, training, MakeMegatron(options, network));
+    for (const Op& op : schedule.roles[0].ops) {
       const auto* compute = std::get_if<Compute>(&op.work);
       if (compute == nullptr || compute->kind != ComputeKind::kGemm) continue;
       sums[fmt::format("{} {}", Name(op.tag.phase), op.name)] += compute->flops.value();
