@@ -1,19 +1,20 @@
 // How many machines and ranks a token goes to when several experts want it.
 //
 // Experts are dealt evenly to the ranks in order, ranks evenly to machines. Routing is uniform,
-// every expert wanted as often as every other, unless it is said how often each is wanted. With group-limited routing the experts form equal
-// groups, in order too, and a token goes to experts of at most so many groups: those of its best
-// experts, as DeepSeek-V2 picks them (arXiv 2405.04434, section 2.2.2; DeepSeek-V3 takes the groups
-// with the highest sum over their best few experts, which differs little).
+// every expert wanted as often as every other, unless it is said how often each is wanted. With
+// group-limited routing the experts form equal groups, in order too, and a token goes to experts of
+// at most so many groups: those of its best experts, as DeepSeek-V2 picks them (arXiv 2405.04434,
+// section 2.2.2; DeepSeek-V3 takes the groups with the highest sum over their best few experts,
+// which differs little).
 //
 // Going down a token's list of experts, each next one is drawn at random from those that are left,
 // and skipped if its group is not among the first so many. So what has been met after the k-th that
 // counts follows from what was met before it: a Markov chain over (groups met, ranks met), whose
 // means are exact.
 //
-// Where experts are wanted unequally often, that of expert e with the chance w_e, a token passes a
-// machine (or rank) by with the chance of all of its experts being passed by, (product of 1 - w_e)^g.
-// The exponent g is what makes this exact where all are wanted alike: it stands for the other
+// Where experts are wanted unequally often, expert e with the chance w_e, a token passes a machine
+// (or rank) by with the chance of all of its experts being passed by, (product of 1 - w_e)^g. The
+// exponent g is what makes this exact where all are wanted alike: it stands for the other
 // experts that the token does want. That is an approximation: up to 1 % for w_e up to 0.5
 // (TokenSpreadTest draws tokens).
 #pragma once

@@ -11,9 +11,10 @@
 // `limited_groups` of `groups`, as many in each. An expert takes the first ceil(capacity · share)
 // choices of a run, in the order of tokens, and drops those that come later; capacity 0 drops none.
 //
-// The order may be such that so many equal runs of experts, those of a rank each, have about as much
-// to do: the busiest expert goes to the rank with the least so far that has room, then the next one
-// (balanced packing, as EPLB does it, github.com/deepseek-ai/EPLB; without redundant experts).
+// The order may be such that so many equal runs of experts, those of a rank each, have about as
+// much to do: the busiest expert goes to the rank with the least so far that has room, then the
+// next one (balanced packing, as EPLB does it, github.com/deepseek-ai/EPLB; without redundant
+// experts).
 //
 // Choices are dealt out as McNaughton's rule schedules jobs: slots, expert by expert, go to one
 // token after the other in a circle, so that no token has an expert twice. Pure functions without

@@ -164,8 +164,8 @@ double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 // Returns "" if the device can run this attention kernel; else says which it can run.
 std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 
-// How long one Compute op lasts on an otherwise idle device; a part of a kernel its share of it. `backward` chooses the attention
-// efficiency. The time is finite and not negative; throws Error when the spec lacks a rate that the
+// How long one Compute op lasts on an otherwise idle device; a part of a kernel its share of that.
+// `backward` chooses the attention efficiency. The time is finite and not negative; throws Error when the spec lacks a rate that the
 // op needs, or WhyNot objects to its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 

@@ -78,7 +78,7 @@ TEST(ChunksTest, InTheBackwardPassAChunkAwaitsWhatItSums) {
   EXPECT_LT(PlayChunks(true).result.step, PlayChunks(false).result.step);
 }
 
-// ---- products in pieces --------------------------------------------------------------------------
+// ---- products in pieces -------------------------------------------------------------------------
 
 Result PlaySplit(const std::string& how) {
   return Play({R"(strategy={"kind": "megatron", "tensor": 4, "data": 2, "sequence_parallel": true,
@@ -146,7 +146,7 @@ TEST(SplitProductsTest, NothingIsSplitWithoutSequenceParallelism) {
       ::testing::ThrowsMessage<Error>(HasSubstr("\"sequence_parallel\": true")));
 }
 
-// ---- experts in pieces ---------------------------------------------------------------------------
+// ---- experts in pieces --------------------------------------------------------------------------
 
 Result PlayExperts(const std::string& pieces) {
   JsonDocument document =
