@@ -165,8 +165,8 @@ double GemmEfficiency(const DeviceSpec& device, const Gemm& gemm);
 std::string WhyNot(const DeviceSpec& device, AttentionKernel kernel);
 
 // How long one Compute op lasts on an otherwise idle device; a part of a kernel its share of that.
-// `backward` chooses the attention efficiency. The time is finite and not negative; throws Error when the spec lacks a rate that the
-// op needs, or WhyNot objects to its attention core.
+// `backward` chooses the attention efficiency. The time is finite and not negative; throws Error
+// when the spec lacks a rate that the op needs, or WhyNot objects to its attention core.
 Seconds ComputeTime(const DeviceSpec& device, const Compute& compute, bool backward);
 
 // The same in the steps of a training, in which the board's power sets the clock of products.

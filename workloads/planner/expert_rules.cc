@@ -18,9 +18,9 @@
 // token_dispatcher.py). What is sent arrives in the later nodes kArrive and kReturn, and may travel
 // beside what comes in between: the shared expert.
 //
-// In pieces (ExpertPolicy::pieces) each op is one for each equal run of tokens, and arrays lie piece
-// by piece: what arrives is ordered when the first product takes it, and the second product of a
-// piece is followed by its way back.
+// In pieces (ExpertPolicy::pieces) each op is one for each equal run of tokens, and arrays lie
+// piece by piece: what arrives is ordered when the first product takes it, and the second product
+// of a piece is followed by its way back.
 #include <functional>
 #include <numeric>
 #include <optional>
