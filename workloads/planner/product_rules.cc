@@ -61,7 +61,7 @@ TakenOperand TakeOperand(Plan& plan, uint32_t node) {
   const BufferId of = plan.Input(node).buffer;
   const Phase phase = plan.builder.tag().phase;
   if (shared.of != of || shared.phase != phase) {
-    const TakenOperand own = bring();
+    TakenOperand own = bring();
     shared = {of, phase, own.cast, own.x.whole};
     return own;
   }

@@ -77,7 +77,7 @@ class ScatteredProduct {
       if (!rows) return std::nullopt;
       weights.push_back(*rows);
     }
-    const Tensor sum = MakeSum();
+    Tensor sum = MakeSum();
     const uint64_t own_rows = rows_ / ranks_;
     const BufferId sums = MakePiece(name_ + " in pieces", own_rows * pieces, columns);
     const std::vector<BufferId> of_pieces = builder_.EqualRows(sums, pieces);
@@ -98,7 +98,7 @@ class ScatteredProduct {
   std::optional<Tensor> ByRows() {
     if (builder_.BufferOf(x_).view || rows_ % ranks_ != 0) return std::nullopt;
     const CommunicatorId ring = builder_.CommunicatorOf(axes_);
-    const Tensor sum = MakeSum();
+    Tensor sum = MakeSum();
     const double moved = static_cast<double>(ranks_ + 1) / static_cast<double>(ranks_ - 1) *
                          builder_.BufferOf(sum.buffer).bytes.value();
     if (plan_.strategy.split_products == SplitProducts::kTiles) builder_.set_parts(ranks_, 1);

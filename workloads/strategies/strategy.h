@@ -149,7 +149,9 @@ struct ExpertPolicy {
 //                 Megatron-LM's --tp-comm-overlap)
 //   async-tp      a product that is summed is cut into the rows of each rank; the own rows are
 //                 copied to where others read them (PyTorch's symmetric memory,
-//                 fused_all_gather_matmul and fused_matmul_reduce_scatter; torchtitan's async TP)
+//                 fused_all_gather_matmul and fused_matmul_reduce_scatter; torchtitan's async TP).
+//                 Sums of several products, as Llama's dX are, are left whole there too
+//                 (pytorch/pytorch, torch/_inductor/fx_passes/micro_pipeline_tp.py)
 //   tiles         the same without that copy, and pieces are parts of one kernel that waits for
 //                 rows, or passes sums on, tile by tile: a piece takes its share of the kernel's
 //                 time (FLUX, arXiv 2406.06858)
