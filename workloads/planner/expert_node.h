@@ -1,5 +1,5 @@
 // Rows of experts: how many a rank has, where they lie, and the ops that send, order and collect
-// them, all at once or in equal pieces (workloads/planner/expert_rules.cc says which nodes do what).
+// them, all at once or in equal pieces. Which nodes do what: workloads/planner/expert_rules.cc.
 #pragma once
 
 #include <algorithm>
