@@ -109,7 +109,7 @@ Tensor PlanBuilder::MakeRowValues(std::string name, const Tensor& like, uint64_t
 
 std::optional<BufferId> PlanBuilder::ViewOfRows(BufferId of, uint64_t row, uint64_t rows) {
   Buffer part = BufferOf(of);
-  View view = part.view.value_or(View{.of = of});
+  View view = part.view.value_or(View{of, 0, 0, {}, {}});
   if (!view.rows_cut_by.empty() || BufferOf(view.of).columns != part.columns) return std::nullopt;
   view.row += row;
   part.bytes = Bytes(0);

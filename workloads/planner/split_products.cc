@@ -28,7 +28,7 @@ BufferId PieceOf(Plan& plan, BufferId whole, CommunicatorId ring, uint32_t ranks
   piece.rows /= ranks;
   piece.region = kNoRegion;
   piece.borrowed = false;
-  piece.view = View{.of = whole, .rows_cut_by = {ring}, .rows_turned = (ranks - i) % ranks};
+  piece.view = View{whole, 0, 0, {ring}, {}, (ranks - i) % ranks};
   return plan.builder.AddBuffer(std::move(piece));
 }
 
