@@ -68,6 +68,18 @@ void ExpectSerialNumbers(const GptModel& model, const Training& training,
   ExpectSerialNumbers(model, training, PlanStep(network, training, strategy));
 }
 
+// In two stages, one after the other and with gradients of weights apart.
+void ExpectSerialNumbersInStages(const GptModel& model, const Training& training,
+                                 const CombinedOptions& options) {
+  const Network network = MakeDecoder(model, training);
+  const Strategy strategy = MakeCombined(options, network);
+  for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
+    ExpectSerialNumbers(model, training,
+                        PlanStages(network, training, strategy, EvenStages(network, 2),
+                                   order(2, training.micro_batches)));
+  }
+}
+
 CombinedOptions Spread(uint32_t expert, uint32_t data) {
   CombinedOptions options;
   options.expert = expert;
@@ -162,13 +174,7 @@ TEST(ExpertExecution, TokensTravelInPieces) {
   options = Spread(2, 2);
   options.expert_pieces = 2;
   training = TrainingOf(4, 256);
-  const Network network = MakeDecoder(model, training);
-  const Strategy strategy = MakeCombined(options, network);
-  for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
-    ExpectSerialNumbers(model, training,
-                        PlanStages(network, training, strategy, EvenStages(network, 2),
-                                   order(2, training.micro_batches)));
-  }
+  ExpectSerialNumbersInStages(model, training, options);
 }
 
 TEST(ExpertExecution, EveryStageOfZero) {
@@ -264,13 +270,7 @@ TEST(ExpertExecution, BusyExpertsOfEachMicroBatch) {
   }
   model.layers = 4;
   const Training training = TrainingOf(4, 64);
-  const Network network = MakeDecoder(model, training);
-  const Strategy strategy = MakeCombined(Spread(2, 2), network);
-  for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
-    ExpectSerialNumbers(model, training,
-                        PlanStages(network, training, strategy, EvenStages(network, 2),
-                                   order(2, training.micro_batches)));
-  }
+  ExpectSerialNumbersInStages(model, training, Spread(2, 2));
 }
 
 TEST(ExpertExecution, Pipelines) {
@@ -279,13 +279,7 @@ TEST(ExpertExecution, Pipelines) {
     model.layers = 4;
     model.experts->imbalance = imbalance;
     const Training training = TrainingOf(4, 64);
-    const Network network = MakeDecoder(model, training);
-    const Strategy strategy = MakeCombined(Spread(2, 2), network);
-    for (const auto& order : {OneForwardOneBackward, ZeroBubbleH1}) {
-      ExpectSerialNumbers(model, training,
-                          PlanStages(network, training, strategy, EvenStages(network, 2),
-                                     order(2, training.micro_batches)));
-    }
+    ExpectSerialNumbersInStages(model, training, Spread(2, 2));
   }
 }
 
