@@ -63,11 +63,6 @@ class Planner {
     PlaceBuffer(view.of.index());
     const BufferPlan& base = plan_.buffers[view.of.index()];
     const Share rows = ShareOf(schedule_, view.rows_cut_by, plan_.rank);
-    if (view.rows_turned > 0 && view.rows_turned >= rows.count) {
-      throw Error(fmt::format(
-          "buffer \"{}\" of role \"{}\" is a view turned by {} of {} pieces; expected fewer",
-          buffer.name, plan_.role->name, view.rows_turned, rows.count));
-    }
     const uint64_t row_share = (rows.index + view.rows_turned) % rows.count;
     const uint64_t column_share = ShareOf(schedule_, view.columns_cut_by, plan_.rank).index;
     const uint64_t row = view.row + row_share * own->rows;

@@ -119,10 +119,15 @@ std::optional<Trust> TrustOf(const Scenario& scenario, const Job& job) {
   if (device.points || perturbation.compute_jitter > 0 || perturbation.link_jitter > 0 ||
       !perturbation.straggling.empty() || !perturbation.events.empty())
     return std::nullopt;
-  // No table has an update on the host.
-  const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work);
-  if (workload != nullptr && workload->training.optimizer_on_host)
-    return Trust{.like = "with its optimizer on the host"};
+  // No table has an update on the host, or products in pieces.
+  if (const auto* workload = std::get_if<Workload>(&scenario.jobs.front().work)) {
+    if (workload->training.optimizer_on_host)
+      return Trust{.like = "with its optimizer on the host"};
+    const Strategy& planned = workload->strategy;
+    if (planned.split_products != SplitProducts::kNone ||
+        (planned.experts && planned.experts->pieces > 1))
+      return Trust{.like = "with its products in pieces"};
+  }
   // A step from others' traces says of no model how long it takes: it is as long as measured.
   if (job.schedule.tokens <= 0 && job.schedule.model_flops <= Flops(0)) return std::nullopt;
   const nlohmann::json& given = *scenario.given;

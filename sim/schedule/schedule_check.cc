@@ -93,6 +93,15 @@ std::string MisuseOfHost(const Role& role, const Op& op) {
   return reads.empty() ? mistake(op.writes, "writes", to_host || by_host) : reads;
 }
 
+// Whether the sizes of the kernel that it is a part of, and the parts, are numbers that we have.
+bool HasCountableKernel(const Compute& part) {
+  constexpr double kMost = 0x1p63;
+  const double rows = part.row_parts;
+  const double columns = part.column_parts;
+  return rows * columns <= 0x1p31 && rows * static_cast<double>(part.gemm.m) < kMost &&
+         columns * static_cast<double>(part.gemm.n) < kMost;
+}
+
 void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
   const Role& role = schedule.roles[role_index];
   const Op& op = role.ops[index];
@@ -119,6 +128,16 @@ void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
       if (role.buffers[view->of.index()].view)
         fail(fmt::format("touches buffer \"{}\", a view of a view",
                          role.buffers[buffer.index()].name));
+      if (view->rows_turned == 0) continue;
+      uint64_t pieces = 1;
+      for (const CommunicatorId cut : view->rows_cut_by) {
+        check_id(cut.index(), schedule.communicators.size(), "touches a view cut by",
+                 "communicator");
+        pieces *= schedule.communicators[cut.index()].size();
+      }
+      if (view->rows_turned >= pieces)
+        fail(fmt::format("touches buffer \"{}\", a view turned by {} of {} pieces, expected fewer",
+                         role.buffers[buffer.index()].name, view->rows_turned, pieces));
     }
   }
   if (const std::string misuse = MisuseOfHost(role, op); !misuse.empty()) fail(misuse);
@@ -128,7 +147,12 @@ void CheckOp(const Schedule& schedule, uint32_t role_index, uint32_t index) {
       fail(fmt::format("is after op {} \"{}\", which is not earlier in the list", before.index(),
                        role.ops[before.index()].name));
   }
-  if (std::holds_alternative<Compute>(op.work)) return;
+  if (const auto* compute = std::get_if<Compute>(&op.work)) {
+    if (!HasCountableKernel(*compute))
+      fail(fmt::format("is one of {} x {} parts of a kernel whose sizes cannot be counted",
+                       compute->row_parts, compute->column_parts));
+    return;
+  }
   const CommunicatorId communicator = CommunicatorOf(op.work);
   check_id(communicator.index(), schedule.communicators.size(), "is on", "communicator");
   const double bytes = CommunicationBytes(op.work).value();

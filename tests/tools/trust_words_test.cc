@@ -46,6 +46,19 @@ TEST_F(TrustWordsTest, WhereNoStepWasPublishedNoErrorIsClaimed) {
   EXPECT_THAT(out, Not(HasSubstr("off in the mean")));
 }
 
+// Nor is any of a step whose products are cut, whatever its device and software.
+TEST_F(TrustWordsTest, NoErrorIsClaimedForProductsInPieces) {
+  for (const auto& [name, change] :
+       {std::pair("strategy-sequence-parallel", "strategy.split_products=user-buffers"),
+        std::pair("mixtral-8x7b-experts", "strategy.expert_pieces=2")}) {
+    EXPECT_THAT(Ran(name), HasSubstr("off in the mean"));
+    const std::string out = Ran(name, std::string("--set ") + change);
+    EXPECT_THAT(out,
+                HasSubstr("\nValidated   against no published step with its products in pieces"));
+    EXPECT_THAT(out, Not(HasSubstr("off in the mean")));
+  }
+}
+
 // A program that reads the result finds no number where the text has none.
 TEST_F(TrustWordsTest, TheResultHasTheSameNumbersAsTheText) {
   const auto result = [&](const std::string& name, const std::string& arguments) {

@@ -20,7 +20,7 @@ namespace rehearse {
 inline constexpr const char* kExpertRanks = "expert";
 inline constexpr const char* kRanksOfExpert = "expert tensor";
 inline constexpr const char* kAllExpertRanks = "experts";
-inline constexpr double kBytesOfNumber = 4;  // bytes of a count, a score in fp32
+inline constexpr double kBytesOfNumber = 4;  // a count, a score in fp32
 
 // Which of a layer's experts this rank has, and how many rows.
 class ExpertRows {
@@ -81,19 +81,8 @@ inline uint32_t LastOfKind(const Plan& plan, uint32_t node, NodeKind kind) {
   return node;
 }
 
-// What has to be done before each piece of an array is there.
-using PieceSteps = std::vector<std::function<void()>>;
-
-inline PieceSteps TakePieceSteps(Plan& plan, BufferId array) {
-  const auto arriving = plan.chunk->arriving.find(array.index());
-  if (arriving == plan.chunk->arriving.end()) return {};
-  PieceSteps steps = std::move(arriving->second);
-  plan.chunk->arriving.erase(arriving);
-  return steps;
-}
-
 inline void AwaitPieces(Plan& plan, BufferId array) {
-  for (const std::function<void()>& step : TakePieceSteps(plan, array)) step();
+  for (const std::function<void()>& step : plan.chunk->TakeArriving(array)) step();
 }
 
 inline KernelCost CostOfPiece(const KernelCost& cost, uint32_t parts) {

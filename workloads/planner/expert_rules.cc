@@ -95,8 +95,8 @@ void MultiplyGrouped(Plan& plan, uint32_t node, GemmMode mode, BufferId a, Buffe
   const std::vector<BufferId> of_a = rows_of(a, true);
   const std::vector<BufferId> of_b = rows_of(b, makes_weights);
   const std::vector<BufferId> of_c = rows_of(c, !makes_weights);
-  const PieceSteps before_a = TakePieceSteps(plan, a);
-  const PieceSteps before_b = TakePieceSteps(plan, b);
+  const PieceSteps before_a = plan.chunk->TakeArriving(a);
+  const PieceSteps before_b = plan.chunk->TakeArriving(b);
   for (uint32_t i = 0; i < pieces; ++i) {
     for (const PieceSteps* before : {&before_a, &before_b})
       if (!before->empty()) (*before)[i]();
@@ -178,7 +178,7 @@ void MultiplyAndFinish(Plan& plan, uint32_t node, GemmMode mode, BufferId a, Buf
   }
   const std::vector<BufferId> of_a = plan.builder.EqualRows(a, pieces);
   const std::vector<BufferId> rows = plan.builder.EqualRows(result.buffer, pieces);
-  const PieceSteps before = TakePieceSteps(plan, a);
+  const PieceSteps before = plan.chunk->TakeArriving(a);
   Tensor sent = experts.SpreadAndSend(result, [&](uint32_t i) {
     if (!before.empty()) before[i]();
     MultiplyPiece(plan, node, mode, of_a[i], b, rows[i], false, i == 0);

@@ -102,14 +102,12 @@ Tensor Cast(Plan& plan, const Tensor& tensor, CastBehind behind, bool is_free, u
   };
   const std::string name = "cast " + tensor.name;
   const double elements = builder.LocalElements(tensor);
-  const auto arriving = plan.chunk->arriving.find(tensor.buffer.index());
-  if (arriving == plan.chunk->arriving.end()) {
+  PieceSteps steps = plan.chunk->TakeArriving(tensor.buffer);
+  if (steps.empty()) {
     builder.AddMemoryOp(name, Kernel::kCopy, cost_of(elements), {tensor.buffer}, {narrow.buffer});
     return narrow;
   }
   // Each piece when it is there.
-  std::vector<std::function<void()>> steps = std::move(arriving->second);
-  plan.chunk->arriving.erase(arriving);
   const auto pieces = static_cast<uint32_t>(steps.size());
   const std::vector<BufferId> from = builder.EqualRows(tensor.buffer, pieces);
   const std::vector<BufferId> to = builder.EqualRows(narrow.buffer, pieces);

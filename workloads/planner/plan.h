@@ -73,6 +73,9 @@ class NodesOfStage {
   uint32_t count_ = 0;
 };
 
+// What has to be done before each piece of an array is there.
+using PieceSteps = std::vector<std::function<void()>>;
+
 // A micro-batch (or one chunk of it) between its forward pass and its last gradient. Several may be
 // alive at once.
 struct ChunkState {
@@ -84,14 +87,22 @@ struct ChunkState {
     return gradients[stage_nodes->NumberOf(node)];
   }
 
+  // Those of an array of rows of experts, which are then the caller's to do; none if it is there.
+  PieceSteps TakeArriving(BufferId array) {
+    const auto found = arriving.find(array.index());
+    if (found == arriving.end()) return {};
+    PieceSteps steps = std::move(found->second);
+    arriving.erase(found);
+    return steps;
+  }
+
   const NodesOfStage* stage_nodes;
   std::vector<NodeState> nodes;                              // by number in the stage
   std::vector<std::optional<Tensor>> gradients;              // that of its value, as far as known
   std::vector<std::pair<uint32_t, WeightOperands>> put_off;  // by node, in the order of their dX
   std::map<uint32_t, SharedOperand> shared_operands;         // by the first node that takes them
   std::map<uint32_t, Tensor> shared_gradients;
-  // What has to be done before each piece of an array of rows of experts is there, by buffer.
-  std::map<uint32_t, std::vector<std::function<void()>>> arriving;
+  std::map<uint32_t, PieceSteps> arriving;  // by buffer
   // What products of experts have sent on, piece by piece, by the node that would send it.
   std::map<uint32_t, Tensor> sent_ahead;
   ActivationsOnHost on_host;

@@ -17,6 +17,7 @@
 #include "sim/base/gzip.h"
 #include "sim/base/json_document.h"
 #include "sim/base/version.h"
+#include "sim/schedule/schedule_check.h"
 #include "tests/sim/same_schedule.h"
 #include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
@@ -715,7 +716,29 @@ TEST(ScheduleJsonTest, ATurnedViewNeedsACommunicator) {
   const Schedule schedule = Read(with(R"(, "rows_cut_by": "pair")"));
   EXPECT_EQ(schedule.roles[0].buffers[1].view->rows_turned, 1u);
   ExpectRoundTrip(schedule);
+  CheckSchedule(schedule);
   EXPECT_THAT([&] { Read(with("")); }, ThrowsMessage<Error>(HasSubstr("rows_turned")));
+  Schedule turned = schedule;
+  turned.roles[0].buffers[1].view->rows_turned = 2;
+  EXPECT_THAT([&] { CheckSchedule(turned); },
+              ThrowsMessage<Error>(HasSubstr("turned by 2 of 2 pieces")));
+}
+
+TEST(ScheduleJsonTest, PartsOfAKernelThatNobodyCouldCountAreRefused) {
+  Schedule schedule;
+  schedule.role_of_rank = {0};
+  schedule.roles.resize(1);
+  Op op = OpOf("product", 0, Fixed(1));
+  Compute part;
+  part.kind = ComputeKind::kGemm;
+  part.gemm = {uint64_t{1} << 40, 8, 8, GemmMode::kNN, 1};
+  part.row_parts = 1u << 20;
+  op.work = part;
+  schedule.roles[0].streams = {{"compute", StreamKind::kCompute}};
+  schedule.roles[0].ops = {op};
+  CheckSchedule(schedule);
+  std::get<Compute>(schedule.roles[0].ops[0].work).row_parts = 1u << 30;
+  EXPECT_THAT([&] { CheckSchedule(schedule); }, ThrowsMessage<Error>(HasSubstr("be counted")));
 }
 
 // Buffers that are new each time have a first and a last one.

@@ -132,7 +132,7 @@ void SetMegatronStrategy(ArgumentList& arguments, ScenarioDraft& draft, const Me
   if (arguments.Switch({"tp-comm-overlap"}) && is_sequence)
     draft.Remark(
         "--tp-comm-overlap: products are played whole, with which published steps of NeMo agree "
-        "(in pieces they are 7 % too fast); \"split_products\": \"user-buffers\" cuts them");
+        "better; \"split_products\": \"user-buffers\" cuts them");
   if (waits_for_dx && !is_sequence) draft.Set("/strategy/overlap_all_reduce", false);
   draft.Set("/strategy/overlap_gradients", overlaps_sums || zero == 3,
             arguments.OriginOf({"overlap-grad-reduce"}));
