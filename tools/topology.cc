@@ -63,7 +63,8 @@ CommandSyntax TopologySyntax() {
       "nic_ports, fabric (switch, fat-tree, rails, rail-only), radix, levels, oversubscription,\n"
       "planes and routing. An imported machine, and any cluster whose output is named .json, is\n"
       "written as a cluster file, which every command reads, unless a view (--path, --matrix,\n"
-      "--bound, --check, --dot, --svg, --infragraph) or --format is given.\n";
+      "--bound, --check, --dot, --svg, --infragraph, --graph) or --format is given: a node, how\n"
+      "many and the fabric, where these say it all, else every vertex and link.\n";
   syntax.positional = {"cluster"};
   syntax.takes["cluster"] = {.kind = Taken::Kind::kCluster};
   syntax.takes["import-nccl"] = TakenFile({".xml"});
@@ -84,6 +85,8 @@ CommandSyntax TopologySyntax() {
       "dot", "print the graph in Graphviz's language")("svg", "print an SVG picture")(
       "infragraph",
       "print an infrastructure of Keysight's InfraGraph, which rehearse import reads")(
+      "graph",
+      "print a cluster file of all vertices and links, whose parts can be edited one by one")(
       "import-nccl", po::value<std::string>()->value_name("FILE"),
       "instead of CLUSTER, the machine in a topology file of NCCL (NCCL_TOPO_DUMP_FILE) or RCCL")(
       "import-smi", po::value<std::string>()->value_name("FILE"),
@@ -197,20 +200,29 @@ Source ReadSource(const po::variables_map& values, const std::string& usage,
   return {std::move(imported.cluster), true, ""};
 }
 
-std::string ClusterFileOf(const Source& source) {
-  // What comes in by standard input is not there a second time.
-  const bool is_known = !source.text.empty() && !source.text.starts_with(kStandardInput);
-  const std::string routed_as = is_known ? RoutedAs(source.text) : std::string();
+// What comes in by standard input is not there a second time.
+bool CanBeReadAgain(const Source& source) {
+  return !source.text.empty() && !source.text.starts_with(kStandardInput);
+}
+
+std::string GraphOf(const Source& source) {
+  const std::string routed_as = CanBeReadAgain(source) ? RoutedAs(source.text) : std::string();
   if (routed_as.empty() && HasFabric(*source.cluster))
     Say("routes between machines will be searched: the file says what is connected, not how this "
         "fabric chooses among paths");
   return ClusterFileText(*source.cluster, routed_as);
 }
 
+// Short, where a node and a fabric say it all.
+std::string ClusterFileOf(const Source& source) {
+  std::optional<std::string> text;
+  if (CanBeReadAgain(source)) text = CompactText(*source.cluster, source.text);
+  return text ? std::move(*text) : GraphOf(source);
+}
+
 std::string CheckOf(const Source& source, OutputFormat format) {
   std::optional<JsonDocument> document;
-  if (!source.text.empty() && !source.text.starts_with(kStandardInput))
-    document = ClusterDocument(source.text);
+  if (CanBeReadAgain(source)) document = ClusterDocument(source.text);
   std::optional<JsonReader> said;
   if (document) said = document->Root();
   const std::vector<ClusterFinding> findings =
@@ -244,7 +256,7 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   po::variables_map values;
   if (!ParseCommandLine(syntax, arguments, &values)) return 0;
   std::vector<std::string> views;
-  for (const char* view : {"path", "matrix", "bound", "check", "dot", "svg", "infragraph"})
+  for (const char* view : {"path", "matrix", "bound", "check", "dot", "svg", "infragraph", "graph"})
     if (values.count(view) > 0) views.push_back(std::string("--") + view);
   if (views.size() > 1)
     throw Error(fmt::format("{} cannot be shown together", fmt::join(views, " and ")));
@@ -252,7 +264,7 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
   if (values.count("ranks") > 0 && view != "--matrix") throw Error("--ranks goes with --matrix");
   const OutputFormat format = ReadFormat(values, kTableFormats);
   if (format != OutputFormat::kText &&
-      (view == "--dot" || view == "--svg" || view == "--infragraph"))
+      (view == "--dot" || view == "--svg" || view == "--infragraph" || view == "--graph"))
     throw Error(fmt::format("{} has its own form; leave out --format {}", view, Name(format)));
 
   const std::string output =
@@ -282,6 +294,8 @@ int TopologyCommand(const std::vector<std::string>& arguments) {
     text = ClusterSvg(cluster);
   } else if (view == "--infragraph") {
     text = InfraGraphOf(cluster);
+  } else if (view == "--graph") {
+    text = GraphOf(source);
   } else if ((source.is_imported || output.ends_with(".json")) && values["format"].defaulted()) {
     text = ClusterFileOf(source);
   } else {

@@ -26,7 +26,7 @@ TEST_F(SeparateFilesTest, WhatIsReadIsNotWrittenOver) {
 TEST_F(SeparateFilesTest, AClusterFileIsNotWrittenOver) {
   ASSERT_EQ(Execute("topology switch:devices=2 -o two.json").code, 0);
   ExpectMistake("topology two.json --svg -o two.json", {"--output", "which is read"});
-  EXPECT_NE(ReadFile(folder_ / "two.json").find("\"vertices\""), std::string::npos);
+  EXPECT_NE(ReadFile(folder_ / "two.json").find("\"fabric\""), std::string::npos);
 }
 
 TEST_F(SeparateFilesTest, ALinkToWhatIsReadIsItToo) {

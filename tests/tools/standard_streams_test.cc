@@ -60,7 +60,7 @@ TEST_F(StandardStreamsTest, ClustersCalibrationsAndLogsAreRead) {
   const std::string collective = "collective all-reduce -b 1M -e 64M -f 4 --cluster ";
   const Outcome table = Execute(collective + "dgx-a100");
   EXPECT_EQ(Given("box.json", collective + "-").out, Execute(collective + "box.json").out);
-  EXPECT_THAT(Given("box.json", collective + "-:links.0.bandwidth=1GBps").out,
+  EXPECT_THAT(Given("box.json", collective + "-:node.cable.bandwidth=1GBps").out,
               HasSubstr("# changed in standard input"));
   Write("nccl.log", table.out);
   const Outcome compared = Given("nccl.log", "compare - --cluster dgx-a100");

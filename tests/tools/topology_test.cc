@@ -143,6 +143,12 @@ TEST_F(TopologyProgramTest, APresetThatIsWrittenToAFileIsTheSameCluster) {
     const std::string collective = "collective all-reduce -b 64M --format json --cluster ";
     EXPECT_EQ(Execute(collective + "box.json").out, Execute(collective + preset).out);
     ASSERT_EQ(Execute("topology box.json -o again.json").code, 0);
+    EXPECT_EQ(ReadFile(folder_ / "again.json"), ReadFile(folder_ / "box.json"));
+    // Every vertex, if it is asked for.
+    const Outcome graph = Execute("topology " + preset + " --graph");
+    EXPECT_THAT(graph.out, HasSubstr("\"vertices\""));
+    Write("graph.json", graph.out);
+    EXPECT_EQ(Execute(collective + "graph.json").out, Execute(collective + preset).out);
   }
   // A summary, if it is asked for.
   ASSERT_EQ(Execute("topology dgx-a100 --format json -o summary.json").code, 0);

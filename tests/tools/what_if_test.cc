@@ -75,7 +75,7 @@ TEST_F(WhatIfTest, APresetIsChangedWithinAsWell) {
 }
 
 TEST_F(WhatIfTest, AGraphIsChangedByPlace) {
-  ASSERT_EQ(Execute("topology switch:devices=2 -o graph.json").code, 0);
+  ASSERT_EQ(Execute("topology switch:devices=2 --graph -o graph.json").code, 0);
   const Outcome outcome = Execute(
       "collective all-reduce --cluster graph.json:links.0.bandwidth=1GBps -b 64M --format json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -123,6 +123,43 @@ std::string OneLine(const Json& json) {
   return json.dump();
 }
 
+// With lists one element a line, and what is in a node or a fabric one key a line.
+std::string Lines(const Json& object, const std::string& indent) {
+  std::string text = "{";
+  for (const auto& [key, value] : object.items()) {
+    text += fmt::format("{}\n{}  {}: ", text.size() > 1 ? "," : "", indent, Json(key).dump());
+    if (value.is_object() && indent.empty() && (key == "node" || key == "fabric")) {
+      text += Lines(value, "  ");
+      continue;
+    }
+    if (!value.is_array() || value.empty() || !indent.empty()) {
+      text += OneLine(value);
+      continue;
+    }
+    text += "[";
+    for (size_t i = 0; i < value.size(); ++i)
+      text += fmt::format("{}\n    {}", i > 0 ? "," : "", OneLine(value[i]));
+    text += "]";
+  }
+  return fmt::format("{}\n{}}}", text, indent);
+}
+
+bool AreSame(const ClusterLink& x, const ClusterLink& y) {
+  return x.kind == y.kind && x.bandwidth == y.bandwidth && x.latency == y.latency &&
+         x.efficiency == y.efficiency;
+}
+
+bool AreSame(const Cluster& a, const Cluster& b) {
+  if (!DifferenceInWiring(*a.wiring(), *b.wiring()).empty()) return false;
+  for (uint32_t i = 0; i < a.link_count(); ++i)
+    if (!AreSame(a.Link(i), b.Link(i))) return false;
+  if (a.device_specs().size() != b.device_specs().size()) return false;
+  for (size_t i = 0; i < a.device_specs().size(); ++i)
+    if (DeviceToJson(a.device_specs()[i]) != DeviceToJson(b.device_specs()[i])) return false;
+  return a.notes() == b.notes() && a.network_plugin().name == b.network_plugin().name &&
+         a.step_overhead() == b.step_overhead() && HasFabric(a) == HasFabric(b);
+}
+
 }  // namespace
 
 bool AreToAndFro(const Cluster& cluster, uint32_t there, uint32_t back) {
@@ -180,20 +217,17 @@ std::string RoutedAs(const std::string& cluster) {
 
 std::string ClusterToText(const Cluster& cluster, const std::string& routed_as) {
   RefuseMeasured(cluster);
-  const Json json = ClusterToJson(cluster, routed_as);
-  std::string text = "{";
-  for (const auto& [key, value] : json.items()) {
-    text += fmt::format("{}\n  {}: ", text.size() > 1 ? "," : "", Json(key).dump());
-    if (!value.is_array()) {
-      text += OneLine(value);
-      continue;
-    }
-    text += "[";
-    for (size_t i = 0; i < value.size(); ++i)
-      text += fmt::format("{}\n    {}", i > 0 ? "," : "", OneLine(value[i]));
-    text += "]";
-  }
-  return text + "\n}\n";
+  return Lines(ClusterToJson(cluster, routed_as), "") + "\n";
+}
+
+std::optional<std::string> CompactText(const Cluster& cluster, const std::string& given) {
+  const JsonDocument document = ClusterDocument(given);
+  const std::optional<Json> form = AsCompactForm(document.Root());
+  if (!form) return std::nullopt;
+  const std::string text = Lines(*form, "") + "\n";
+  const JsonDocument again = JsonDocument::FromText(text, given);
+  if (!AreSame(*ReadCluster(again.Root()), cluster)) return std::nullopt;
+  return text;
 }
 
 }  // namespace rehearse

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,6 +29,11 @@ nlohmann::ordered_json ClusterToJson(const Cluster& cluster, const std::string& 
 // The same as text, one line for each vertex and link. Throws Error for what a graph cannot say:
 // times that a calibration measured.
 std::string ClusterToText(const Cluster& cluster, const std::string& routed_as = "");
+
+// The cluster that is given by this text in the compact form (topology/files/compact_form.h), with
+// its edits: a node, how many and the fabric, a line for each figure. Nothing if that form, read
+// again, is not this cluster to the bit, or if a graph was given, or what was measured.
+std::optional<std::string> CompactText(const Cluster& cluster, const std::string& given);
 
 // What a cluster that is given by this text may be "routed_as": a preset's text, or an object
 // without what was measured or edited. "" for a graph that does not say.

@@ -117,17 +117,27 @@ JsonDocument ChangedFile(const std::string& text, const ReadOptions& options = {
 }
 
 // {"preset": "perlmutter", "nodes": 4, "device": "a100-80g"}.
-std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
-  const JsonReader name = object.At("preset");
-  const ClusterPreset& preset = FindPreset(name.String(), name.place());
-  const JsonReader reader = object.As(PresetClusterShape(preset));
+struct PresetObject {
+  explicit PresetObject(const JsonReader& object)
+      : name(object.At("preset")),
+        preset(FindPreset(name.String(), name.place())),
+        reader(object.As(PresetClusterShape(preset))) {
+    for (const PresetParameter& parameter : preset.parameters)
+      parameters[parameter.name] = reader.At(parameter.name).Whole<uint32_t>();
+  }
+
+  JsonReader name;
+  const ClusterPreset& preset;
+  JsonReader reader;
   std::map<std::string, uint32_t> parameters;
-  for (const PresetParameter& parameter : preset.parameters)
-    parameters[parameter.name] = reader.At(parameter.name).Whole<uint32_t>();
+};
+
+std::unique_ptr<Cluster> ReadPresetObject(const JsonReader& object) {
+  const PresetObject given(object);
   std::optional<DeviceSpec> device;
-  if (reader.Has("device")) device = ReadDevice(reader.At("device"));
-  return BuildPreset(preset.name, parameters, name.place(), device ? &*device : nullptr,
-                     ReadPresetChanges(reader));
+  if (given.reader.Has("device")) device = ReadDevice(given.reader.At("device"));
+  return BuildPreset(given.preset.name, given.parameters, given.name.place(),
+                     device ? &*device : nullptr, ReadPresetChanges(given.reader));
 }
 
 std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& place) {
@@ -148,29 +158,6 @@ std::unique_ptr<Cluster> ReadPresetText(const std::string& text, const Place& pl
     }
   }
   return BuildPreset(preset.name, parameters, place, device ? &*device : nullptr);
-}
-
-// What differs in the wiring of two clusters; "" if they are wired alike.
-std::string DifferenceInWiring(const Wiring& a, const Wiring& b) {
-  if (a.name != b.name) return fmt::format("its name is \"{}\", not \"{}\"", a.name, b.name);
-  if (a.vertex_count() != b.vertex_count())
-    return fmt::format("it has {} vertices, not {}", a.vertex_count(), b.vertex_count());
-  for (VertexId i = 0; i < a.vertex_count(); ++i) {
-    const Vertex x = a.VertexAt(i);
-    const Vertex y = b.VertexAt(i);
-    if (x.name != y.name || x.kind != y.kind || x.node != y.node)
-      return fmt::format("vertex {} is not {} \"{}\" of \"{}\"", i, Name(y.kind), y.name, y.node);
-  }
-  if (a.link_count() != b.link_count())
-    return fmt::format("it has {} links, not {}", a.link_count(), b.link_count());
-  for (size_t i = 0; i < a.link_count(); ++i) {
-    const WiredLink x = a.LinkAt(i);
-    const WiredLink y = b.LinkAt(i);
-    if (x.from != y.from || x.to != y.to || x.kind != y.kind)
-      return fmt::format("link {} is not of kind {} from \"{}\" to \"{}\"", i, Name(y.kind),
-                         b.VertexAt(y.from).name, b.VertexAt(y.to).name);
-  }
-  return "";
 }
 
 std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader);
@@ -228,7 +215,48 @@ std::unique_ptr<Cluster> ReadClusterObject(const JsonReader& reader) {
   return ApplyEdits(*cluster, ReadEdits(reader.At("edits")));
 }
 
+nlohmann::ordered_json FormOfPreset(const JsonReader& object) {
+  const PresetObject given(object);
+  const nlohmann::ordered_json device =
+      given.reader.Has("device") ? nlohmann::ordered_json(given.reader.At("device").value())
+                                 : nlohmann::ordered_json(given.preset.device);
+  const MachineSpec machine = DescribePreset(given.preset.name, given.parameters,
+                                             given.name.place(), ReadPresetChanges(given.reader));
+  return CompactForm(machine, device);
+}
+
 }  // namespace
+
+std::string DifferenceInWiring(const Wiring& a, const Wiring& b) {
+  if (a.name != b.name) return fmt::format("its name is \"{}\", not \"{}\"", a.name, b.name);
+  if (a.vertex_count() != b.vertex_count())
+    return fmt::format("it has {} vertices, not {}", a.vertex_count(), b.vertex_count());
+  for (VertexId i = 0; i < a.vertex_count(); ++i) {
+    const Vertex x = a.VertexAt(i);
+    const Vertex y = b.VertexAt(i);
+    if (x.name != y.name || x.kind != y.kind || x.node != y.node)
+      return fmt::format("vertex {} is not {} \"{}\" of \"{}\"", i, Name(y.kind), y.name, y.node);
+  }
+  if (a.link_count() != b.link_count())
+    return fmt::format("it has {} links, not {}", a.link_count(), b.link_count());
+  for (size_t i = 0; i < a.link_count(); ++i) {
+    const WiredLink x = a.LinkAt(i);
+    const WiredLink y = b.LinkAt(i);
+    if (x.from != y.from || x.to != y.to || x.kind != y.kind)
+      return fmt::format("link {} is not of kind {} from \"{}\" to \"{}\"", i, Name(y.kind),
+                         b.VertexAt(y.from).name, b.VertexAt(y.to).name);
+  }
+  return "";
+}
+
+std::optional<nlohmann::ordered_json> AsCompactForm(const JsonReader& object) {
+  for (const char* key : {"vertices", "calibration", "device_points", "rings"})
+    if (object.Has(key)) return std::nullopt;
+  nlohmann::ordered_json form =
+      object.Has("preset") ? FormOfPreset(object) : CompactFormAgain(object);
+  if (object.Has("edits")) form["edits"] = object.At("edits").value();
+  return form;
+}
 
 JsonShape ClusterObjectShape() {
   return Either(

@@ -46,8 +46,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "sim/base/json_document.h"
 #include "sim/base/json_reader.h"
@@ -77,5 +80,12 @@ nlohmann::json ClusterObjectOf(const std::string& text);
 
 // The same with the lines of its file.
 JsonDocument ClusterDocument(const std::string& text);
+
+// A preset, or what has the compact form already, in the compact form; nothing for a graph, and for
+// what was measured, which has no place in it.
+std::optional<nlohmann::ordered_json> AsCompactForm(const JsonReader& object);
+
+// What differs in the wiring of two clusters; "" if they are wired alike.
+std::string DifferenceInWiring(const Wiring& a, const Wiring& b);
 
 }  // namespace rehearse

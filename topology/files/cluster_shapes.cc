@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "topology/cluster/cluster.h"
 #include "topology/files/calibration.h"
 #include "topology/files/device_file.h"
@@ -126,6 +128,14 @@ const Fields<ClusterLink>& LinkFields() {
       {LinkKindRow(Optional("what its place suggests"), "of which technology"),
        LinkBandwidthRow("\"50GBps\""), LinkEfficiencyRow(), LinkLatencyRow("\"3.5us\"")});
   return fields;
+}
+
+void WriteLinkAt(LinkKind suggested, const ClusterLink& link, nlohmann::ordered_json* to) {
+  nlohmann::ordered_json written;
+  LinkFields().Write(link, &written);
+  written.erase("kind");
+  if (link.kind != suggested) *to = {{"kind", Name(link.kind)}};
+  to->update(written);
 }
 
 FieldList<ClusterLink> LinkRowsOfGraph() {

@@ -27,6 +27,8 @@ inline constexpr LinkKind kLinkKindChoices[] = {LinkKind::kNvLink,  LinkKind::kX
 // A link whose place says which kind it is, and those rows of a graph's link.
 const Fields<ClusterLink>& LinkFields();
 FieldList<ClusterLink> LinkRowsOfGraph();
+// With its kind where the place suggests another.
+void WriteLinkAt(LinkKind suggested, const ClusterLink& link, nlohmann::ordered_json* to);
 
 template <LinkKind kKind>
 FieldShape ALink() {
@@ -37,7 +39,7 @@ FieldShape ALink() {
         link->kind = kKind;
         LinkFields().ReadInto(reader.As(LinkFields().shape()), link);
       },
-      [](const ClusterLink& link, nlohmann::ordered_json* to) { LinkFields().Write(link, to); });
+      [](const ClusterLink& link, nlohmann::ordered_json* to) { WriteLinkAt(kKind, link, to); });
 }
 
 // Of a struct that has one link, or may have one.

@@ -1,8 +1,11 @@
 #include "topology/files/compact_form.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_file.h"
@@ -34,13 +37,37 @@ const Fields<MachineSpec>& CompactFields() {
   return fields;
 }
 
-// The node of a preset with its standard parameters; its device unless the user names another.
-NodeSpec NodeOfPreset(const JsonReader& reader, std::string* device, std::string* plugin) {
-  const ClusterPreset& preset = FindPreset(reader.String(), reader.place());
-  *device = preset.device;
-  const MachineSpec spec = StandardMachine(preset);
-  *plugin = spec.network_plugin;
-  return spec.node;
+// What the object says, read, but for its device.
+struct CompactObject {
+  MachineSpec machine;
+  JsonReader reader;                 // as the table has it
+  std::optional<JsonReader> device;  // nothing: that of the preset whose node it has
+  std::string preset_device;
+};
+
+CompactObject ReadMachineObject(const JsonReader& object) {
+  const JsonReader node = object.At("node");
+  const bool is_preset = node.IsString();
+  if (!is_preset && !node.IsObject())
+    node.Expected("the name of a preset or an object that describes a node");
+  CompactObject said{.machine = {},
+                     .reader = object.As(CompactClusterShape(), is_preset ? kPresetNode : ""),
+                     .device = std::nullopt,
+                     .preset_device = ""};
+  if (is_preset) {
+    // Its node with standard parameters.
+    const ClusterPreset& preset = FindPreset(node.String(), node.place());
+    const MachineSpec standard = StandardMachine(preset);
+    said.preset_device = preset.device;
+    said.machine.node = standard.node;
+    said.machine.network_plugin = standard.network_plugin;
+  } else {
+    said.machine.node = ReadNode(node);
+  }
+  CompactFields().ReadInto(said.reader, &said.machine);
+  if (!is_preset || said.reader.Has("device"))
+    said.device = (is_preset ? object : node).At("device");
+  return said;
 }
 
 }  // namespace
@@ -48,20 +75,10 @@ NodeSpec NodeOfPreset(const JsonReader& reader, std::string* device, std::string
 const ObjectShape& CompactClusterShape() { return CompactFields().shape(); }
 
 std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& object) {
-  const JsonReader node = object.At("node");
-  const bool is_preset = node.IsString();
-  if (!is_preset && !node.IsObject())
-    node.Expected("the name of a preset or an object that describes a node");
-  const JsonReader reader = object.As(CompactClusterShape(), is_preset ? kPresetNode : "");
-
-  MachineSpec spec;
-  std::string preset_device;
-  spec.node = is_preset ? NodeOfPreset(node, &preset_device, &spec.network_plugin) : ReadNode(node);
-  CompactFields().ReadInto(reader, &spec);
-  const JsonReader& place_of_device = is_preset ? object : node;
-  const DeviceSpec device = is_preset && !reader.Has("device")
-                                ? FindDevice(preset_device)
-                                : ReadDevice(place_of_device.At("device"));
+  CompactObject said = ReadMachineObject(object);
+  const JsonReader& reader = said.reader;
+  MachineSpec& spec = said.machine;
+  const DeviceSpec device = said.device ? ReadDevice(*said.device) : FindDevice(said.preset_device);
   if (reader.Has("fabric")) spec.fabric = ReadFabric(reader.At("fabric"));
   constexpr uint64_t kMostDevices = 1u << 22;
   if (uint64_t{spec.nodes} * spec.node.devices > kMostDevices)
@@ -72,6 +89,25 @@ std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& object) {
   } catch (const Error& error) {
     reader.Fail(error.what());
   }
+}
+
+nlohmann::ordered_json CompactForm(const MachineSpec& machine,
+                                   const nlohmann::ordered_json& device) {
+  nlohmann::ordered_json written;
+  CompactFields().Write(machine, &written);
+  written["node"] = NodeToJson(machine.node, device);
+  if (machine.fabric) written["fabric"] = FabricToJson(*machine.fabric);
+  nlohmann::ordered_json json;
+  for (const JsonKey& row : CompactClusterShape().keys)
+    if (written.contains(row.name)) json[row.name] = std::move(written[row.name]);
+  return json;
+}
+
+nlohmann::ordered_json CompactFormAgain(const JsonReader& object) {
+  CompactObject said = ReadMachineObject(object);
+  if (said.reader.Has("fabric")) said.machine.fabric = ReadFabric(said.reader.At("fabric"));
+  return CompactForm(said.machine, said.device ? nlohmann::ordered_json(said.device->value())
+                                               : nlohmann::ordered_json(said.preset_device));
 }
 
 }  // namespace rehearse

@@ -27,11 +27,13 @@
 //     nic_ports (1: cables of every NIC), more_nics: [{"count": 2, "cable": …, "nic_pcie": …,
 //     "nic_place": …}, …] of other speeds,
 //     memory: devices have no peer-to-peer access; copies go through the host's memory, over this
-//     link of every socket
+//     link of every socket,
+//     device_to_socket (none): a device's link to its socket, beside that to its switch
+//   prefix, device_name, socket_name, switch_name   what parts are called (node, gpu, socket, pcie)
 //   cable          each NIC to the fabric, or without NICs each device
 // "network_plugin": what stands between NCCL and the NICs (topology/cluster/network_plugin.h).
 // "fabric" (not needed by one node):
-//   switch         one that passes everything
+//   switch         one that passes everything; name: what it is called
 //   fat-tree, rails, rail-only   radix, levels (as few as it takes), oversubscription at the leaves
 //                  (1), cable between switches, planes (1; not of rail-only), rails (of kind
 //                  rails: how many, where they are fewer than a node's ports), whole_nodes (true: a
@@ -45,11 +47,20 @@
 
 #include <memory>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "sim/base/json_reader.h"
 #include "topology/cluster/cluster.h"
+#include "topology/presets/machine.h"
 
 namespace rehearse {
 
 std::unique_ptr<Cluster> ReadCompactForm(const JsonReader& object);
+
+// What is read as this machine again. `device` is a known one's name or an object.
+nlohmann::ordered_json CompactForm(const MachineSpec& machine,
+                                   const nlohmann::ordered_json& device);
+// Of an object in this form, with its node written out if it names a preset's; without its edits.
+nlohmann::ordered_json CompactFormAgain(const JsonReader& object);
 
 }  // namespace rehearse

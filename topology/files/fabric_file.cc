@@ -1,6 +1,8 @@
 #include "topology/files/fabric_file.h"
 
+#include <algorithm>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -20,9 +22,11 @@ Field<RoutingRule> RoutingRow(const FabricChoices& fabric) {
 }
 
 const ObjectShape& SwitchFabricShape() {
-  static const ObjectShape shape = {"fabric: switch",
-                                    "One switch that passes everything.",
-                                    {{"kind", OneOf({"switch"}), Required(), "which fabric"}}};
+  static const ObjectShape shape = {
+      "fabric: switch",
+      "One switch that passes everything.",
+      {{"kind", OneOf({"switch"}), Required(), "which fabric"},
+       {"name", AText(), Default("\"fabric\""), "what the switch is called", "\"switch\""}}};
   return shape;
 }
 
@@ -175,8 +179,34 @@ FabricSpec ReadFabric(const JsonReader& reader) {
   if (kind == "dragonfly") return DragonflyFields().Read(reader);
   if (kind == "torus" || kind == "mesh") return TorusFields().Read(reader);
   if (kind != "switch") return ClosFields().Read(reader);
-  reader.As(SwitchFabricShape());
-  return OneSwitch();
+  const JsonReader name = reader.As(SwitchFabricShape()).At("name");
+  if (name.String().empty()) name.Expected("a text that is not empty");
+  return OneSwitch(name.String());
+}
+
+Json FabricToJson(const FabricSpec& fabric) {
+  Json json;
+  if (const auto* torus = std::get_if<TorusSpec>(&fabric)) {
+    const bool wraps = std::any_of(torus->dimensions.begin(), torus->dimensions.end(),
+                                   [](const GridDimension& dimension) { return dimension.wraps; });
+    json["kind"] = wraps ? "torus" : "mesh";
+    TorusFields().Write(*torus, &json);
+    return json;
+  }
+  if (const auto* dragonfly = std::get_if<DragonflySpec>(&fabric)) {
+    json["kind"] = "dragonfly";
+    DragonflyFields().Write(*dragonfly, &json);
+    return json;
+  }
+  const auto& clos = std::get<ClosSpec>(fabric);
+  static const ClosSpec one_switch = OneSwitch();
+  if (clos.radix == one_switch.radix) {
+    json["kind"] = "switch";
+    if (clos.hub != one_switch.hub) json["name"] = clos.hub;
+    return json;
+  }
+  ClosFields().Write(clos, &json);
+  return json;
 }
 
 }  // namespace rehearse

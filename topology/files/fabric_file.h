@@ -2,6 +2,8 @@
 // for its form.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "sim/base/json_reader.h"
 #include "sim/base/json_shape.h"
 #include "topology/fabrics/fabric.h"
@@ -10,5 +12,6 @@ namespace rehearse {
 
 JsonShape FabricShape();
 FabricSpec ReadFabric(const JsonReader& reader);
+nlohmann::ordered_json FabricToJson(const FabricSpec& fabric);
 
 }  // namespace rehearse

@@ -1,5 +1,6 @@
 #include "topology/files/node_file.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,12 +58,18 @@ FieldList<Host> HostRows() {
        "NICs of another speed; a device uses the fastest that it can reach, and of these the "
        "nearest",
        R"([{"count": 2, "cable": {"bandwidth": "25GBps", "latency": "3.5us"}}])"},
+      LinkRow<LinkKind::kXgmi>("device_to_socket", &Host::device_to_socket, Optional("none"),
+                               "from a device to its socket, beside that to its PCIe switch, which "
+                               "then leads nowhere else unless there is a root_port"),
       LinkRow<LinkKind::kMemory>("memory", &Host::memory,
                                  Optional("devices have peer-to-peer access"),
                                  "memory of each socket, which copies between devices go through"),
       {"memory_bandwidth", &Host::memory_bandwidth, AnExactBandwidth(), Optional("not given"),
        "nominal bandwidth of the memory of each socket, which an optimizer on the host needs",
-       "\"204.8GBps\""}};
+       "\"204.8GBps\""},
+      {"socket_name", &Host::socket_name, AName(), Usual(), "what sockets are called", "\"numa\""},
+      {"switch_name", &Host::switch_name, AName(), Usual(), "what PCIe switches are called",
+       "\"package\""}};
 }
 
 // Adds what is as something else.
@@ -70,7 +77,10 @@ void CompleteHost(const JsonReader& reader, Host* host) {
   if (host->root_port && host->switches == 0)
     reader.At("root_port")
         .Fail("joins PCIe switches to sockets, but there are no \"pcie_switches\"");
-  if (!host->root_port) host->root_port = host->device;
+  if (!host->root_port && !host->device_to_socket) host->root_port = host->device;
+  if (host->device_to_socket && host->switches == 0)
+    reader.At("device_to_socket")
+        .Fail("is beside the way to a PCIe switch, but there are no \"pcie_switches\"");
   if (!host->nic) host->nic = host->device;
   for (size_t i = 0; i < host->more_nics.size(); ++i) {
     const JsonReader said = reader.At("more_nics").Elements()[i];
@@ -175,6 +185,22 @@ void CompleteNode(const JsonReader& reader, NodeObject* node) {
   }
 }
 
+bool AreSame(const std::vector<DeviceLanes>& a, const std::vector<DeviceLanes>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const DeviceLanes& x, const DeviceLanes& y) {
+                      return x.a == y.a && x.b == y.b && x.lanes == y.lanes;
+                    });
+}
+
+// The kind that knows the links between the devices, if one does.
+NodeKind KindOf(const NodeSpec& node) {
+  if (node.nvswitch) return NodeKind::kNvSwitch;
+  if (node.lanes.empty()) return NodeKind::kPcie;
+  if (AreSame(node.lanes, Dgx1V100Node().lanes)) return NodeKind::kCubeMesh;
+  if (AreSame(node.lanes, AllToAll(node.devices, 1))) return NodeKind::kAllToAll;
+  return NodeKind::kLinks;
+}
+
 const Fields<NodeObject>& NodeFields() {
   constexpr int64_t kMostDevices = 4096;
   static const Fields<NodeObject> fields(
@@ -185,6 +211,12 @@ const Fields<NodeObject>& NodeFields() {
                        "how many devices", "8")
            .Within(&NodeObject::spec),
        {"device", DeviceChoiceShape(), Required(), "which device", "\"h100\""},
+       Field<NodeSpec>("prefix", &NodeSpec::prefix, AName(), Usual(), "what nodes are called",
+                       "\"rack\"")
+           .Within(&NodeObject::spec),
+       Field<NodeSpec>("device_name", &NodeSpec::device_name, AName(), Usual(),
+                       "what devices are called", "\"gcd\"")
+           .Within(&NodeObject::spec),
        LinkRow<LinkKind::kNvLink>("nvlink", &NodeObject::nvlink, Optional("none, of kind pcie"),
                                   "a device's link to the plane, the link of a pair, or one lane"),
        {"lanes", kItself,
@@ -207,5 +239,24 @@ const Fields<NodeObject>& NodeFields() {
 const ObjectShape& MachineNodeShape() { return NodeFields().shape(); }
 
 NodeSpec ReadNode(const JsonReader& object) { return NodeFields().Read(object).spec; }
+
+Json NodeToJson(const NodeSpec& node, const Json& device) {
+  NodeObject object;
+  object.spec = node;
+  object.kind = KindOf(node);
+  object.nvlink = node.nvswitch ? node.nvswitch : node.lane;
+  if (object.kind != NodeKind::kLinks) object.spec.lanes.clear();
+  if (node.host) object.host = *node.host;
+  // Filled in where it was read, though there is nothing that has them.
+  if (object.host.switches == 0) object.host.root_port.reset();
+  if (object.host.nics == 0 && object.host.more_nics.empty()) object.host.nic.reset();
+  Json written;
+  NodeFields().Write(object, &written);
+  written["device"] = device;
+  Json json;
+  for (const JsonKey& row : MachineNodeShape().keys)
+    if (written.contains(row.name)) json[row.name] = written[row.name];
+  return json;
+}
 
 }  // namespace rehearse

@@ -33,10 +33,9 @@ const ClusterPreset& FindPreset(const std::string& name, const Place& place) {
                                  KnownNames(name, names, "rehearse list clusters")));
 }
 
-std::unique_ptr<Cluster> BuildPreset(const std::string& name,
-                                     const std::map<std::string, uint32_t>& parameters,
-                                     const Place& place, const DeviceSpec* device,
-                                     const std::optional<MachineChanges>& changes) {
+MachineSpec DescribePreset(const std::string& name,
+                           const std::map<std::string, uint32_t>& parameters, const Place& place,
+                           const std::optional<MachineChanges>& changes) {
   const ClusterPreset& preset = FindPreset(name, place);
   std::map<std::string, uint32_t> values;
   std::vector<std::string> known;
@@ -61,10 +60,24 @@ std::unique_ptr<Cluster> BuildPreset(const std::string& name,
     values[key] = value;
   }
   MachineSpec machine = preset.describe(values);
-  const DeviceSpec& built = device != nullptr ? *device : FindDevice(preset.device);
-  if (!changes) return BuildMachine(machine, built);
+  if (!changes) return machine;
   try {
     ChangeMachine(*changes, &machine);
+  } catch (const Error& error) {
+    throw Error(place, error.what());
+  }
+  return machine;
+}
+
+std::unique_ptr<Cluster> BuildPreset(const std::string& name,
+                                     const std::map<std::string, uint32_t>& parameters,
+                                     const Place& place, const DeviceSpec* device,
+                                     const std::optional<MachineChanges>& changes) {
+  const MachineSpec machine = DescribePreset(name, parameters, place, changes);
+  const DeviceSpec& built =
+      device != nullptr ? *device : FindDevice(FindPreset(name, place).device);
+  if (!changes) return BuildMachine(machine, built);
+  try {
     return BuildMachine(machine, built);
   } catch (const Error& error) {
     throw Error(place, error.what());

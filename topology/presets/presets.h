@@ -40,9 +40,15 @@ const std::vector<ClusterPreset>& ClusterPresets();  // sorted by name
 // Throws Error (with `place` in front and "did you mean") if no preset has that name.
 const ClusterPreset& FindPreset(const std::string& name, const Place& place);
 
-// Builds a preset; missing parameters take their standard values; `device` replaces all its
-// devices. Throws Error (with `place` in front, "did you mean" for names) for unknown presets or
-// parameters, values out of range and changes that do not suit it.
+// The machine that a preset describes; missing parameters take their standard values. Throws Error
+// (with `place` in front, "did you mean" for names) for unknown presets or parameters, values out
+// of range and changes that do not suit it.
+MachineSpec DescribePreset(const std::string& name,
+                           const std::map<std::string, uint32_t>& parameters, const Place& place,
+                           const std::optional<MachineChanges>& changes = std::nullopt);
+
+// Builds it; missing parameters take their standard values; `device` replaces all its
+// devices. Throws Error as DescribePreset() does.
 std::unique_ptr<Cluster> BuildPreset(const std::string& name,
                                      const std::map<std::string, uint32_t>& parameters,
                                      const Place& place, const DeviceSpec* device = nullptr,

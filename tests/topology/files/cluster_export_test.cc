@@ -1,7 +1,9 @@
 #include "topology/files/cluster_export.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,6 +127,78 @@ TEST(ClusterExportTest, AFileWithLinksDownComesBackSprayed) {
     WriteFileAtomically(file, ClusterToText(*cluster, RoutedAs(file)));
     ExpectSameCluster(*ThereAndBack(file, *ReadClusterArgument(file)), *cluster);
   }
+}
+
+std::unique_ptr<Cluster> ReadAgain(const std::string& text) {
+  return ReadCluster(JsonDocument::FromText(text, "short.json").Root());
+}
+
+// A line for each figure, whatever the number of machines.
+TEST(CompactExportTest, EveryPresetIsAShortFileThatIsTheSameCluster) {
+  std::vector<std::string> texts = {"dgx-h100:nodes=9,nics=4,nic=200Gbps,oversubscription=2",
+                                    "dgx-h100:nodes=4,nic_ports=2,planes=2,device=h200",
+                                    "perlmutter:nodes=130,routing=valiant",
+                                    "gb200-nvl72:racks=3",
+                                    "tpu-v4:x=4,y=4,z=4",
+                                    "frontier:nodes=40",
+                                    "mi300x:nodes=4,fabric=switch"};
+  for (const ClusterPreset& preset : ClusterPresets()) texts.push_back(preset.name);
+  for (const std::string& text : texts) {
+    SCOPED_TRACE(text);
+    const auto cluster = ReadClusterArgument(text);
+    const std::optional<std::string> written = CompactText(*cluster, text);
+    ASSERT_TRUE(written.has_value());
+    EXPECT_LT(std::count(written->begin(), written->end(), '\n'), 36);
+    const auto back = ReadAgain(*written);
+    ExpectSameCluster(*back, *cluster);
+    const std::string file = testing::TempDir() + "/compact_preset_test.json";
+    WriteFileAtomically(file, *written);
+    EXPECT_EQ(CompactText(*cluster, file), written);
+    Router router(*cluster);
+    Router router_back(*back);
+    for (uint32_t to = 1; to < std::min(cluster->device_count(), 64u); ++to)
+      ASSERT_EQ(router.Between(0, to).links, router_back.Between(0, to).links);
+  }
+}
+
+TEST(CompactExportTest, EditsStayAndWhatItCannotSayIsNotWritten) {
+  const std::string file = testing::TempDir() + "/compact_export_test.json";
+  const auto written = [&](const std::string& text) {
+    WriteFileAtomically(file, text);
+    return CompactText(*ReadClusterArgument(file), file);
+  };
+  const std::optional<std::string> edited = written(
+      R"({"preset": "dgx-1-v100", "nodes": 40, "device": {"preset": "v100-16g", "name": "mine"},
+          "edits": [{"links": "leaf0->spine0", "down": true}]})");
+  ASSERT_TRUE(edited.has_value());
+  EXPECT_THAT(*edited, HasSubstr(R"({"down": true, "links": "leaf0->spine0"})"));
+  ExpectSameCluster(*ReadAgain(*edited), *ReadClusterArgument(file));
+  // A file in this form says what it said.
+  const std::optional<std::string> again = written(*edited);
+  EXPECT_EQ(again, edited);
+  EXPECT_EQ(written(ClusterToText(*ReadClusterArgument("switch:devices=2"))), std::nullopt);
+  EXPECT_EQ(written(R"({"preset": "dgx-1-v100", "rings": [[0, 1, 2, 3, 7, 6, 5, 4]]})"),
+            std::nullopt);
+}
+
+TEST(CompactFormTest, NamesAndWaysBesideASwitchAreChecked) {
+  const std::string node = R"({"name": "x", "nodes": 1, "node": {"kind": "nvswitch", "devices": 2,
+      "device": "h100", "nvlink": {"bandwidth": "450GBps", "latency": "1us"},
+      "pcie": {"bandwidth": "50GBps", "latency": "1us"}, )";
+  const auto mistake = [&](const std::string& rest) -> std::string {
+    try {
+      ReadAgain(node + rest);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(mistake(R"("device_to_socket": {"bandwidth": "36GBps", "latency": "1us"}}})"),
+              HasSubstr("there are no \"pcie_switches\""));
+  EXPECT_THAT(mistake(R"("socket_name": ""}})"), HasSubstr("/node/socket_name"));
+  EXPECT_THAT(mistake(R"("prefix": "tray"}, "fabric": {"kind": "switch", "name": ""}})"),
+              HasSubstr("/fabric/name"));
+  EXPECT_EQ(mistake(R"("prefix": "tray"}, "fabric": {"kind": "switch", "name": "hub"}})"), "");
 }
 
 TEST(ClusterExportTest, EveryKnownDeviceIsReadAgainUnderAnotherName) {
