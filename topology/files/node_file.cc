@@ -10,6 +10,7 @@
 
 #include "topology/files/cluster_shapes.h"
 #include "topology/files/device_file.h"
+#include "topology/files/exact_text.h"
 #include "topology/presets/node_nvidia.h"
 
 namespace rehearse {
