@@ -35,8 +35,9 @@ std::optional<TorusBox> BoxOf(const Cluster& cluster, const std::vector<uint32_t
     TorusBox::Axis axis;
     axis.extent = static_cast<uint32_t>(here.size());
     axis.is_in_a_row = here.back() - here.front() + 1 == axis.extent;
-    axis.is_a_circle = axis.is_in_a_row &&
-                       (axis.extent == 2 || (dimension.wraps && axis.extent == dimension.size));
+    axis.is_a_circle =
+        axis.is_in_a_row && (axis.extent == 2 || (dimension.wraps && !dimension.IsTwisted() &&
+                                                  axis.extent == dimension.size));
     box.axes.push_back(axis);
   }
   if (size != ranks.size()) return fail("its members do not fill a box of the torus");

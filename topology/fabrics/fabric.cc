@@ -24,7 +24,8 @@ Fabric AddFabric(ClusterBuilder& cluster, const FabricSpec& spec, uint32_t machi
 
 FabricChoices ChoicesOf(const Fabric& fabric) {
   if (std::holds_alternative<Clos>(fabric.kind)) return ChoicesOfFatTree();
-  if (std::holds_alternative<Dragonfly>(fabric.kind)) return ChoicesOfDragonfly();
+  if (const auto* groups = std::get_if<Dragonfly>(&fabric.kind))
+    return groups->is_hyperx ? ChoicesOfHyperX() : ChoicesOfDragonfly();
   return ChoicesOfTorus();
 }
 

@@ -67,12 +67,16 @@ Dragonfly AddDragonfly(ClusterBuilder& cluster, const DragonflySpec& spec, uint3
     switches *= dimension.size;
   }
   if (switches % ports != 0)
-    throw Error(fmt::format(
-        "a dragonfly group of {} switches cannot take machines with {} ports on as many switches",
-        switches, ports));
+    throw Error(
+        fmt::format("a {} of {} switches cannot take machines with {} ports on as many switches",
+                    spec.is_hyperx ? "HyperX" : "dragonfly group", switches, ports));
   dragonfly.machines_per_group = switches / ports * spec.machines_per_switch;
   dragonfly.groups = CeilDivide(machines, dragonfly.machines_per_group);
-  if (dragonfly.groups == 1) {  // only the switches that are used
+  dragonfly.is_hyperx = spec.is_hyperx;
+  if (spec.is_hyperx && dragonfly.groups > 1)
+    throw Error(fmt::format("the HyperX has {} places, but there are {} machines",
+                            dragonfly.machines_per_group, machines));
+  if (dragonfly.groups == 1 && !spec.is_hyperx) {  // only the switches that are used
     uint32_t used = CeilDivide(machines, spec.machines_per_switch) * ports;
     for (uint32_t& size : sizes) {
       const uint32_t wanted = std::min(size, used);
@@ -101,7 +105,9 @@ Dragonfly AddDragonfly(ClusterBuilder& cluster, const DragonflySpec& spec, uint3
   *first_switch = cluster.vertex_count();
   for (uint32_t group = 0; group < dragonfly.groups; ++group)
     for (uint32_t i = 0; i < stride; ++i)
-      cluster.AddVertex({fmt::format("group{}/switch{}", group, i), VertexKind::kSwitch, ""});
+      cluster.AddVertex(
+          {spec.is_hyperx ? fmt::format("switch{}", i) : fmt::format("group{}/switch{}", group, i),
+           VertexKind::kSwitch, ""});
 
   dragonfly.first_local_link = cluster.link_count();
   for (uint32_t group = 0; group < dragonfly.groups; ++group) {
@@ -149,6 +155,11 @@ void AppendPath(const Dragonfly& dragonfly, uint32_t from, uint32_t to, bool val
   uint32_t group = from / dragonfly.switches_per_group;
   const uint32_t last = to / dragonfly.switches_per_group;
   uint32_t place = from % dragonfly.switches_per_group;
+  if (valiant && dragonfly.is_hyperx && from != to) {
+    const auto middle = static_cast<uint32_t>(Mix(flow) % dragonfly.switches_per_group);
+    AppendLocal(dragonfly, 0, place, middle, links);
+    place = middle;
+  }
   if (valiant && group != last && dragonfly.groups > 2) {
     auto middle = static_cast<uint32_t>(Mix(flow) % (dragonfly.groups - 2));
     for (const uint32_t taken : {std::min(group, last), std::max(group, last)})

@@ -21,6 +21,9 @@
 // would meet on one bundle, at twice the global load. Real dragonflies choose between the two by
 // load. The load is not known when we route, so local pairs are given the bandwidth that adaptive
 // routing reaches between two switches, not that of their one cable.
+// A HyperX (Ahn, Binkert, Davis, McLaren & Schreiber, SC 2009) is one such group and nothing else:
+// every dimension joined all to all, routes in the order of the dimensions. Valiant routes go by
+// way of a switch that the flow chooses. All its switches are drawn, used or not.
 #pragma once
 
 #include <utility>
@@ -41,6 +44,7 @@ struct DragonflySpec {
   uint32_t global_cables = 1;  // that leave each group
   ClusterLink global;          // one of them
   RoutingRule routing;         // spray unless said otherwise
+  bool is_hyperx = false;      // one group and no more; without global cables
 };
 
 struct Dragonfly {
@@ -59,6 +63,7 @@ struct Dragonfly {
   uint32_t local_links_per_group = 0;
   uint32_t first_global_link = 0;
   uint32_t bundles = 1;  // between two groups
+  bool is_hyperx = false;
 };
 
 // Adds switches and cables. Throws Error when a group's switches are not a whole number of blocks

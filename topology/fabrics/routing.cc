@@ -23,6 +23,11 @@ FabricChoices ChoicesOfDragonfly() {
   return {"a dragonfly", kChoices};
 }
 
+FabricChoices ChoicesOfHyperX() {
+  static constexpr RouteChoice kChoices[] = {RouteChoice::kDimensionOrder, RouteChoice::kValiant};
+  return {"a HyperX", kChoices};
+}
+
 FabricChoices ChoicesOfTorus() {
   static constexpr RouteChoice kChoices[] = {RouteChoice::kDimensionOrder};
   return {"a torus or mesh", kChoices};

@@ -66,6 +66,7 @@ struct FabricChoices {
 };
 FabricChoices ChoicesOfFatTree();
 FabricChoices ChoicesOfDragonfly();
+FabricChoices ChoicesOfHyperX();
 FabricChoices ChoicesOfTorus();
 
 // Throws Error: "a torus cannot have routing "spray"; it takes dimension-order".

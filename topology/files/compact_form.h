@@ -40,8 +40,10 @@
 //                  leaf takes whole nodes, if any fits)
 //   dragonfly      local: [{"size": 32, "link": …}, …] one or more dimensions joined all to all,
 //                  nodes_per_switch, global_cables of a group, cable: one of them
+//   hyperx         local: as of a dragonfly, the dimensions of all switches; nodes_per_switch
 //   torus, mesh    dimensions: [{"size": 4, "link": …, "wraps": true}, …]; a torus wraps unless
-//                  told otherwise, a mesh does not
+//                  told otherwise, a mesh does not; "twist": [0, 0, 4], how far going round a
+//                  dimension once leads along each
 // topology/presets/node.h and topology/fabrics/fabric_*.h say what these mean.
 #pragma once
 

@@ -129,6 +129,31 @@ const Fields<DragonflySpec>& DragonflyFields() {
   return fields;
 }
 
+void CompleteHyperX(const JsonReader& reader, DragonflySpec* hyperx) {
+  CheckGroup(reader, hyperx);
+  hyperx->is_hyperx = true;
+  hyperx->global = hyperx->local.front().link;
+  if (!reader.Has("routing")) hyperx->routing.choice = RouteChoice::kDimensionOrder;
+}
+
+const Fields<DragonflySpec>& HyperXFields() {
+  using Dragonfly = DragonflySpec;
+  static const Fields<Dragonfly> fields(
+      "fabric: hyperx", "A grid of switches in which every dimension is joined all to all.",
+      {{"kind", OneOf({"hyperx"}), Required(), "which fabric"},
+       {"local", &Dragonfly::local, ListOf(ObjectIn<LocalDimensionFields>()), Required(),
+        "dimensions of the grid, each joined all to all",
+        R"([{"size": 8, "link": {"bandwidth": "50GBps", "latency": "0.3us"}}])"},
+       {"nodes_per_switch", &Dragonfly::machines_per_switch, AWhole(1, kMostOfASwitch), Required(),
+        "machines on each switch", "2"},
+       Field<RoutingRule>("routing", &RoutingRule::choice, OneNamedOf(ChoicesOfHyperX().choices),
+                          Optional("dimension-order"),
+                          "dimension after dimension, or by way of a switch that the flow chooses")
+           .Within(&Dragonfly::routing)},
+      CompleteHyperX);
+  return fields;
+}
+
 // ---- Grids --------------------------------------------------------------------------------------
 
 using GridDimension = TorusSpec::Dimension;
@@ -140,7 +165,9 @@ const Fields<GridDimension>& GridDimensionFields() {
        LinkRow<LinkKind::kNetwork>("link", &GridDimension::link, Required(),
                                    "the link between neighbours"),
        {"wraps", &GridDimension::wraps, TrueFalse(), Optional("a torus does, a mesh does not"),
-        "whether the last and the first are neighbours", "true"}});
+        "whether the last and the first are neighbours", "true"},
+       {"twist", &GridDimension::twist, ListOf(AWhole(0, kMostCounted)), Optional("none"),
+        "how far going round it once leads along each dimension", "[0, 0, 4]"}});
   return fields;
 }
 
@@ -151,6 +178,9 @@ void CompleteGrid(const JsonReader& reader, TorusSpec* torus) {
     if (!dimensions[i].Has("wraps")) torus->dimensions[i].wraps = wraps;
   }
   if (dimensions.empty()) reader.At("dimensions").Expected("at least one dimension");
+  for (size_t i = 0; i < dimensions.size(); ++i)
+    if (const std::string wrong = WrongTwist(*torus, i); !wrong.empty())
+      dimensions[i].At("twist").Fail(wrong);
 }
 
 const Fields<TorusSpec>& TorusFields() {
@@ -168,15 +198,17 @@ const Fields<TorusSpec>& TorusFields() {
 
 JsonShape FabricShape() {
   return Either({ObjectOf(SwitchFabricShape), ObjectOf(ShapeIn<ClosFields>),
-                 ObjectOf(ShapeIn<DragonflyFields>), ObjectOf(ShapeIn<TorusFields>)});
+                 ObjectOf(ShapeIn<DragonflyFields>), ObjectOf(ShapeIn<HyperXFields>),
+                 ObjectOf(ShapeIn<TorusFields>)});
 }
 
 FabricSpec ReadFabric(const JsonReader& reader) {
   if (!reader.IsObject()) reader.Expected("an object that describes a fabric");
   const std::vector<std::string> kinds = {"switch",    "fat-tree", "rails", "rail-only",
-                                          "dragonfly", "torus",    "mesh"};
+                                          "dragonfly", "hyperx",   "torus", "mesh"};
   const std::string kind = kinds[reader.At("kind").Choice(kinds)];
   if (kind == "dragonfly") return DragonflyFields().Read(reader);
+  if (kind == "hyperx") return HyperXFields().Read(reader);
   if (kind == "torus" || kind == "mesh") return TorusFields().Read(reader);
   if (kind != "switch") return ClosFields().Read(reader);
   const JsonReader name = reader.As(SwitchFabricShape()).At("name");
@@ -194,8 +226,8 @@ Json FabricToJson(const FabricSpec& fabric) {
     return json;
   }
   if (const auto* dragonfly = std::get_if<DragonflySpec>(&fabric)) {
-    json["kind"] = "dragonfly";
-    DragonflyFields().Write(*dragonfly, &json);
+    json["kind"] = dragonfly->is_hyperx ? "hyperx" : "dragonfly";
+    (dragonfly->is_hyperx ? HyperXFields() : DragonflyFields()).Write(*dragonfly, &json);
     return json;
   }
   const auto& clos = std::get<ClosSpec>(fabric);

@@ -52,6 +52,13 @@ void ChangeKind(FabricWord kind, MachineSpec* machine) {
   clos.rail_only = kind == FabricWord::kRailOnly;
 }
 
+const char* InWords(const std::optional<FabricSpec>& fabric) {
+  if (!fabric) return "none";
+  if (const auto* groups = std::get_if<DragonflySpec>(&*fabric))
+    return groups->is_hyperx ? "a HyperX" : "a dragonfly";
+  return std::holds_alternative<TorusSpec>(*fabric) ? "a torus" : "one switch";
+}
+
 void ChangeTree(const TreeChanges& changes, MachineSpec* machine) {
   if (changes.kind) ChangeKind(*changes.kind, machine);
   const bool has_more = changes.radix || changes.levels || changes.oversubscription ||
@@ -68,11 +75,7 @@ void ChangeTree(const TreeChanges& changes, MachineSpec* machine) {
     throw Error(fmt::format(
         "the fabric of {} is {}, which has no \"radix\", \"levels\", \"oversubscription\" and "
         "\"planes\"; give another \"fabric\" as well: fat-tree, rails or rail-only",
-        machine->name,
-        !machine->fabric                                          ? "none"
-        : std::holds_alternative<DragonflySpec>(*machine->fabric) ? "a dragonfly"
-        : std::holds_alternative<TorusSpec>(*machine->fabric)     ? "a torus"
-                                                                  : "one switch"));
+        machine->name, InWords(machine->fabric)));
   if (changes.radix) clos->radix = *changes.radix;
   if (changes.levels) clos->levels = *changes.levels;
   if (changes.oversubscription) clos->oversubscription = *changes.oversubscription;

@@ -1,4 +1,8 @@
 // Single boxes, CPUs, a TPU slice, and the plain switch of textbooks.
+#include <algorithm>
+#include <vector>
+
+#include "sim/base/error.h"
 #include "topology/presets/link_rows.h"
 #include "topology/presets/node_pcie.h"
 #include "topology/presets/preset_rows.h"
@@ -29,6 +33,32 @@ MachineSpec LocalCpu(const Parameters& parameters) {
            "them."}};
 }
 
+// n x n x 2n and n x 2n x 2n chips can be joined so that going round the short dimensions leads n
+// along the long ones (topology/fabrics/fabric_torus.h).
+void Twist(TorusSpec* torus) {
+  uint32_t least = torus->dimensions.front().size;
+  for (const TorusSpec::Dimension& dimension : torus->dimensions)
+    least = std::min(least, dimension.size);
+  std::vector<uint32_t> twist;
+  for (const TorusSpec::Dimension& dimension : torus->dimensions)
+    twist.push_back(dimension.size == 2 * least ? least : 0);
+  bool has_long = false;
+  for (size_t d = 0; d < torus->dimensions.size(); ++d) {
+    TorusSpec::Dimension& dimension = torus->dimensions[d];
+    has_long = has_long || twist[d] > 0;
+    const bool is_short = dimension.size == least;
+    if ((!is_short && twist[d] == 0) || !dimension.wraps)
+      throw Error(
+          "a slice of TPU v4 is twisted if it has n x n x 2n or n x 2n x 2n chips, n a multiple of "
+          "4");
+    if (is_short) dimension.twist = twist;
+  }
+  if (!has_long)
+    throw Error(
+        "a slice of TPU v4 is twisted if it has n x n x 2n or n x 2n x 2n chips, n a multiple of "
+        "4");
+}
+
 // A slice is a 3-D torus of chips, each with 6 links of 50 GB/s per direction (2,400 Gb/s per
 // chip); a dimension wraps when it is a multiple of 4, the cubes that optical switches join (Jouppi
 // et al. 2023; Google Cloud TPU documentation, v4).
@@ -46,13 +76,15 @@ MachineSpec TpuV4(const Parameters& parameters) {
         {size, size % 4 == 0, MakeLink(LinkKind::kNetwork, BytesPerSecond(50e9), 1, hop)});
     chips *= size;
   }
-  return {"tpu-v4",
-          node,
-          chips,
-          torus,
-          {"Links have their nominal bandwidth and 0.5 us (assumed); chips are machines of their "
-           "own, hosts are not "
-           "drawn."}};
+  std::vector<std::string> notes = {
+      "Links have their nominal bandwidth and 0.5 us (assumed); chips are machines of their own, "
+      "hosts are not drawn."};
+  if (parameters.at("twisted") == 1) {
+    Twist(&torus);
+    notes.emplace_back(
+        "All-reduces treat the twisted dimensions as rows: what XLA does there is not published.");
+  }
+  return {"tpu-v4", node, chips, torus, notes};
 }
 
 // Its figures are round numbers, not those of a product.
@@ -95,7 +127,10 @@ std::vector<ClusterPreset> SmallPresets() {
        "TPU v4 slice: a 3-D torus of chips",
        tpu,
        "tpu-v4",
-       {{"x", 1, 64, 4, meaning}, {"y", 1, 64, 4, meaning}, {"z", 1, 64, 4, meaning}},
+       {{"x", 1, 64, 4, meaning},
+        {"y", 1, 64, 4, meaning},
+        {"z", 1, 64, 4, meaning},
+        {"twisted", 0, 1, 0, "1: a twisted torus, of n x n x 2n or n x 2n x 2n chips"}},
        TpuV4},
       {"switch",
        "single devices on one switch, for teaching and checking",

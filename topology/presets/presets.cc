@@ -59,14 +59,13 @@ MachineSpec DescribePreset(const std::string& name,
                                      value, parameter->minimum, parameter->maximum));
     values[key] = value;
   }
-  MachineSpec machine = preset.describe(values);
-  if (!changes) return machine;
   try {
-    ChangeMachine(*changes, &machine);
+    MachineSpec machine = preset.describe(values);
+    if (changes) ChangeMachine(*changes, &machine);
+    return machine;
   } catch (const Error& error) {
     throw Error(place, error.what());
   }
-  return machine;
 }
 
 std::unique_ptr<Cluster> BuildPreset(const std::string& name,

@@ -235,6 +235,7 @@ TEST_F(TunerTest, OtherMakersRunTheFirstAlgorithmThatCan) {
   Use("tpu-v4:x=2,y=2,z=2");
   EXPECT_EQ(Words(kAllReduce, 8), "bucket none");
   EXPECT_EQ(Words(kAllGather, 8e9), "bucket none");
+  EXPECT_EQ(Words(CollectiveKind::kAllToAll, 8e9), "direct none");
   EXPECT_EQ(Words(kBroadcast, 8e9), "chain none");
   EXPECT_THAT(Mistake(kAllReduce, "ring", "ll"), HasSubstr("neither NVIDIA's nor AMD's"));
   EXPECT_EQ(tuner_->LibraryOf(ranks_), "");

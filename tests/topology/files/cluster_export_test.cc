@@ -22,6 +22,7 @@
 namespace rehearse {
 namespace cluster_export_test {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::unique_ptr<Cluster> ReadBack(const Cluster& cluster) {
@@ -181,6 +182,33 @@ TEST(CompactExportTest, EditsStayAndWhatItCannotSayIsNotWritten) {
             std::nullopt);
 }
 
+TEST(CompactExportTest, TwistedToriAndHyperXComeBackToo) {
+  const std::string node = R"({"name": "x", "node": {"kind": "pcie", "devices": 1,
+      "device": "h100", "cable": {"bandwidth": "50GBps", "latency": "1us"}}, )";
+  const std::string link = R"("link": {"bandwidth": "50GBps", "latency": "1us"})";
+  const std::string file = testing::TempDir() + "/compact_fabric_test.json";
+  for (const std::string& rest :
+       {R"("nodes": 32, "fabric": {"kind": "torus", "dimensions": [{"size": 4, )" + link +
+            R"(, "twist": [0, 4]}, {"size": 8, )" + link + "}]}}",
+        R"("nodes": 12, "fabric": {"kind": "hyperx", "nodes_per_switch": 2,
+            "local": [{"size": 4, )" +
+            link + R"(}, {"size": 3, )" + link + "}]}}",
+        R"("nodes": 12, "fabric": {"kind": "hyperx", "nodes_per_switch": 1, "routing": "valiant",
+            "local": [{"size": 12, )" +
+            link + "}]}}"}) {
+    WriteFileAtomically(file, node + rest);
+    const auto cluster = ReadClusterArgument(file);
+    const std::optional<std::string> written = CompactText(*cluster, file);
+    ASSERT_TRUE(written.has_value());
+    const auto back = ReadAgain(*written);
+    ExpectSameCluster(*back, *cluster);
+    Router router(*cluster);
+    Router router_back(*back);
+    for (uint32_t to = 1; to < cluster->device_count(); ++to)
+      ASSERT_EQ(router.Between(0, to).links, router_back.Between(0, to).links);
+  }
+}
+
 TEST(CompactFormTest, NamesAndWaysBesideASwitchAreChecked) {
   const std::string node = R"({"name": "x", "nodes": 1, "node": {"kind": "nvswitch", "devices": 2,
       "device": "h100", "nvlink": {"bandwidth": "450GBps", "latency": "1us"},
@@ -199,6 +227,9 @@ TEST(CompactFormTest, NamesAndWaysBesideASwitchAreChecked) {
   EXPECT_THAT(mistake(R"("prefix": "tray"}, "fabric": {"kind": "switch", "name": ""}})"),
               HasSubstr("/fabric/name"));
   EXPECT_EQ(mistake(R"("prefix": "tray"}, "fabric": {"kind": "switch", "name": "hub"}})"), "");
+  EXPECT_THAT(mistake(R"("prefix": "tray"}, "fabric": {"kind": "torus", "dimensions": [{"size": 4,
+      "twist": [1], "link": {"bandwidth": "50GBps", "latency": "1us"}}]}})"),
+              AllOf(HasSubstr("/fabric/dimensions/0/twist"), HasSubstr("along itself")));
 }
 
 TEST(ClusterExportTest, EveryKnownDeviceIsReadAgainUnderAnotherName) {

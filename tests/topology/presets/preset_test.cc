@@ -56,15 +56,21 @@ TEST(PresetTableTest, EveryRowBuildsWithItsStandards) {
   }
 }
 
-// Smaller and larger values of every parameter, up to `most`.
+// Smaller and larger values of every parameter, up to `most`. Cubes are not twisted; slices that
+// are come at the end.
 std::vector<std::map<std::string, uint32_t>> Sizes(const ClusterPreset& preset, uint32_t most) {
   std::vector<std::map<std::string, uint32_t>> sizes = {{}};
   for (const uint32_t value : {1u, 2u, 3u, 5u, 8u, 33u, 130u, 300u}) {
     std::map<std::string, uint32_t> parameters;
     for (const PresetParameter& parameter : preset.parameters)
-      parameters[parameter.name] =
-          std::clamp(std::min(value, most), parameter.minimum, parameter.maximum);
+      if (parameter.name != "twisted")
+        parameters[parameter.name] =
+            std::clamp(std::min(value, most), parameter.minimum, parameter.maximum);
     sizes.push_back(parameters);
+  }
+  if (preset.name == "tpu-v4") {
+    sizes.push_back({{"x", 4}, {"y", 4}, {"z", 8}, {"twisted", 1}});
+    sizes.push_back({{"x", 8}, {"y", 4}, {"z", 8}, {"twisted", 1}});
   }
   return sizes;
 }
@@ -150,6 +156,18 @@ TEST(PresetTableTest, MinimalRoutesAreAsShortAsTheSearchFinds) {
 }
 
 // Two sockets of 204.8 GB/s over eight; a GB200 has half a Grace.
+TEST(PresetTableTest, OnlySlicesOfTheRightShapeAreTwisted) {
+  for (const std::map<std::string, uint32_t>& chips :
+       {std::map<std::string, uint32_t>{{"x", 4}, {"y", 4}, {"z", 4}},
+        {{"x", 4}, {"y", 8}, {"z", 12}},
+        {{"x", 2}, {"y", 2}, {"z", 4}},
+        {{"x", 4}, {"y", 4}, {"z", 16}}}) {
+    std::map<std::string, uint32_t> parameters = chips;
+    parameters["twisted"] = 1;
+    EXPECT_THAT(ErrorOf("tpu-v4", parameters), HasSubstr("n x n x 2n"));
+  }
+}
+
 TEST(PresetTableTest, DevicesShareTheirHostsMemory) {
   const auto share = [](const char* preset) {
     return BuildPreset(preset, {}, Place())->DeviceOf(0).host_bandwidth.value();
