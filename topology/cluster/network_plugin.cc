@@ -32,6 +32,9 @@ const std::vector<NetworkPlugin>& KnownNetworkPlugins() {
        "GoogleCloudPlatform/cluster-toolkit examples/gke-a3-highgpu, measured all-gather"},
       {"tcpxo", Seconds(20e-6), Seconds(20e-6), Bytes(0), true, false,
        "dstackai/dstack mkdocs/docs/examples/clusters/gcp.md, measured all-gather of A3 Mega"},
+      // Slingshot by libfabric. What its hops take beside the links' latency was not told apart.
+      {"cxi", Seconds(0), Seconds(0), Bytes(0), true, true,
+       "aws/aws-ofi-nccl include/nccl_ofi_param.h: reports no latency unless one is configured"},
       {"socket", Seconds(0), Seconds(0), Bytes(0), true, false,
        "NVIDIA/nccl src/transport/net_socket.cc: no GPUDirect"},
   };

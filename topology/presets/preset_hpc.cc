@@ -30,14 +30,15 @@ DragonflySpec Slingshot(uint32_t global_cables, double efficiency) {
 constexpr uint32_t kAllGlobalPorts = 32 * 17;
 
 MachineSpec Perlmutter(const Parameters& parameters) {
-  return {"perlmutter",
-          PerlmutterNode(),
-          parameters.at("nodes"),
-          Slingshot(kAllGlobalPorts, kSlingshotEfficiency),
-          {"The dragonfly's groups hold GPU nodes only, and all free ports of a switch are global "
-           "cables (assumed).",
-           kAdaptive, kGlobals,
-           "The socket is drawn as four quadrants with one GPU and one NIC each."}};
+  return {
+      "perlmutter",
+      PerlmutterNode(),
+      parameters.at("nodes"),
+      Slingshot(kAllGlobalPorts, kSlingshotEfficiency),
+      {"The dragonfly's groups hold GPU nodes only, and all free ports of a switch are global "
+       "cables (assumed).",
+       kAdaptive, kGlobals, "The socket is drawn as four quadrants with one GPU and one NIC each."},
+      "cxi"};
 }
 
 // There are 4 cables between every two of 74 groups.
@@ -49,7 +50,8 @@ MachineSpec FrontierWith(const char* name, double slingshot, const Parameters& p
       Slingshot(4 * 73, slingshot),
       {kAdaptive, kGlobals,
        "Both dies of a package reach its NIC equally well; dies without a common link meet at the "
-       "CPU."}};
+       "CPU."},
+      "cxi"};
 }
 
 MachineSpec Frontier(const Parameters& parameters) {
@@ -67,7 +69,8 @@ MachineSpec Alps(const Parameters& parameters) {
           AlpsNode(),
           parameters.at("nodes"),
           Slingshot(kAllGlobalPorts, kSlingshotEfficiency),
-          {"The groups and the efficiencies are assumed to be Perlmutter's.", kAdaptive, kGlobals}};
+          {"The groups and the efficiencies are assumed to be Perlmutter's.", kAdaptive, kGlobals},
+          "cxi"};
 }
 
 // Cells of 180 nodes, 18 leaf and 18 spine switches, 22 global HDR cables per spine (Turisini et

@@ -74,7 +74,12 @@ TEST(TorusTest, AMeshDoesNotWrap) {
 TEST(TorusTest, TwoRoutersHaveOneLinkWrappedOrNot) {
   EXPECT_EQ(Single(TorusOf({2}), 2)->link_count(), 2u * (1 + 2));
   // 4×2×1: 2 rings of 4, 4 pairs.
-  EXPECT_EQ(Single(TorusOf({4, 2, 1}), 8)->link_count(), 2u * (8 + 4 + 8));
+  const auto cluster = Single(TorusOf({4, 2, 1}), 8);
+  EXPECT_EQ(cluster->link_count(), 2u * (8 + 4 + 8));
+  Router router(*cluster);
+  EXPECT_THAT(Names(*cluster, router.Between(0, 4)),
+              ElementsAre("node0/gpu0->router0.0.0", "router0.0.0->router0.1.0",
+                          "router0.1.0->node4/gpu0"));
 }
 
 TEST(TorusTest, EveryRouteIsAsLongAsTheDistance) {

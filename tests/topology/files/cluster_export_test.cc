@@ -140,6 +140,7 @@ TEST(CompactExportTest, EveryPresetIsAShortFileThatIsTheSameCluster) {
                                     "dgx-h100:nodes=4,nic_ports=2,planes=2,device=h200",
                                     "perlmutter:nodes=130,routing=valiant",
                                     "gb200-nvl72:racks=3",
+                                    "gb200-nvl72:racks=3,fabric=fat-tree",
                                     "tpu-v4:x=4,y=4,z=4",
                                     "frontier:nodes=40",
                                     "mi300x:nodes=4,fabric=switch"};
