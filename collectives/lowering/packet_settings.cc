@@ -19,7 +19,7 @@ PacketOptions OwnOptions(const Cluster& cluster, RouteChoice choice) {
   const bool is_hashed = choice == RouteChoice::kEcmp || choice == RouteChoice::kFlowlet;
   if (plugin == "ib" && is_hashed) {
     options.rate_control = RateControl::kDcqcn;
-  } else if (plugin == "ib") {
+  } else if (plugin == "ib" || plugin == "cxi") {  // Slingshot's links have credits, too
     options.link_control = LinkControl::kCredits;
     options.recovery = Recovery::kSelective;
   } else {
