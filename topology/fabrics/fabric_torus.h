@@ -32,8 +32,8 @@ struct TorusSpec {
     uint32_t size = 1;
     bool wraps = true;
     ClusterLink link;  // between neighbours, each way
-    // How far going round it once leads along each dimension; empty: not at all. Those that it leads
-    // along wrap and are not twisted themselves.
+    // How far going round it once leads along each dimension; empty: not at all. Those that it
+    // leads along wrap and are not twisted themselves.
     std::vector<uint32_t> twist = {};
   };
   std::vector<Dimension> dimensions;
