@@ -14,6 +14,7 @@
 #include "collectives/nccl/pace.h"
 #include "collectives/nccl/ring_steps.h"
 #include "sim/base/error.h"
+#include "topology/fabrics/structure.h"
 
 namespace rehearse {
 namespace {
@@ -286,8 +287,12 @@ std::unique_ptr<Router> Sprayed(const Router& router) {
   const std::optional<RoutingRule>& rule = router.rule();
   const bool is_balanced = rule && rule->choice == RouteChoice::kFlowlet;
   if (!router.IsHashed() && !is_balanced) return nullptr;
+  const Fabric* fabric = FabricOf(router.cluster());
+  // What a fabric takes first spreads flows, or sends them the shortest way.
+  const RouteChoice usual =
+      fabric == nullptr ? RouteChoice::kSpray : ChoicesOf(*fabric).choices.front();
   return std::make_unique<Router>(router.cluster(),
-                                  FabricRouting{RouteChoice::kSpray, std::nullopt, std::nullopt});
+                                  FabricRouting{usual, std::nullopt, std::nullopt});
 }
 
 NcclPace PaceOf(const NcclGroup& group, const ChoiceQuestion& question, const NcclCost& chosen) {
