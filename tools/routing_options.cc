@@ -40,8 +40,10 @@ void AddRoutingOptions(CommandSyntax* syntax) {
       "seed of ecmp's hash and of valiant's detours")(
       "no-pxn",
       "messages between rails leave by the sender's own NIC, as with NCCL_PXN_DISABLE=1, instead "
-      "of "
-      "over NVLink by the one on the receiver's rail");
+      "of over NVLink by the one on the receiver's rail")(
+      "cross-nic",
+      "rings may leave a machine by one rail's NIC and enter the next by another's, as with "
+      "NCCL_CROSS_NIC=1");
 }
 
 FabricRouting ReadRoutingOptions(const po::variables_map& values, const Cluster& cluster) {
@@ -50,6 +52,7 @@ FabricRouting ReadRoutingOptions(const po::variables_map& values, const Cluster&
     routing.choice = ParseRouteChoice(values["routing"].as<std::string>());
   if (values.count("queue-pairs") > 0) routing.queue_pairs = values["queue-pairs"].as<uint32_t>();
   routing.pxn = values.count("no-pxn") == 0;
+  routing.cross_nic = values.count("cross-nic") > 0;
   if (values.count("routing-seed") > 0) routing.seed = values["routing-seed"].as<uint64_t>();
   try {
     CheckRouting(routing, FabricOf(cluster), cluster.structure() == nullptr);

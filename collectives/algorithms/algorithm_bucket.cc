@@ -46,7 +46,7 @@ std::vector<Stage> StagesOf(const StepInput& input, uint32_t position) {
   return stages;
 }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void BucketSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const std::vector<Stage> stages = StagesOf(input, position);
   uint32_t step = 0;
   const auto along = [&](size_t t, Combine combine) {
@@ -83,7 +83,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk) {
+Block BucketBlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk) {
   uint32_t owner = 0;
   for (const Stage& stage : StagesOf(input, 0)) {
     owner += chunk / stage.chunks % stage.extent * stage.stride;
@@ -105,7 +105,7 @@ std::vector<uint32_t> ExtentsOf(const GroupOnMachine& group, std::vector<uint32_
   return extents;
 }
 
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeBucket(const GroupOnMachine& group) {
   Part part = AsTheyAre(group);
   part.input.extents = ExtentsOf(group, &part.order);
   const uint32_t dimensions = static_cast<uint32_t>(part.input.extents.size());
@@ -120,7 +120,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return parts;
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds BucketClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const std::vector<Stage> stages = StagesOf(input, 0);
   Seconds time;
   uint32_t round = 0;
@@ -146,12 +146,12 @@ Algorithm BucketRow() {
           "all dimensions and directions of a torus at once",
           {kAllReduce, kAllGather, kReduceScatter},
           {},
-          Arrange,
+          ArrangeBucket,
           ChunkOfEach,
-          BlockOfChunk,
-          Steps,
+          BucketBlockOfChunk,
+          BucketSteps,
           NoSwitches,
-          ClosedForm};
+          BucketClosedForm};
 }
 
 }  // namespace rehearse

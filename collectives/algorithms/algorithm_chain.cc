@@ -16,7 +16,7 @@ namespace {
 
 // The path is the group's shortest ring (collectives/algorithms/ring_order.h), cut at the root, so
 // the members of a machine follow each other.
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeChain(const GroupOnMachine& group) {
   Part part = AsTheyAre(group);
   const std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);
   if (machines.size() == group.ranks.size() && machines.size() > 2) {
@@ -37,7 +37,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return {part};
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds ChainClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   return PipelineTime(input.pieces, input.ranks() - 1, bytes, paces);
 }
 
@@ -63,12 +63,12 @@ Algorithm ChainRow() {
           "pipelined along one path, as SUMMA needs",
           {kBroadcast, kReduce},
           {kBroadcast, kReduce},
-          Arrange,
+          ArrangeChain,
           ChunkOfPieces,
           nullptr,
           ChainSteps,
           NoSwitches,
-          ClosedForm};
+          ChainClosedForm};
 }
 
 }  // namespace rehearse

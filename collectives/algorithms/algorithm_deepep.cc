@@ -19,7 +19,7 @@
 namespace rehearse {
 namespace {
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void DeepepSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t locals = input.extents[0];
   const uint32_t machines = input.extents[1];
   const uint32_t p = machines * locals;
@@ -53,7 +53,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-Block BlockOfChunk(const StepInput& input, uint32_t position, uint32_t chunk) {
+Block DeepepBlockOfChunk(const StepInput& input, uint32_t position, uint32_t chunk) {
   const uint32_t locals = input.extents[0];
   const uint32_t p = input.ranks();
   if (chunk < p) return {position, chunk};
@@ -63,7 +63,7 @@ Block BlockOfChunk(const StepInput& input, uint32_t position, uint32_t chunk) {
           position / locals * locals + scratch % locals};
 }
 
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeDeepep(const GroupOnMachine& group) {
   const auto machines = MembersByEqualMachine(group, "deepep");
   Part part = AsTheyAre(group);
   part.input.extents = {static_cast<uint32_t>(machines.front().size()),
@@ -76,7 +76,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
 
 // The shares of the bytes are missing here, because lowering applies them
 // (collectives/lowering/rounds.h).
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds DeepepClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t locals = input.extents[0];
   const uint32_t machines = input.extents[1];
   Seconds latency;
@@ -100,12 +100,12 @@ Algorithm DeepEpRow() {
           "tokens once to each machine, then on inside, like DeepEP",
           {CollectiveKind::kAllToAll},
           {},
-          Arrange,
+          ArrangeDeepep,
           [](const StepInput& input) { return 3 * input.ranks(); },
-          BlockOfChunk,
-          Steps,
+          DeepepBlockOfChunk,
+          DeepepSteps,
           NoSwitches,
-          ClosedForm,
+          DeepepClosedForm,
           true};
 }
 

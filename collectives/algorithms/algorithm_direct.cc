@@ -18,12 +18,12 @@ namespace {
 bool IsAllToAll(const StepInput& input) { return input.kind == CollectiveKind::kAllToAll; }
 bool IsShift(const StepInput& input) { return input.kind == CollectiveKind::kSendReceive; }
 
-uint32_t ChunksOf(const StepInput& input) {
+uint32_t DirectChunks(const StepInput& input) {
   if (IsShift(input)) return 2;
   return IsAllToAll(input) ? 2 * input.ranks() : input.ranks();
 }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void DirectSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t p = input.ranks();
   const auto chunk = [](uint32_t number) {
     return Chunks{.base = number, .cycle = 1, .first = 0, .count = 1};
@@ -69,7 +69,7 @@ bool IsOverOthersRouters(const Cluster& cluster, const Route& route) {
 
 // All-reduces this way are for members that reach each other within a machine, over switches, or
 // over links of their own.
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeDirect(const GroupOnMachine& group) {
   const bool is_light =
       group.kind == CollectiveKind::kAllToAll || group.kind == CollectiveKind::kSendReceive;
   for (const uint32_t a : group.ranks) {
@@ -87,7 +87,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return {AsTheyAre(group)};
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds DirectClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const Bytes message = IsShift(input) ? bytes : bytes / input.ranks();
   Seconds time = RoundTime(PaceOf(paces, 0), 1, message);
   if (input.kind == CollectiveKind::kAllReduce) time += RoundTime(PaceOf(paces, 1), 1, message);
@@ -102,12 +102,12 @@ Algorithm DirectRow() {
           "everybody sends to everybody at once",
           {kAllReduce, kAllGather, kReduceScatter, kAllToAll, kSendReceive},
           {},
-          Arrange,
-          ChunksOf,
+          ArrangeDirect,
+          DirectChunks,
           nullptr,
-          Steps,
+          DirectSteps,
           NoSwitches,
-          ClosedForm};
+          DirectClosedForm};
 }
 
 }  // namespace rehearse

@@ -37,7 +37,7 @@ void Reduce(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (has_extra) between(position, other, Combine::kCopy);
 }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void DoublingSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (input.kind == CollectiveKind::kAllReduce) {
     Reduce(input, position, legs);
   } else {
@@ -45,11 +45,11 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-uint32_t ChunksOf(const StepInput& input) {
+uint32_t DoublingChunks(const StepInput& input) {
   return input.kind == CollectiveKind::kAllReduce ? 1 : input.ranks();
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds DoublingClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t p = input.ranks();
   Seconds time;
   if (input.kind == CollectiveKind::kAllReduce) {
@@ -87,11 +87,11 @@ Algorithm DoublingRow() {
           {kAllReduce, kAllGather, kBarrier},
           {},
           [](const GroupOnMachine& group) { return std::vector<Part>{AsTheyAre(group)}; },
-          ChunksOf,
+          DoublingChunks,
           nullptr,
-          Steps,
+          DoublingSteps,
           NoSwitches,
-          ClosedForm};
+          DoublingClosedForm};
 }
 
 }  // namespace rehearse

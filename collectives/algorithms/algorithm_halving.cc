@@ -66,7 +66,7 @@ void AnyNumber(const StepInput& input, uint32_t position, std::vector<Leg>* legs
   if (input.kind != CollectiveKind::kReduceScatter) DisseminationSteps(input, position, step, legs);
 }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void HalvingSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   if (std::has_single_bit(input.ranks())) {
     PowerOfTwo(input, position, legs);
   } else {
@@ -74,13 +74,13 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk) {
+Block HalvingBlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk) {
   const uint32_t p = input.ranks();
   const uint32_t owner = std::has_single_bit(p) ? ReverseBits(chunk, CeilLog2(p)) : chunk;
   return {owner, owner};
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds HalvingClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t p = input.ranks();
   const uint32_t rounds = CeilLog2(p);
   const bool halves_first = input.kind != CollectiveKind::kAllGather;
@@ -105,10 +105,10 @@ Algorithm HalvingDoublingRow() {
           {},
           [](const GroupOnMachine& group) { return std::vector<Part>{AsTheyAre(group)}; },
           ChunkOfEach,
-          BlockOfChunk,
-          Steps,
+          HalvingBlockOfChunk,
+          HalvingSteps,
           NoSwitches,
-          ClosedForm};
+          HalvingClosedForm};
 }
 
 }  // namespace rehearse

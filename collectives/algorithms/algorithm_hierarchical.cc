@@ -16,7 +16,7 @@
 namespace rehearse {
 namespace {
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void HierarchicalSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t locals = input.extents[0];
   const uint32_t machines = input.extents[1];
   const uint32_t p = locals * machines;
@@ -61,7 +61,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk) {
+Block HierarchicalBlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk) {
   const uint32_t machines = input.extents[1];
   const uint32_t owner = chunk % machines * input.extents[0] + chunk / machines;
   return {owner, owner};
@@ -69,7 +69,7 @@ Block BlockOfChunk(const StepInput& input, uint32_t /*position*/, uint32_t chunk
 
 // A part for each channel inside a machine, if all machines have the same channels; members with
 // the same place in their machine's ring form a rail.
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeHierarchical(const GroupOnMachine& group) {
   const auto machines = MembersByEqualMachine(group, "hierarchical");
   const uint32_t locals = static_cast<uint32_t>(machines.front().size());
   Part plain = AsTheyAre(group);
@@ -97,7 +97,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return parts;
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds HierarchicalClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t locals = input.extents[0];
   const uint32_t machines = input.extents[1];
   Seconds time;
@@ -129,12 +129,12 @@ Algorithm HierarchicalRow() {
           "reduce-scatter in the machine, all-reduce across, all-gather in the machine",
           {kAllReduce, kAllGather, kReduceScatter},
           {},
-          Arrange,
+          ArrangeHierarchical,
           ChunkOfEach,
-          BlockOfChunk,
-          Steps,
+          HierarchicalBlockOfChunk,
+          HierarchicalSteps,
           NoSwitches,
-          ClosedForm};
+          HierarchicalClosedForm};
 }
 
 }  // namespace rehearse

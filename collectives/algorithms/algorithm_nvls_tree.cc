@@ -25,20 +25,20 @@
 namespace rehearse {
 namespace {
 
-BinaryTree TreeOf(const StepInput& input) {
+BinaryTree NvlsTreeOf(const StepInput& input) {
   return BinaryTree(input.extents[1], false, input.variant % 2 == 1);
 }
 
 // Locals of each machine that reduce across.
 uint32_t HeadsOf(const StepInput& input) { return input.extents[0] - input.variant / 2; }
 
-uint32_t Hops(const StepInput& input) { return 4 + 2 * TreeOf(input).Height(); }
+uint32_t Hops(const StepInput& input) { return 4 + 2 * NvlsTreeOf(input).Height(); }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void NvlsTreeSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t g = input.extents[0];
   const uint32_t p = input.ranks();
   const uint32_t m = input.pieces;
-  const BinaryTree tree = TreeOf(input);
+  const BinaryTree tree = NvlsTreeOf(input);
   const uint32_t height = tree.Height();
   const uint32_t heads = HeadsOf(input);
   const auto stride = static_cast<int32_t>(heads);
@@ -86,7 +86,7 @@ void MoveToFront(const std::vector<uint32_t>& places, std::vector<uint32_t>* mem
   *members = std::move(moved);
 }
 
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeNvlsTree(const GroupOnMachine& group) {
   constexpr const char* kName = "nvls-tree";
   auto machines = MembersByEqualMachine(group, kName);
   const size_t locals = machines.front().size();
@@ -125,10 +125,10 @@ Algorithm NvlsTreeRow() {
           "NVSwitches add in the machines, double binary trees across",
           {CollectiveKind::kAllReduce},
           {CollectiveKind::kAllReduce},
-          Arrange,
+          ArrangeNvlsTree,
           [](const StepInput& input) { return HeadsOf(input) * input.pieces; },
           nullptr,
-          Steps,
+          NvlsTreeSteps,
           [](const StepInput& input) { return input.extents[1]; },
           [](const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
             return PipelineTime(input.pieces, Hops(input), bytes / HeadsOf(input), paces);

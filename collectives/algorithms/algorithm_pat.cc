@@ -20,7 +20,7 @@ uint32_t Blocks(uint32_t p, uint32_t distance) {
   return (p - distance + 2 * distance - 1) / (2 * distance);
 }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void PatSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t p = input.ranks();
   const uint32_t steps = CeilLog2(p);
   const bool gathers = input.kind == CollectiveKind::kAllGather;
@@ -43,7 +43,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds PatClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t p = input.ranks();
   const uint32_t steps = CeilLog2(p);
   Seconds time;
@@ -65,9 +65,9 @@ Algorithm PatRow() {
           [](const GroupOnMachine& group) { return std::vector<Part>{AsTheyAre(group)}; },
           ChunkOfEach,
           nullptr,
-          Steps,
+          PatSteps,
           NoSwitches,
-          ClosedForm};
+          PatClosedForm};
 }
 
 }  // namespace rehearse

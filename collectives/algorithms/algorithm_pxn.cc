@@ -13,7 +13,7 @@
 namespace rehearse {
 namespace {
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void PxnSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t machines = input.extents[0];
   const uint32_t locals = input.extents[1];
   const uint32_t p = machines * locals;
@@ -48,7 +48,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   }
 }
 
-Block BlockOfChunk(const StepInput& input, uint32_t position, uint32_t chunk) {
+Block PxnBlockOfChunk(const StepInput& input, uint32_t position, uint32_t chunk) {
   const uint32_t machines = input.extents[0];
   const uint32_t p = input.ranks();
   if (chunk < p) return {position, chunk};
@@ -59,7 +59,7 @@ Block BlockOfChunk(const StepInput& input, uint32_t position, uint32_t chunk) {
   return {origin, goal};
 }
 
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangePxn(const GroupOnMachine& group) {
   const auto machines = MembersByEqualMachine(group, "pxn");
   Part part = AsTheyAre(group);
   const uint32_t locals = static_cast<uint32_t>(machines.front().size());
@@ -71,7 +71,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return {part};
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds PxnClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t machines = input.extents[0];
   const uint32_t locals = input.extents[1];
   Seconds time;
@@ -88,12 +88,12 @@ Algorithm PxnRow() {
           "rail by rail, through the neighbour's NIC",
           {CollectiveKind::kAllToAll},
           {},
-          Arrange,
+          ArrangePxn,
           [](const StepInput& input) { return 3 * input.ranks(); },
-          BlockOfChunk,
-          Steps,
+          PxnBlockOfChunk,
+          PxnSteps,
           NoSwitches,
-          ClosedForm};
+          PxnClosedForm};
 }
 
 }  // namespace rehearse

@@ -51,7 +51,7 @@ Seconds RingClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace
 }
 
 // A channel as a part; the root, if there is one, stands first.
-std::vector<Part> Arrange(const GroupOnMachine& group, bool both_ways) {
+std::vector<Part> ArrangeRing(const GroupOnMachine& group, bool both_ways) {
   std::vector<Part> parts;
   for (const Channel& channel : group.finder.Find(group.ranks, group.channels)) {
     Part part;
@@ -83,7 +83,7 @@ Algorithm RingRow() {
           "around rings, one or many channels; a pipeline for broadcast and reduce",
           {kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce},
           {kBroadcast, kReduce},
-          [](const GroupOnMachine& group) { return Arrange(group, false); },
+          [](const GroupOnMachine& group) { return ArrangeRing(group, false); },
           RingChunks,
           nullptr,
           RingLegs,
@@ -95,7 +95,7 @@ Algorithm BothWaysRingRow() {
   Algorithm row = RingRow();
   row.id = AlgorithmId::kRingBoth;
   row.summary = "every ring in both directions, half of the bytes each";
-  row.arrange = [](const GroupOnMachine& group) { return Arrange(group, true); };
+  row.arrange = [](const GroupOnMachine& group) { return ArrangeRing(group, true); };
   return row;
 }
 

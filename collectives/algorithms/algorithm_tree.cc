@@ -32,7 +32,7 @@ uint32_t HopsOneWay(const StepInput& input) {
   return input.extents[0] - 1 + TreeOf(input).Height();
 }
 
-void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
+void TreeSteps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
   const uint32_t g = input.extents[0];
   const uint32_t m = input.pieces;
   const BinaryTree tree = TreeOf(input);
@@ -77,7 +77,7 @@ void Steps(const StepInput& input, uint32_t position, std::vector<Leg>* legs) {
 // follows the same links.
 // Inside one machine a channel is a ring cut open. If machines differ in size, every rank counts as
 // a machine of its own.
-std::vector<Part> Arrange(const GroupOnMachine& group) {
+std::vector<Part> ArrangeTree(const GroupOnMachine& group) {
   const bool has_root = HasRoot(group.kind);
   std::vector<std::vector<uint32_t>> machines = MembersByMachine(group);
   Part part = AsTheyAre(group);
@@ -140,7 +140,7 @@ std::vector<Part> Arrange(const GroupOnMachine& group) {
   return parts;
 }
 
-Seconds ClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
+Seconds TreeClosedForm(const StepInput& input, Bytes bytes, std::span<const Pace> paces) {
   const uint32_t ways = input.kind == CollectiveKind::kAllReduce ? 2 : 1;
   return PipelineTime(input.pieces, ways * HopsOneWay(input), bytes, paces);
 }
@@ -153,12 +153,12 @@ Algorithm TreeRow() {
           "double binary tree across machines, chains inside, pipelined",
           {kAllReduce, kBroadcast, kReduce},
           {kAllReduce, kBroadcast, kReduce},
-          Arrange,
+          ArrangeTree,
           ChunkOfPieces,
           nullptr,
-          Steps,
+          TreeSteps,
           NoSwitches,
-          ClosedForm};
+          TreeClosedForm};
 }
 
 }  // namespace rehearse

@@ -511,8 +511,9 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
   if (!any_algorithm) return choice;
   // Devices whose library is not known run what CPU ranks run (real/transports); on a torus, as
   // XLA's TPUs do, they use all of its dimensions at once. That an all-to-all does so, too, is seen
-  // from what twisting the torus gains: 1.63 and 1.31 times (Jouppi et al., ISCA 2023), where all
-  // messages at once gain 1.56 and 1.26 times by their links, and pairs in turn 1.10 and 1.05.
+  // from what twisting the torus gains: 1.63 and 1.31 times (Jouppi et al., ISCA 2023; quoted from
+  // memory), where all messages at once gain 1.56 and 1.26 times by their links, and pairs in turn
+  // 1.10 and 1.05.
   const bool has_library =
       collective.protocol != Protocol::kNone && GroupOf(question.ranks).Exists();
   choice.algorithm = has_library ? &FirstThatDoes(collective.kind)

@@ -18,13 +18,6 @@ using Json = nlohmann::ordered_json;
 // A correction is made only from at least so many collectives of training steps.
 constexpr size_t kFewestInPlace = 6;
 
-Json ToJson(const ErrorSummary& errors) {
-  return {{"samples", errors.samples},
-          {"median", errors.median},
-          {"ninetieth_percentile", errors.ninetieth},
-          {"largest", errors.largest}};
-}
-
 Json SecondsJson(const std::vector<Seconds>& samples) {
   Json json = Json::array();
   for (const Seconds sample : samples) json.push_back(sample.value());
@@ -185,7 +178,7 @@ Json NoiseJson(const CalibrationNoise& noise, const std::vector<LearnedWorld>& w
       }
     }
   }
-  Json json = rehearse::ToJson(noise.activity);
+  Json json = ToJson(noise.activity);
   json["copies_bytes_per_second"] = {noise.copies_before.value(), noise.copies_after.value()};
   json["rejected"] = {{"queued", queued}, {"stolen", stolen}, {"other_host_state", other_state}};
   return json;
@@ -217,7 +210,7 @@ Json AboutJson(const std::vector<LearnedWorld>& worlds, const CalibrationFacts& 
   about["seconds"] = facts.seconds;
   about["backend"] = gpu == nullptr ? "cpu" : "cuda";
   about["transport"] = worlds.front().ladder.transport;
-  about["machine"] = rehearse::ToJson(ThisHost());
+  about["machine"] = ToJson(ThisHost());
   about["libraries"] = first.backend.empty() ? worlds.front().ladder.backend : first.backend;
   about["environment"] = ThisEnvironment();
   about["execution"] = first.blocking ? "blocking" : "threads";
@@ -340,7 +333,7 @@ void AddInterference(const std::vector<EncounterSamples>& encounters, uint32_t m
   fit["errors_of_a_plain_factor"] = ToJson(interference->plain_errors);
   fit["errors_of_waves"] = ToJson(interference->wave_errors);
   for (const EncounterSamples& encounter : encounters)
-    fit["encounters"].push_back(rehearse::ToJson(encounter));
+    fit["encounters"].push_back(ToJson(encounter));
 }
 
 // Schedules for which it was not waited until enough steps were left alone. How far their samples

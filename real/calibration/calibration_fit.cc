@@ -353,13 +353,6 @@ class Fitter {
   std::map<double, Samples> samples_;  // by efficiency; 0: the cluster's own
 };
 
-nlohmann::ordered_json ToJson(const ErrorSummary& errors) {
-  return {{"samples", errors.samples},
-          {"median", errors.median},
-          {"ninetieth_percentile", errors.ninetieth},
-          {"largest", errors.largest}};
-}
-
 // The mean error over all samples, each counted as at most 1.
 double MeanError(const Cluster& cluster, const std::vector<FitTable>& tables) {
   double sum = 0;
@@ -374,6 +367,13 @@ double MeanError(const Cluster& cluster, const std::vector<FitTable>& tables) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json ToJson(const ErrorSummary& errors) {
+  return {{"samples", errors.samples},
+          {"median", errors.median},
+          {"ninetieth_percentile", errors.ninetieth},
+          {"largest", errors.largest}};
+}
 
 ErrorSummary SummarizeErrors(std::vector<double> errors) {
   ErrorSummary summary;

@@ -24,6 +24,8 @@
 
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "collectives/lowering/trial.h"
 #include "real/calibration/nccl_table.h"
 #include "topology/cluster/cluster.h"
@@ -51,6 +53,7 @@ struct ErrorSummary {
   double largest = 0;
 };
 ErrorSummary SummarizeErrors(std::vector<double> errors);
+nlohmann::ordered_json ToJson(const ErrorSummary& errors);
 
 // The predicted time of each row on this cluster.
 std::vector<Seconds> Predict(const Cluster& cluster, const Trial& trial,

@@ -10,7 +10,7 @@ namespace {
 // NVIDIA recommends so much for Hopper, and it is enough for every older device.
 constexpr uint64_t kWorkspaceBytes = 32u << 20;
 
-CudaDataType TypeOf(Storage storage) {
+CudaDataType CudaTypeOf(Storage storage) {
   switch (storage) {
     case Storage::kFp32:
       return CudaDataType::kFp32;
@@ -78,9 +78,9 @@ void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const
   const bool fast = dtype == DType::kTf32 && a.storage == Storage::kFp32;
   gpu_.blas.GemmStridedBatched(
       handle_.get(), operation(b_transposed), operation(a_transposed), Narrow(gemm.n),
-      Narrow(gemm.m), Narrow(gemm.k), &one, b.data, TypeOf(b.storage), Narrow(b.stride),
-      distance(b, b_rows), a.data, TypeOf(a.storage), Narrow(a.stride), distance(a, a_rows), &beta,
-      c.data, TypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m),
+      Narrow(gemm.m), Narrow(gemm.k), &one, b.data, CudaTypeOf(b.storage), Narrow(b.stride),
+      distance(b, b_rows), a.data, CudaTypeOf(a.storage), Narrow(a.stride), distance(a, a_rows), &beta,
+      c.data, CudaTypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m),
       static_cast<int>(gemm.batch), fast ? BlasCompute::kFastTf32 : BlasCompute::kFp32,
       kBlasDefaultAlgorithm);
 }

@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-NcclType TypeOf(Storage storage) {
+NcclType NcclTypeOf(Storage storage) {
   switch (storage) {
     case Storage::kFp32:
       return NcclType::kFp32;
@@ -152,7 +152,7 @@ class Maker {
         work.buffers.elements = to_elements;
       }
     }
-    work.buffers.type = TypeOf(receives ? to.storage : from.storage);
+    work.buffers.type = NcclTypeOf(receives ? to.storage : from.storage);
     if (!receives) {
       work.buffers.from = from.data;
       if (!IsRun(op.reads[i], from_elements)) {

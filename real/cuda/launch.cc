@@ -174,7 +174,7 @@ constexpr AttentionFunctions kAttentionFunctions[] = {
 
 uint64_t DivideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-uint32_t Narrow(uint64_t n) { return static_cast<uint32_t>(n); }
+uint32_t To32(uint64_t n) { return static_cast<uint32_t>(n); }
 
 uint64_t ElementsOf(const GpuOperand& operand) { return operand.rows * operand.columns; }
 
@@ -212,12 +212,12 @@ struct Shapes {
   // Enough blocks fill the device several times, and each thread goes on until all is done.
   Dim3 OverElements(uint64_t elements, uint32_t y = 1) const {
     const uint64_t most = uint64_t{multiprocessors} * 16;
-    return {Narrow(std::clamp<uint64_t>(DivideUp(elements, kThreads), 1, most)), y, 1};
+    return {To32(std::clamp<uint64_t>(DivideUp(elements, kThreads), 1, most)), y, 1};
   }
   // Blocks of runs of `length` rows of an operand.
   Dim3 OverRuns(size_t operand, uint64_t length, uint64_t y) const {
     const uint64_t runs = operands[operand].rows / length;
-    return {Narrow(runs * DivideUp(length, kAttentionRows)), Narrow(y), 1};
+    return {To32(runs * DivideUp(length, kAttentionRows)), To32(y), 1};
   }
   Dim3 OverSequences(uint64_t y) const {
     return OverRuns(compute.kernel == Kernel::kAttention ? 0 : 1, Attribute(0), y);
@@ -235,15 +235,15 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
     case Grid::kReadElements:
       return s.OverElements(ElementsOf(s.read));
     case Grid::kRows:
-      return {Narrow(s.read.rows), 1, 1};
+      return {To32(s.read.rows), 1, 1};
     case Grid::kWrittenRows:
-      return {Narrow(s.write.rows), 1, 1};
+      return {To32(s.write.rows), 1, 1};
     case Grid::kGroups:
-      return {Narrow(s.read.rows / s.Attribute(0) * s.Attribute(1)), 1, 1};
+      return {To32(s.read.rows / s.Attribute(0) * s.Attribute(1)), 1, 1};
     case Grid::kColumnChunks:
-      return {Narrow(DivideUp(s.read.columns, kWarp)), s.chunks, 1};
+      return {To32(DivideUp(s.read.columns, kWarp)), s.chunks, 1};
     case Grid::kTable:
-      return {Narrow(DivideUp(s.read.columns, kThreads)), kTableSlices, 1};
+      return {To32(DivideUp(s.read.columns, kThreads)), kTableSlices, 1};
     case Grid::kQueries:
       return s.OverSequences(s.Attribute(1) * s.Attribute(2));
     case Grid::kKeys:
@@ -253,13 +253,13 @@ Dim3 GridOf(Grid grid, const Shapes& s) {
     case Grid::kPartKeys:
       return s.OverParts(/*keys=*/true, s.Attribute(1));
     case Grid::kTensorChunks:
-      return {s.chunks, Narrow(s.reads), 1};
+      return {s.chunks, To32(s.reads), 1};
     case Grid::kTensors: {
       uint64_t largest = 0;
       const size_t norms = s.compute.attributes.size() > 1 ? 2 : 1;  // behind the gradients
       const size_t arrays = s.reads - norms;
       for (size_t i = 0; i < arrays; ++i) largest = std::max(largest, ElementsOf(s.operands[i]));
-      return s.OverElements(largest, Narrow(arrays));
+      return s.OverElements(largest, To32(arrays));
     }
     case Grid::kOne:
       return {};
@@ -275,7 +275,7 @@ uint32_t ChunksOf(const Row& row, const Shapes& s) {
   if (first != Grid::kColumnChunks) return 1;
   const uint64_t wanted =
       DivideUp(uint64_t{s.multiprocessors} * 4, DivideUp(s.read.columns, kWarp));
-  return Narrow(std::clamp<uint64_t>(wanted, 1, DivideUp(s.read.rows, 32)));
+  return To32(std::clamp<uint64_t>(wanted, 1, DivideUp(s.read.rows, 32)));
 }
 
 uint64_t ScratchOf(const Row& row, const Shapes& s) {

@@ -8,7 +8,7 @@
 namespace rehearse::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kGroupNormEpsilon = 1e-5;
 
 // One group of one image: rows [row, row + pixels) and columns [column, column + channels).
 struct Group {
@@ -58,7 +58,7 @@ void GroupNorm(const KernelCall<T>& call) {
     group.ForEachElement(
         [&](uint64_t i, uint64_t j) { squares += (x.At(i, j) - mean) * (x.At(i, j) - mean); });
     const T middle = static_cast<T>(mean);
-    const T rdev = static_cast<T>(1 / std::sqrt(squares / group.elements() + kEpsilon));
+    const T rdev = static_cast<T>(1 / std::sqrt(squares / group.elements() + kGroupNormEpsilon));
     moments.At(group.image, 2 * group.index) = middle;
     moments.At(group.image, 2 * group.index + 1) = rdev;
     group.ForEachElement([&](uint64_t i, uint64_t j) {

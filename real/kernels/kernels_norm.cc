@@ -9,7 +9,7 @@
 namespace rehearse::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kNormEpsilon = 1e-5;
 
 enum class Kind : uint8_t { kLayer, kRms };
 
@@ -94,13 +94,13 @@ void Forward(const KernelCall<T>& call) {
         given == nullptr ? SumsOf(from, x.columns) : ReadSums<kKind>(*given, i);
     const double mean = sums.first / n;
     if constexpr (kKind == Kind::kRms) {
-      const T rdev = static_cast<T>(1 / std::sqrt(sums.second / n + kEpsilon));
+      const T rdev = static_cast<T>(1 / std::sqrt(sums.second / n + kNormEpsilon));
       moments.At(i, 0) = rdev;
       for (uint64_t j = 0; j < x.columns; ++j) to[j] = from[j] * rdev * gain[j];
     } else {
       const T* bias = call.reads[2].data;
       const T middle = static_cast<T>(mean);
-      const T rdev = static_cast<T>(1 / std::sqrt(sums.second / n - mean * mean + kEpsilon));
+      const T rdev = static_cast<T>(1 / std::sqrt(sums.second / n - mean * mean + kNormEpsilon));
       moments.At(i, 0) = middle;
       moments.At(i, 1) = rdev;
       for (uint64_t j = 0; j < x.columns; ++j)

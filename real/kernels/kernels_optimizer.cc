@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kBeta1 = 0.9;
 constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
+constexpr double kAdamEpsilon = 1e-8;
 constexpr double kClipNorm = 1;
 constexpr double kLambEpsilon = 1e-6;  // Apex's defaults (apex/optimizers/fused_lamb.py)
 constexpr double kMuonEpsilon = 1e-7;
@@ -170,13 +170,13 @@ void Adam(const KernelCall<T>& call) {
     T& second = of.Moment(0, at);
     if (is_again) {
       const T old = g * old_clip;
-      master += rate * first / (std::sqrt(second * correction) + T(kEpsilon));
+      master += rate * first / (std::sqrt(second * correction) + T(kAdamEpsilon));
       first = (first - T(1 - kBeta1) * old) / T(kBeta1);
       second = std::max(T(0), (second - T(1 - kBeta2) * old * old) / T(kBeta2));
     }
     const T value = g * clip;
     UpdateMoments(value, &first, &second);
-    master -= rate * first / (std::sqrt(second * correction) + T(kEpsilon));
+    master -= rate * first / (std::sqrt(second * correction) + T(kAdamEpsilon));
     p = master;
   });
 }

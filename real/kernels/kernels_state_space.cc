@@ -15,7 +15,7 @@
 namespace rehearse::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kStateSpaceEpsilon = 1e-5;
 
 template <typename T>
 T Sigmoid(T x) {
@@ -359,7 +359,7 @@ void StateNorm(const KernelCall<T>& call) {
       const T* from = x.Row(row) + group * size;
       double squares = 0;
       for (uint64_t i = 0; i < size; ++i) squares += static_cast<double>(from[i]) * from[i];
-      const T scale = static_cast<T>(1 / std::sqrt(squares / static_cast<double>(size) + kEpsilon));
+      const T scale = static_cast<T>(1 / std::sqrt(squares / static_cast<double>(size) + kStateSpaceEpsilon));
       saved.At(row, group) = scale;
       for (uint64_t i = 0; i < size; ++i)
         y.At(row, group * size + i) = from[i] * scale * gain[group * size + i];

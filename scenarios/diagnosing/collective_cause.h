@@ -8,7 +8,8 @@
 // machine of the group: which one it is, a log of a collective cannot say.
 //
 // Left out, since no collective alone shows it or nothing here models it: a GPU that computes
-// slowly, and rings that may not change NICs (NCCL_CROSS_NIC=0), which is how all rings go here.
+// slowly, and rings that may not change NICs (NCCL_CROSS_NIC=0), which is how rings go here unless
+// they are told otherwise.
 // What comes and goes during a log is told by how its rows scatter (LogDiagnosis::noise).
 #pragma once
 

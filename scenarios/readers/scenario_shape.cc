@@ -125,6 +125,9 @@ const Fields<SimulatorOptions>& SimulatorFields() {
        of_routing({"pxn", &FabricRouting::pxn, TrueFalse(), Usual(),
                    "whether messages between rails begin over NVLink with the neighbour that is on "
                    "the receiver's rail; NCCL_PXN_DISABLE=1 is false"}),
+       of_routing({"cross_nic", &FabricRouting::cross_nic, TrueFalse(), Usual(),
+                   "whether rings may leave a machine by one rail's NIC and enter the next by "
+                   "another's; NCCL_CROSS_NIC=1 is true"}),
        of_lowering({"network", &LowerOptions::network, ObjectIn<NetworkOptionsFields>(),
                     Optional("what such a network does"), "how packets travel, at fidelity packet",
                     R"({"link_control": "pfc", "buffer": "400kB"})"}),

@@ -20,8 +20,6 @@
 namespace rehearse {
 namespace {
 
-double Square(double x) { return x * x; }
-
 Seconds MemoryTime(const DeviceSpec& device, Bytes bytes) {
   if (bytes == Bytes(0)) return Seconds(0);
   if (!(device.memory_bandwidth > BytesPerSecond(0)))

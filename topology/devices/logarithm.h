@@ -1,4 +1,4 @@
-// A logarithm with the same bits everywhere.
+// A logarithm with the same bits everywhere, and what distances between logarithms take.
 #pragma once
 
 #include <bit>
@@ -23,5 +23,7 @@ inline double Log(uint64_t n) {
   for (int odd = 19; odd >= 1; odd -= 2) sum = sum * square + 1.0 / odd;
   return exponent * kLogOfTwo + 2 * s * sum;
 }
+
+inline double Square(double x) { return x * x; }
 
 }  // namespace rehearse

@@ -14,8 +14,6 @@ constexpr double kBeyond =
 constexpr double kLogBeyond = 0.4054651081081644;
 constexpr double kTrustInFit = 0.6931471805599453;  // log 2: where the fit itself votes
 
-double Square(double x) { return x * x; }
-
 // Sizes whose logarithms measure how far apart two pieces of work are.
 struct Coordinates {
   double logs[3];

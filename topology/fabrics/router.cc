@@ -436,7 +436,8 @@ const Route& Router::Between(uint32_t from_rank, uint32_t to_rank, uint64_t phas
 
 std::optional<uint32_t> Router::RailProxy(uint32_t from_rank, uint32_t to_rank) {
   const Fabric* fabric = FabricOf(cluster_);
-  if (!routing_.pxn || fabric == nullptr || !HasRails(*fabric)) return std::nullopt;
+  const bool may_change_rails = !routing_.pxn || routing_.cross_nic;
+  if (may_change_rails || fabric == nullptr || !HasRails(*fabric)) return std::nullopt;
   const uint32_t devices = cluster_.structure()->devices_per_machine;
   const uint32_t from = from_rank / devices;
   const uint32_t proxy = from * devices + to_rank % devices;

@@ -89,7 +89,8 @@ class Router {
   // The same, but on the receiver's rail: if machines are cabled rail by rail and the sender
   // reaches the device at the receiver's place in its own machine over NVLink alone, the route goes
   // by way of that device, whose NIC is on the receiver's leaf. NCCL calls this PXN, and its rings,
-  // which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Otherwise, or without, as Between().
+  // which keep to one NIC (NCCL_CROSS_NIC 0 or 2), need it. Otherwise, without PXN or where rings
+  // may change NICs (FabricRouting::cross_nic), as Between().
   const Route& AlongRail(uint32_t from_rank, uint32_t to_rank, uint64_t phase = 0);
 
   // Appends the links of Between() without remembering them, for code that looks at very many pairs

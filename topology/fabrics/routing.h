@@ -51,6 +51,9 @@ struct FabricRouting {
   // Whether messages between rails begin over NVLink (topology/fabrics/router.h);
   // NCCL_PXN_DISABLE=1 says that they do not.
   bool pxn = true;
+  // Whether a ring may leave a machine by the NIC of one rail and enter the next by another's, as
+  // with NCCL_CROSS_NIC=1; with 0, and with NCCL's own 2 where a ring can, it keeps to its rail.
+  bool cross_nic = false;
 
   RoutingRule Over(const RoutingRule& own) const {
     return {choice.value_or(own.choice), queue_pairs.value_or(own.queue_pairs)};

@@ -51,7 +51,7 @@ const Fields<ClusterLink>& GraphLinkFields() {
 }
 
 // The vertices by name, with what is needed to say "did you mean".
-struct Vertices {
+struct VerticesRead {
   std::map<std::string, VertexId> by_name;
   std::vector<std::string> names;
 
@@ -82,8 +82,8 @@ class DeviceSpecs {
   std::map<nlohmann::json, uint32_t> added_;
 };
 
-Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
-  Vertices vertices;
+VerticesRead ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
+  VerticesRead vertices;
   DeviceSpecs specs(cluster);
   std::optional<uint32_t> usual_device;
   if (graph.Has("device")) usual_device = specs.Add(graph.At("device"));
@@ -110,7 +110,7 @@ Vertices ReadVertices(const JsonReader& graph, ClusterBuilder& cluster) {
   return vertices;
 }
 
-void ReadLink(const JsonReader& object, const Vertices& vertices, ClusterBuilder& cluster) {
+void ReadLink(const JsonReader& object, const VerticesRead& vertices, ClusterBuilder& cluster) {
   const JsonReader reader = object.As(GraphLinkFields().shape());
   ClusterLink link;
   GraphLinkFields().ReadInto(reader, &link);
@@ -189,7 +189,7 @@ std::unique_ptr<Cluster> ReadGraph(const JsonReader& object) {
   GraphFields().ReadInto(reader, &graph);
   ClusterBuilder cluster(graph.name);
   for (const std::string& note : graph.notes) cluster.AddNote(note);
-  const Vertices vertices = ReadVertices(reader, cluster);
+  const VerticesRead vertices = ReadVertices(reader, cluster);
   for (const JsonReader& link : reader.At("links").Elements()) ReadLink(link, vertices, cluster);
   cluster.set_step_overhead(graph.step_overhead);
   cluster.set_collective_overhead(graph.collective_overhead);

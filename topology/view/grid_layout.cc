@@ -13,7 +13,7 @@ namespace rehearse {
 namespace {
 
 // Lengths are in pixels.
-constexpr double kMargin = 30;
+constexpr double kGridMargin = 30;
 constexpr double kPitch = 88;
 constexpr double kBox = 42;
 constexpr double kDeepPitch = 122;  // when there are more than two dimensions
@@ -227,7 +227,7 @@ class GridLayout {
       frame.bottom += 24;
       layout_.captions.push_back({{(frame.left + frame.right) / 2, frame.bottom - 4}, caption_});
     }
-    MoveIntoView(frame, kMargin, &layout_);
+    MoveIntoView(frame, kGridMargin, &layout_);
   }
 
   const Cluster& cluster_;

@@ -13,7 +13,7 @@ namespace rehearse {
 namespace {
 
 // Lengths are in pixels.
-constexpr double kMargin = 24;
+constexpr double kTierMargin = 24;
 constexpr double kGap = 14;  // between neighbours of a tier
 constexpr double kNodePadding = 18;
 constexpr double kNodeGap = 26;
@@ -447,7 +447,7 @@ class TierLayout {
       frame.Include(caption.at.x - half, caption.at.y - 12);
       frame.Include(caption.at.x + half, caption.at.y + 6);
     }
-    MoveIntoView(frame, kMargin, &layout_);
+    MoveIntoView(frame, kTierMargin, &layout_);
   }
 
   TierContents tiers_;

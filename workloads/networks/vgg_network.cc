@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-constexpr double kDropout = 0.5;
+constexpr double kVggDropout = 0.5;
 
 // Hands out roles, which alternate between first and second products.
 class Roles {
@@ -67,7 +67,7 @@ Network MakeVgg(const VggModel& model, const Training& training) {
     y = images.Dense(y, fmt::format("fc {}", number), model.hidden, roles.Next());
     y = builder.Map(NodeKind::kRelu, {y}, fmt::format("fc relu {}", number));
     y = builder.Map(NodeKind::kDropout, {y}, fmt::format("fc dropout {}", number));
-    network.nodes.back().attributes = {kDropout};
+    network.nodes.back().attributes = {kVggDropout};
   }
   builder.set_layer(-1);
   y = images.Dense(y, "fc 3", model.classes, roles.Next());

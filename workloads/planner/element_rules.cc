@@ -3,11 +3,12 @@
 #include "workloads/planner/node_rules.h"
 
 namespace rehearse {
-namespace {
 
 double BytesOf(const Plan& plan, const Tensor& tensor) {
   return plan.builder.LocalElements(tensor) * plan.element();
 }
+
+namespace {
 
 std::string BackwardName(const NetworkNode& node) {
   return node.backward_op.empty() ? node.op + " backward" : node.backward_op;

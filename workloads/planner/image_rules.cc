@@ -5,10 +5,6 @@
 namespace rehearse {
 namespace {
 
-double BytesOf(const Plan& plan, const Tensor& tensor) {
-  return plan.builder.LocalElements(tensor) * plan.element();
-}
-
 // This rank's share of `count` equal parts of a row.
 double OwnParts(const Plan& plan, const Tensor& tensor, double count) {
   return count / static_cast<double>(Pieces(tensor.layout, plan.builder.sizes(), 1));

@@ -24,6 +24,7 @@ struct NodeRule {
 const NodeRule& RuleOf(NodeKind kind);
 
 // product_rules.cc
+double BytesOf(const Plan& plan, const Tensor& tensor);  // of this rank's part
 void ForwardProduct(Plan& plan, uint32_t node);
 void InputGradientOfProduct(Plan& plan, uint32_t node, const Tensor& gradient);
 // From the layout in which the product leaves it to the one in which it rests.

@@ -1,11 +1,13 @@
 #include "collectives/lowering/tuning.h"
 
 #include <numeric>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
+#include "sim/base/output_file.h"
 #include "topology/files/cluster_file.h"
 #include "topology/presets/hop_latency.h"
 
@@ -298,6 +300,22 @@ TEST_F(TunerTest, SwitchesAddOnlyWhereMachinesHaveEquallyManyMembers) {
   EXPECT_TRUE(tuner_->GroupOf(ranks_).nccl.value().has_nvls);
   ranks_.resize(12);
   EXPECT_FALSE(tuner_->GroupOf(ranks_).nccl.value().has_nvls);
+}
+
+TEST_F(TunerTest, FabricsThatCannotSprayAreAskedForWhatTheyTakeFirst) {
+  const std::string file = testing::TempDir() + "/tuning_hyperx_test.json";
+  for (const char* routing : {"valiant", "dimension-order"}) {
+    WriteFileAtomically(file, std::string(R"({"name": "x", "nodes": 12,
+        "node": {"kind": "pcie", "devices": 1, "device": "h100",
+                 "cable": {"bandwidth": "50GBps", "latency": "1us"}},
+        "fabric": {"kind": "hyperx", "nodes_per_switch": 1, "routing": ")") +
+                                  routing + R"(",
+                   "local": [{"size": 4, "link": {"bandwidth": "50GBps", "latency": "1us"}},
+                             {"size": 3, "link": {"bandwidth": "50GBps", "latency": "1us"}}]}})");
+    Use(file);
+    EXPECT_EQ(Words(kAllReduce, 1e9), "ring simple") << routing;
+    EXPECT_EQ(Choose(kAllToAll, 1e9).algorithm->name(), "pairwise") << routing;
+  }
 }
 
 TEST_F(TunerTest, WhatCannotBeIsRefused) {

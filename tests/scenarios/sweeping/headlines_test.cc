@@ -65,15 +65,15 @@ size_t PositionOf(const Study& study, const std::string& name) {
 }
 
 // The metric of points, played when they are asked for: all points of a study at once, or, if the
-// study is long and the table gives its calibrated value, each alone.
+// table says that the study is long, each alone, with the calibrated value that the table gives.
 class Metrics {
  public:
   explicit Metrics(const Study& study) : study_(study) {
-    const json& calibrated = Headlines()["calibrated"];
-    if (calibrated.contains(study.name)) {
-      calibrated_ = calibrated[study.name].get<double>();
-    } else {
+    const json& long_ones = Headlines()["long"];
+    if (!long_ones.contains(study.name)) {
       sweep_ = PlayStudy(study, {});
+    } else if (const json& calibrated = long_ones[study.name]; !calibrated.is_null()) {
+      calibrated_ = calibrated.get<double>();
     }
   }
 

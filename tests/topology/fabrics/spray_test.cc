@@ -177,6 +177,18 @@ TEST(RailTest, WhatIsForTheOtherRailGoesOverNvLinkFirst) {
   EXPECT_EQ(&router.AlongRail(0, 1), &router.Between(0, 1));
 }
 
+// NCCL_CROSS_NIC=1: rings may change rails. Messages from rank to rank go as before.
+TEST(RailTest, RingsThatMayChangeNicsGoFromRailToRail) {
+  const auto cluster = OnRails(true);
+  FabricRouting routing;
+  routing.cross_nic = true;
+  Router router(*cluster, routing);
+  Router usual(*cluster);
+  EXPECT_EQ(&router.AlongRail(1, 2), &router.Between(1, 2));
+  EXPECT_EQ(router.Between(1, 2).links, usual.Between(1, 2).links);
+  EXPECT_NE(router.AlongRail(1, 2).links, usual.AlongRail(1, 2).links);
+}
+
 TEST(RailTest, WithoutNvLinkItGoesFromRailToRail) {
   const auto cluster = OnRails(false);
   Router router(*cluster);

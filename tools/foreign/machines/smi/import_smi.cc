@@ -18,9 +18,9 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kExpected = "the output of nvidia-smi topo -m, or of rocm-smi --showtopo";
-constexpr uint32_t kMostDevices = 256;
-constexpr uint32_t kMostLinks = 64;  // of one pair
+constexpr const char* kExpectedOfSmi = "the output of nvidia-smi topo -m, or of rocm-smi --showtopo";
+constexpr uint32_t kMostSmiDevices = 256;
+constexpr uint32_t kMostSmiLinks = 64;  // of one pair
 
 // From near to far. kNvLink says nothing about PCIe.
 enum class Relation : uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kNvLink };
@@ -116,14 +116,14 @@ std::optional<Cell> ParseCell(std::string_view word) {
     if (name == word) return Cell{relation, 0};
   if (!word.starts_with("NV")) return std::nullopt;
   const auto count = ParseCount(word.substr(2));
-  if (!count || *count < 1 || *count > kMostLinks) return std::nullopt;
+  if (!count || *count < 1 || *count > kMostSmiLinks) return std::nullopt;
   return Cell{Relation::kNvLink, *count};
 }
 
 class TableReader {
  public:
   TableReader(std::string_view text, const std::string& file) : file_(file) {
-    RefuseNonText(text, file, kExpected, Escapes::kAllowed);
+    RefuseNonText(text, file, kExpectedOfSmi, Escapes::kAllowed);
     lines_ = LinesOf(text);
   }
 
@@ -160,7 +160,7 @@ class TableReader {
     }
     Fail(lines_.empty() ? 0 : lines_[0].number,
          fmt::format("there is no header line such as \"GPU0 GPU1 NIC0 CPU Affinity\", expected {}",
-                     kExpected));
+                     kExpectedOfSmi));
   }
 
   void ReadColumns(const Line& header) {
@@ -177,8 +177,8 @@ class TableReader {
              fmt::format("found the column {}, expected a GPU with its number", Quoted(word)));
       if (!names.insert(word).second)
         Fail(header.number, fmt::format("there are two columns {}", Quoted(word)));
-      if (table_.devices.size() == kMostDevices)
-        Fail(header.number, fmt::format("there are more than {} columns", kMostDevices));
+      if (table_.devices.size() == kMostSmiDevices)
+        Fail(header.number, fmt::format("there are more than {} columns", kMostSmiDevices));
       table_.devices.push_back({word, IsGpuName(word), 0, "", {}});
     }
   }
@@ -199,7 +199,7 @@ class TableReader {
         Fail(line.number,
              fmt::format("found {} between {} and {}, expected X, NV1 to NV{}, PIX, PXB, PHB, NODE "
                          "or SYS",
-                         Quoted(words[1 + i]), device.name, table_.devices[i].name, kMostLinks));
+                         Quoted(words[1 + i]), device.name, table_.devices[i].name, kMostSmiLinks));
       device.cells.push_back(*cell);
     }
     for (size_t i = 1 + count; i < words.size(); ++i)
@@ -337,7 +337,7 @@ class Importer {
   }
 
   static Table RocmTable(std::string_view text, const std::string& file) {
-    RefuseNonText(text, file, kExpected, Escapes::kAllowed);
+    RefuseNonText(text, file, kExpectedOfSmi, Escapes::kAllowed);
     return TableOfRocm(ReadRocmTopology(text, file));
   }
   const char* AssumedDevice() const { return is_rocm_ ? "mi300x" : kAssumedDevice; }

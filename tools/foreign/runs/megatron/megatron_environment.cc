@@ -102,6 +102,10 @@ bool HonourNccl(const WrittenVariable& variable, NcclChoice* choice, ScenarioDra
     const std::optional<int64_t> off = WholeOf(value, 0, 1);
     return off && set("pxn", *off == 0);
   }
+  if (variable.name == "NCCL_CROSS_NIC") {
+    const std::optional<int64_t> crosses = WholeOf(value, 0, 2);
+    return crosses && set("cross_nic", *crosses == 1);
+  }
   if (variable.name == "NCCL_MAX_NCHANNELS" || variable.name == "NCCL_MAX_CTAS") {
     const std::optional<int64_t> most = WholeOf(value, 1, 24);
     return most && set("channels", *most);
