@@ -79,8 +79,8 @@ void GpuBlas::Multiply(const Gemm& gemm, DType dtype, const GpuOperand& a, const
   gpu_.blas.GemmStridedBatched(
       handle_.get(), operation(b_transposed), operation(a_transposed), Narrow(gemm.n),
       Narrow(gemm.m), Narrow(gemm.k), &one, b.data, CudaTypeOf(b.storage), Narrow(b.stride),
-      distance(b, b_rows), a.data, CudaTypeOf(a.storage), Narrow(a.stride), distance(a, a_rows), &beta,
-      c.data, CudaTypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m),
+      distance(b, b_rows), a.data, CudaTypeOf(a.storage), Narrow(a.stride), distance(a, a_rows),
+      &beta, c.data, CudaTypeOf(c.storage), Narrow(c.stride), distance(c, gemm.m),
       static_cast<int>(gemm.batch), fast ? BlasCompute::kFastTf32 : BlasCompute::kFp32,
       kBlasDefaultAlgorithm);
 }

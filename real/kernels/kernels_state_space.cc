@@ -359,7 +359,8 @@ void StateNorm(const KernelCall<T>& call) {
       const T* from = x.Row(row) + group * size;
       double squares = 0;
       for (uint64_t i = 0; i < size; ++i) squares += static_cast<double>(from[i]) * from[i];
-      const T scale = static_cast<T>(1 / std::sqrt(squares / static_cast<double>(size) + kStateSpaceEpsilon));
+      const T scale =
+          static_cast<T>(1 / std::sqrt(squares / static_cast<double>(size) + kStateSpaceEpsilon));
       saved.At(row, group) = scale;
       for (uint64_t i = 0; i < size; ++i)
         y.At(row, group * size + i) = from[i] * scale * gain[group * size + i];

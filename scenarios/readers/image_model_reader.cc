@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-constexpr int64_t kMostChannelsOfImages = 1 << 20;
+constexpr int64_t kMostImageChannels = 1 << 20;
 constexpr int64_t kLargestImage = 1 << 14;
 
 template <typename Model>
@@ -65,12 +65,12 @@ const Fields<VggModel>& VggFields() {
       {{"kind", OneOf({"vgg"}), Optional("the preset's, or decoder"), "which network"},
        PresetRow(KnownVggs()),
        NameRow<Model>(),
-       {"stages", &Model::stages, ListOf(ListOf(AWhole(1, kMostChannelsOfImages))),
+       {"stages", &Model::stages, ListOf(ListOf(AWhole(1, kMostImageChannels))),
         Optional("the preset's; without one it must be given"),
         "channels of each convolution, stage by stage", "[[64, 64], [128]]"},
        Count("image", &Model::image, kLargestImage, "pixels on a side, halved by each stage"),
-       Count("image_channels", &Model::image_channels, kMostChannelsOfImages, "colours of the image"),
-       Count("hidden", &Model::hidden, kMostChannelsOfImages, "columns of the first two dense layers"),
+       Count("image_channels", &Model::image_channels, kMostImageChannels, "colours of the image"),
+       Count("hidden", &Model::hidden, kMostImageChannels, "columns of the first two dense layers"),
        Count("classes", &Model::classes, 1 << 24, "columns of the last dense layer")});
   return fields;
 }
@@ -82,18 +82,18 @@ const Fields<UnetModel>& UnetFields() {
       {{"kind", OneOf({"u-net"}), Optional("the preset's, or decoder"), "which network"},
        PresetRow(KnownUnets()),
        NameRow<Model>(),
-       {"channels", &Model::channels, AWhole(1, kMostChannelsOfImages),
+       {"channels", &Model::channels, AWhole(1, kMostImageChannels),
         Optional("the preset's; without one it must be given"), "channels of the first level",
         "256"},
        {"multipliers", &Model::multipliers, ListOf(AWhole(1, 1024)), OrUsual(kPresetOr),
         "multiples of the channels, level by level", "[1, 2, 2, 2]"},
        Count("blocks", &Model::blocks, 1000, "residual blocks per level"),
        Count("image", &Model::image, kLargestImage, "pixels on a side, halved between levels"),
-       Count("image_channels", &Model::image_channels, kMostChannelsOfImages, "colours of the image"),
+       Count("image_channels", &Model::image_channels, kMostImageChannels, "colours of the image"),
        {"attention", &Model::attention, ListOf(AWhole(1, kLargestImage)), OrUsual(kPresetOr),
         "sizes of the image at which there is attention", "[16, 8]"},
-       Count("head_size", &Model::head_size, kMostChannelsOfImages, "channels of an attention head"),
-       Count("groups", &Model::groups, kMostChannelsOfImages,
+       Count("head_size", &Model::head_size, kMostImageChannels, "channels of an attention head"),
+       Count("groups", &Model::groups, kMostImageChannels,
              "groups of a norm; they divide the channels")});
   return fields;
 }

@@ -87,13 +87,6 @@ double MedianSignedError(const TrustReport& report) {
   return errors[(errors.size() - 1) / 2];
 }
 
-Json ToJson(const ErrorSummary& errors) {
-  return {{"samples", errors.samples},
-          {"median", errors.median},
-          {"ninetieth_percentile", errors.ninetieth},
-          {"largest", errors.largest}};
-}
-
 }  // namespace
 
 Prediction PredictStep(const Schedule& schedule, const Calibration& calibration) {

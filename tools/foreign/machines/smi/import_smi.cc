@@ -18,7 +18,7 @@
 namespace rehearse {
 namespace {
 
-constexpr const char* kExpectedOfSmi = "the output of nvidia-smi topo -m, or of rocm-smi --showtopo";
+constexpr const char* kSmiOutput = "the output of nvidia-smi topo -m, or of rocm-smi --showtopo";
 constexpr uint32_t kMostSmiDevices = 256;
 constexpr uint32_t kMostSmiLinks = 64;  // of one pair
 
@@ -123,7 +123,7 @@ std::optional<Cell> ParseCell(std::string_view word) {
 class TableReader {
  public:
   TableReader(std::string_view text, const std::string& file) : file_(file) {
-    RefuseNonText(text, file, kExpectedOfSmi, Escapes::kAllowed);
+    RefuseNonText(text, file, kSmiOutput, Escapes::kAllowed);
     lines_ = LinesOf(text);
   }
 
@@ -160,7 +160,7 @@ class TableReader {
     }
     Fail(lines_.empty() ? 0 : lines_[0].number,
          fmt::format("there is no header line such as \"GPU0 GPU1 NIC0 CPU Affinity\", expected {}",
-                     kExpectedOfSmi));
+                     kSmiOutput));
   }
 
   void ReadColumns(const Line& header) {
@@ -337,7 +337,7 @@ class Importer {
   }
 
   static Table RocmTable(std::string_view text, const std::string& file) {
-    RefuseNonText(text, file, kExpectedOfSmi, Escapes::kAllowed);
+    RefuseNonText(text, file, kSmiOutput, Escapes::kAllowed);
     return TableOfRocm(ReadRocmTopology(text, file));
   }
   const char* AssumedDevice() const { return is_rocm_ ? "mi300x" : kAssumedDevice; }
