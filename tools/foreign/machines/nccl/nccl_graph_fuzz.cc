@@ -7,7 +7,7 @@ namespace {
 
 void ReadGraphs(std::string_view input) { ReadNcclGraph(input, "graph.xml"); }
 
-std::vector<std::string> GraphSeeds() {
+std::vector<std::string> NcclGraphSeeds() {
   return {R"(<graphs version="1">
   <graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="20" typeintra="NVL">
     <channel><net dev="0"/><gpu dev="0"/><gpu dev="2"/><gpu dev="1"/><net dev="0"/></channel>
@@ -17,12 +17,12 @@ std::vector<std::string> GraphSeeds() {
 )"};
 }
 
-std::vector<std::string> GraphWords() {
+std::vector<std::string> NcclGraphWords() {
   return {"<channel>",     "</channel>",         "<gpu dev=\"1\"/>", "pattern=\"4\"",
           "pattern=\"5\"", "speedintra=\"1e9\"", "<!DOCTYPE",        "&lt;"};
 }
 
-const FuzzTargetRow kGraphsRow({"nccl_graph", ReadGraphs, GraphSeeds, GraphWords,
+const FuzzTargetRow kGraphsRow({"nccl_graph", ReadGraphs, NcclGraphSeeds, NcclGraphWords,
                                 FuzzLanguage::kText});
 
 }  // namespace
