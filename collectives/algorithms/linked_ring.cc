@@ -53,16 +53,49 @@ struct Links {
     }
   }
 
-  // The narrowest link is 0 if some pair has no link.
-  Width Around(const Ring& ring) const {
-    Width width = {std::numeric_limits<double>::infinity(), 0};
-    for (size_t i = 0; i < size; ++i) {
-      const double one = capacity[ring[i] * size + ring[(i + 1) % size]];
-      width.narrowest = std::min(width.narrowest, one);
-      width.sum += one;
-    }
-    return width;
+  // A ring that has come so far, by one more link.
+  Width Along(Width width, uint32_t from, uint32_t to) const {
+    const double one = capacity[from * size + to];
+    return {std::min(width.narrowest, one), width.sum + one};
   }
+};
+
+// Tries all rings over links, in the order of their names: where pairs have none, few are tried, and
+// behind switches none.
+class RingSearch {
+ public:
+  explicit RingSearch(const Links& links) : links_(links), ring_(links.size) {
+    std::iota(ring_.begin(), ring_.end(), 0u);
+  }
+
+  Ring Widest() {
+    Extend(1, {std::numeric_limits<double>::infinity(), 0});
+    return std::move(found_);
+  }
+
+ private:
+  // Of `ring_`, those before `place` are settled and the others sorted.
+  void Extend(size_t place, Width so_far) {
+    if (place == ring_.size()) {
+      const Width around = links_.Along(so_far, ring_.back(), ring_.front());
+      if (!(around.narrowest > 0) || !around.IsAbove(best_)) return;
+      best_ = around;
+      found_ = ring_;
+      return;
+    }
+    const auto rest = ring_.begin() + static_cast<std::ptrdiff_t>(place);
+    for (auto next = rest; next != ring_.end(); ++next) {
+      std::rotate(rest, next, next + 1);
+      const Width longer = links_.Along(so_far, ring_[place - 1], *rest);
+      if (longer.narrowest > 0) Extend(place + 1, longer);
+      std::rotate(rest, rest + 1, next + 1);
+    }
+  }
+
+  const Links& links_;
+  Ring ring_;
+  Ring found_;
+  Width best_;
 };
 
 // Whether all pairs of at least three devices have links of their own.
@@ -79,15 +112,7 @@ LinkedRing WidestLinkedRing(Router& router, const std::vector<uint32_t>& devices
   LinkedRing found;
   found.is_xgmi = links.is_xgmi;
   if (links.are_all) return found;
-  Width best;
-  Ring ring(devices.size());
-  std::iota(ring.begin(), ring.end(), 0u);
-  do {
-    const Width around = links.Around(ring);
-    if (!(around.narrowest > 0) || !around.IsAbove(best)) continue;
-    best = around;
-    found.ring = ring;
-  } while (std::next_permutation(ring.begin() + 1, ring.end()));
+  found.ring = RingSearch(links).Widest();
   return found;
 }
 

@@ -129,6 +129,11 @@ Field<Combined> Gathering(Needed needed) {
            "the next layer is gathered during this one's backward pass, or after it "
            "(BACKWARD_POST)",
            "\"post\""},
+          {"within_layer", &Zero::within_layer, TrueFalse(), Usual(),
+           "gathers begin, and sums of gradients end, within the layer that needs them (a loop "
+           "over "
+           "layers, as XLA compiles it without double buffering)",
+           "true"},
           {"reshard_after_forward", &Zero::reshard_after_forward, TrueFalse(), OfSoftware(needed),
            "gathered weights are dropped after the forward pass", "true"},
           {"until_last_micro_batch", &Zero::until_last_micro_batch, TrueFalse(), Usual(),

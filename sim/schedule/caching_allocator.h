@@ -35,7 +35,7 @@ namespace rehearse {
 
 struct AllocatorRules {
   bool expandable = false;    // expandable_segments:True
-  std::optional<Bytes> room;  // what the device has for it; nothing: as much as it asks for
+  std::optional<Bytes> room = {};  // what the device has for it; nothing: as much as it asks for
 };
 
 struct AllocatedMemory {

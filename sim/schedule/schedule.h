@@ -141,8 +141,8 @@ enum class Reduction : uint8_t { kSum, kMaximum };
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  CommunicatorId communicator;
-  Bytes bytes;
+  CommunicatorId communicator = {};
+  Bytes bytes = {};
   DType dtype = DType::kBf16;
   Reduction reduction = Reduction::kSum;
   AlgorithmId algorithm = AlgorithmId::kRing;
@@ -234,8 +234,8 @@ struct View {
   BufferId of;
   uint64_t row = 0;
   uint64_t column = 0;
-  std::vector<CommunicatorId> rows_cut_by;
-  std::vector<CommunicatorId> columns_cut_by;
+  std::vector<CommunicatorId> rows_cut_by = {};
+  std::vector<CommunicatorId> columns_cut_by = {};
   uint32_t rows_turned = 0;
 };
 
@@ -245,7 +245,7 @@ struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kActivation;
   // Zero for a view; may exceed rows × columns elements by the padding of equal shares.
-  Bytes bytes;
+  Bytes bytes = {};
   // What it holds, for backends: a row-major matrix. A buffer without rows can only be timed.
   DType dtype = DType::kBf16;
   uint64_t rows = 0;

@@ -165,7 +165,7 @@ Drawn AnyStrategy(Random& random, uint32_t ranks, bool in_stages, bool has_exper
       strategy.update(Switches(random, {"overlap_reduce_scatter"}));
     if (kind == std::string_view("fsdp")) {
       strategy["prefetch"] = random.Below(3);
-      strategy.update(Switches(random, {"reshard_after_forward"}));
+      strategy.update(Switches(random, {"reshard_after_forward", "within_layer"}));
     }
     return strategy;
   };

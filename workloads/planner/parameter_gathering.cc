@@ -188,12 +188,26 @@ void ParameterGathering::TakeWhole(uint32_t index) {
   held_[index].gathered = cast;
 }
 
+// Where what may be gathered ahead of this matrix ends, on the way forward.
+uint32_t ParameterGathering::EndAhead(uint32_t index, const ActionContext& action) const {
+  uint32_t end = action.prefetch_end;
+  if (!strategy_.shard->within_layer) return end;
+  uint32_t next = index + 1;
+  while (next < end && IsOfSameLayer(next, index)) ++next;
+  return next;
+}
+
+bool ParameterGathering::IsOfSameLayer(uint32_t a, uint32_t b) const {
+  return places_.ShapeOf(a).layer == places_.ShapeOf(b).layer;
+}
+
 void ParameterGathering::GatherBefore(uint32_t index, uint32_t groups,
                                       const ActionContext& action) {
   const uint32_t first = action.stage->first_matrix();
   for (uint32_t begin = places_[index].group_begin; groups > 0 && begin > first; --groups) {
     const uint32_t end = begin;
     begin = places_[begin - 1].group_begin;
+    if (strategy_.shard->within_layer && !IsOfSameLayer(begin, index)) return;
     if (places_.ShapeOf(begin).layer < 0) continue;
     bool is_read = training_.recomputation == Recomputation::kFull;
     for (uint32_t i = begin; i < end; ++i) is_read = is_read || places_[i].is_read_backward;
@@ -219,9 +233,10 @@ BufferId ParameterGathering::Fetch(uint32_t index, const ActionContext& action) 
   const BufferId whole = held_[index].gathered;
   if (!strategy_.shard) return whole;
   const ShardPolicy& shard = *strategy_.shard;
+  const uint32_t end = EndAhead(index, action);
   if (shard.prefetch_elements > 0) {
     double ahead = 0;
-    for (uint32_t i = index + 1; i < action.prefetch_end && MayGatherMore(ahead); ++i) {
+    for (uint32_t i = index + 1; i < end && MayGatherMore(ahead); ++i) {
       Gather(i, action);
       ahead += places_[i].elements;
     }
@@ -229,7 +244,7 @@ BufferId ParameterGathering::Fetch(uint32_t index, const ActionContext& action) 
     if (!shard.gathers_behind_backward) GatherBefore(index, shard.prefetch, action);
   } else {
     uint32_t next = places_[index].group_end;
-    for (uint32_t i = 0; i < shard.prefetch && next < action.prefetch_end; ++i) {
+    for (uint32_t i = 0; i < shard.prefetch && next < end; ++i) {
       Gather(next, action);
       next = places_[next].group_end;
     }
@@ -248,6 +263,7 @@ BufferId ParameterGathering::FetchBackward(uint32_t index, const ActionContext& 
     double ahead = 0;
     for (uint32_t i = index;
          !computes_again && i-- > action.stage->first_matrix() && MayGatherMore(ahead);) {
+      if (shard.within_layer && !IsOfSameLayer(i, index)) break;
       if (places_.ShapeOf(i).layer < 0 || !places_[i].is_read_backward) continue;
       Gather(i, action);
       ahead += places_[i].elements;

@@ -319,7 +319,7 @@ std::vector<StagePlanner::Part> StagePlanner::PartsOfBackward(const Action& acti
       (is_selective && (training.recomputed_ops.Any() || training.keeps_narrow_attention)) ||
       (training.recomputation != Recomputation::kFull && training.keeps_narrow_activations);
   std::vector<Part> parts = {{PassPart::kBackwardCombine, [this] { BeginBackward(); }}};
-  if (!recomputes_layers && !recomputes_ops && !by_node) {
+  if (!recomputes_layers && !recomputes_ops && !by_node && !EndsSumsWithLayer()) {
     std::vector<Visit> visits = AllVisits();
     std::reverse(visits.begin(), visits.end());
     parts.push_back({PassPart::kBackwardAttention, [this, visits] { Backward(visits); }});
@@ -357,8 +357,8 @@ void StagePlanner::AddWayBack(const Unit& unit, bool recomputes_layers, bool rec
     parts->push_back({first, [this, &unit] { TakeOperandOfLast(unit); }});
   }
   std::optional<PassPart> prepared;
-  for (const std::vector<Visit>& some :
-       Divide(std::vector<Visit>(visits.rbegin(), visits.rend()), by_node)) {
+  const auto back = Divide(std::vector<Visit>(visits.rbegin(), visits.rend()), by_node);
+  for (const std::vector<Visit>& some : back) {
     const PassPart kind = kinds.Backward(some.front().node);
     if (by_node && recomputes_ops && prepared != kind) {
       std::vector<Visit> again;
@@ -367,8 +367,18 @@ void StagePlanner::AddWayBack(const Unit& unit, bool recomputes_layers, bool rec
       parts->push_back({kind, prepare(std::move(again))});
       prepared = kind;
     }
-    parts->push_back({kind, [this, some] { Backward(some); }});
+    const bool begins = &some == &back.front();
+    const bool ends = &some == &back.back();
+    parts->push_back({kind, [this, some, begins, ends] {
+                        if (begins) way_back_begin_ = builder_.role().ops.size();
+                        Backward(some);
+                        if (ends && EndsSumsWithLayer()) builder_.AwaitSince(way_back_begin_);
+                      }});
   }
+}
+
+bool StagePlanner::EndsSumsWithLayer() const {
+  return step_.strategy.shard && step_.strategy.shard->within_layer;
 }
 
 void StagePlanner::BeginBackward() {

@@ -141,6 +141,7 @@ class StagePlanner {
   std::vector<Part> PartsOfBackward(const Action& action, bool by_node);
   void AddWayBack(const Unit& unit, bool recomputes_layers, bool recomputes_ops, bool by_node,
                   std::vector<Part>* parts);
+  bool EndsSumsWithLayer() const;
   void RecomputeAll();
   void MakeInputs();
   static std::vector<Visit> VisitsOf(const Unit& unit);
@@ -175,6 +176,7 @@ class StagePlanner {
   StagePlanner* behind_ = nullptr;
   std::map<uint32_t, MicroBatch> micro_batches_;  // those under way
   MicroBatch* current_ = nullptr;
+  size_t way_back_begin_ = 0;  // the first op of the way back through the unit at hand
 };
 
 }  // namespace rehearse

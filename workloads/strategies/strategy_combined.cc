@@ -255,6 +255,7 @@ std::optional<ShardPolicy> SharesOf(const CombinedOptions& options, const Combin
                      .prefetch = zero.prefetch,
                      .backward_axes = mesh.within(),
                      .gathers_behind_backward = zero.gathers_behind_backward,
+                     .within_layer = zero.stage == 3 && zero.within_layer,
                      .reshard_after_forward = zero.reshard_after_forward,
                      .reshards_recomputed = zero.reshard_after_forward,
                      .until_last_micro_batch = zero.stage == 3 && zero.until_last_micro_batch,

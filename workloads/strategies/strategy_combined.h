@@ -68,8 +68,9 @@ struct ZeroOptions {
   bool until_last_micro_batch = false;  // stage 3
   uint32_t backward_within =
       0;  // stage 3: ranks from whose shares the backward pass gathers; 0: all
-  ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next five
+  ShardCopies copies = ShardCopies::kNone;  // stage 3, and the next six
   bool gathers_behind_backward = false;     // with by_layer
+  bool within_layer = false;                // gathers and sums do not cross a layer
   bool reduces_in_fp32 = false;
   uint64_t prefetch_elements = 0;
   uint64_t most_gathered = 0;

@@ -168,6 +168,7 @@ ZeroOptions DrawSharing(Dice& dice, uint32_t stage) {
   if (stage == 3) {
     options.copies = static_cast<ShardCopies>(dice.Below(4));
     options.reduces_in_fp32 = dice.Flip();
+    options.within_layer = dice.Flip();
     options.gathers_behind_backward = options.by_layer && dice.Flip();
     if (!options.by_layer && dice.Flip()) {
       options.prefetch_elements = dice.Pick({100, 1000, 5000});

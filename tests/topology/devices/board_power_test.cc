@@ -33,7 +33,9 @@ TEST(BoardPowerTest, LessPowerIsSlower) {
     device.power = watts;
     const double stretch = Stretch(device, Product(8192));
     EXPECT_GE(stretch, 1) << watts;
-    if (last > 0) EXPECT_LE(stretch, last) << watts;
+    if (last > 0) {
+      EXPECT_LE(stretch, last) << watts;
+    }
     last = stretch;
   }
   EXPECT_EQ(last, 1);

@@ -490,6 +490,46 @@ TEST(StrategyBytesTest, PostIsBehindTheKernelsOfALayerAndBeforeItsReduceScatter)
   EXPECT_LT(post.at("all-gather layer of 0"), post.at("reduce-scatter layer of 1"));
 }
 
+TEST(StrategyBytesTest, WithinALayerGathersBeginAndSumsEndWithIt) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto plan = [&](bool within_layer) {
+    ZeroOptions options{.shard = 4, .replicas = 1, .prefetch = 100};
+    options.within_layer = within_layer;
+    return PlanStep(network, SmallTraining(), MakeZero(options, network));
+  };
+  // Gathers that begin before the pass through their layer does, and layers whose last reduce-scatter
+  // the first kernel of the next one does not wait for.
+  const auto crossing = [](const Schedule& schedule) {
+    std::pair<int, int> result;
+    const std::vector<Op>& ops = schedule.roles[0].ops;
+    std::optional<std::pair<Phase, int32_t>> at;
+    std::optional<OpId> last_sum;  // of one stream, so that the others are done before
+    for (uint32_t i = 0; i < ops.size(); ++i) {
+      const Op& op = ops[i];
+      if (op.tag.phase != Phase::kForward && op.tag.phase != Phase::kBackward) continue;
+      const std::pair here = {op.tag.phase, op.tag.layer};
+      const auto* collective = std::get_if<Collective>(&op.work);
+      if (collective != nullptr) {
+        if (collective->kind == CollectiveKind::kReduceScatter && op.tag.layer >= 0)
+          last_sum = OpId(i);
+        if (collective->kind == CollectiveKind::kAllGather && at && at->second >= 0)
+          result.first += here != *at ? 1 : 0;
+        continue;
+      }
+      if (at != here) {
+        if (last_sum)
+          result.second += testing::Value(op.after, testing::Contains(*last_sum)) ? 0 : 1;
+        last_sum.reset();
+      }
+      at = here;
+    }
+    return result;
+  };
+  EXPECT_GT(crossing(plan(false)).first, 0);
+  EXPECT_EQ(crossing(plan(false)).second, 2);
+  EXPECT_EQ(crossing(plan(true)), std::make_pair(0, 0));
+}
+
 TEST(StrategyBytesTest, DeepSpeedGathersAheadByElementsAndReducesInBuckets) {
   // A layer has matrices of 3, 1, 4 and 4 times h² weights.
   const double h2 = kHidden * kHidden;
