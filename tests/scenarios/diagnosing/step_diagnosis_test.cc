@@ -58,7 +58,7 @@ TEST(StepDiagnosisTest, ItIsJudgedByPublishedStepsOnlyWhereSomeAreLikeIt) {
     return DiagnoseStep(ShippedStep(name), Measured({"100 s"})).model_error_of;
   };
   EXPECT_NE(judged_by("strategy-fsdp").find(" published steps ("), std::string::npos);
-  EXPECT_EQ(judged_by("axonn-unet-4b-frontier"), "");
+  EXPECT_EQ(judged_by("cpu-u-net"), "");
 }
 
 // 912 ms are expected.
