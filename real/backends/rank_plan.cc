@@ -62,9 +62,10 @@ class Planner {
     const View& view = *buffer.view;
     PlaceBuffer(view.of.index());
     const BufferPlan& base = plan_.buffers[view.of.index()];
-    const Share rows = ShareOf(schedule_, view.rows_cut_by, plan_.rank);
+    const PlaceAmong rows = PlaceAmongPieces(schedule_, view.rows_cut_by, plan_.rank);
     const uint64_t row_share = (rows.index + view.rows_turned) % rows.count;
-    const uint64_t column_share = ShareOf(schedule_, view.columns_cut_by, plan_.rank).index;
+    const uint64_t column_share =
+        PlaceAmongPieces(schedule_, view.columns_cut_by, plan_.rank).index;
     const uint64_t row = view.row + row_share * own->rows;
     const uint64_t column = view.column + column_share * own->columns;
     own->memory = base.memory;

@@ -15,7 +15,7 @@ struct Cut {
 };
 
 Cut CutOf(const Schedule& schedule, const Extent& extent, uint32_t rank) {
-  const Share share = ShareOf(schedule, extent.cut_by, rank);
+  const PlaceAmong share = PlaceAmongPieces(schedule, extent.cut_by, rank);
   if (extent.size % share.count != 0) {
     throw Error(
         fmt::format("an extent of {} is not cut into {} equal blocks", extent.size, share.count));
@@ -26,8 +26,9 @@ Cut CutOf(const Schedule& schedule, const Extent& extent, uint32_t rank) {
 
 }  // namespace
 
-Share ShareOf(const Schedule& schedule, const std::vector<CommunicatorId>& cut_by, uint32_t rank) {
-  Share share;
+PlaceAmong PlaceAmongPieces(const Schedule& schedule, const std::vector<CommunicatorId>& cut_by,
+                            uint32_t rank) {
+  PlaceAmong share;
   for (const CommunicatorId id : cut_by) {
     const Communicator& communicator = schedule.communicators.at(id.index());
     const auto position = communicator.PositionOf(rank);
@@ -54,7 +55,7 @@ ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t 
   placement.count = rows.size * columns.size;
   placement.order = region.order;
   if (!region.flat_by.empty()) {
-    const Share share = ShareOf(schedule, region.flat_by, rank);
+    const PlaceAmong share = PlaceAmongPieces(schedule, region.flat_by, rank);
     const uint64_t elements = placement.count;
     const uint64_t run = (elements + share.count - 1) / share.count;
     placement.flat = true;

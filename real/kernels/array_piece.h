@@ -44,10 +44,11 @@ ArrayPiece PlaceRegion(const Schedule& schedule, const Region& region, uint32_t 
 
 // The rank's position among all pieces that these communicators cut, outermost first, and their
 // number.
-struct Share {
+struct PlaceAmong {
   uint64_t index = 0;
   uint64_t count = 1;
 };
-Share ShareOf(const Schedule& schedule, const std::vector<CommunicatorId>& cut_by, uint32_t rank);
+PlaceAmong PlaceAmongPieces(const Schedule& schedule, const std::vector<CommunicatorId>& cut_by,
+                            uint32_t rank);
 
 }  // namespace rehearse

@@ -243,6 +243,9 @@ constexpr const char* kMaxText =
 constexpr const char* kMaxTextElsewhere =
     "AI-Hypercomputer/maxtext, base.yml: attention autoselected, which is Pallas's flash attention "
     "on TPUs";
+constexpr const char* kPaxml =
+    "NVIDIA/JAX-Toolbox, pax scripts of 2023 and 2024: XLA's latency-hiding scheduler, but neither "
+    "double-buffered loops nor pipelined gathers, so that what hides does so within a layer";
 constexpr const char* kAxonn = "AxoNN, arXiv 2305.13525, section IV: optimisations A to D";
 
 std::vector<SoftwareStack> Stacks() {
@@ -258,6 +261,23 @@ std::vector<SoftwareStack> Stacks() {
              Joined(Joined(Megatron(kTrue, kTrue, kTrue, kNemo), MegatronBuckets(kTrue, kNemo)),
                     Joined(NarrowRecipes(kNarrow), WaitsForMessages(kPipelineCore))));
   const Switches gradients_16 = {{"training.gradients", "\"bf16\"", {}, kMegatron2021}};
+  const Switches maxtext =
+      Joined(Joined(Switches{{"training.attention", "\"fused\"", {}, kMaxTextElsewhere},
+                             {"training.attention", "\"cudnn\"", {}, kMaxText, 70}},
+                    Kernels("\"compiled\"", "\"fused\"", "\"fused\"", "\"separate\"", kMaxText)),
+             Joined({{"training.dropout", kFalse, {}, kMaxText},
+                     {"memory.allocator",
+                      "\"none\"",
+                      {},
+                      "jax.dev, GPU memory allocation: XLA takes 75 % of the device at once"}},
+                    Fsdp("\"none\"", "\"precision\"", kMaxText)));
+  Switches paxml = maxtext;
+  for (SoftwareSwitch& one : paxml) {
+    if (one.path == "strategy.gather") one.value = "\"product\"";
+    if (one.path == "strategy.prefetch") one.value = "1000";
+    if (one.path.rfind("strategy.", 0) == 0) one.source = kPaxml;
+  }
+  paxml.push_back({"strategy.within_layer", kTrue, {"fsdp", "combined"}, kPaxml});
   Switches automodel = Fsdp("\"per-parameter\"", "\"fp32\"", kAutomodel);
   for (SoftwareSwitch& one : automodel)
     if (one.path == "strategy.reshard_after_forward") one.value = kFalse;
@@ -326,16 +346,7 @@ std::vector<SoftwareStack> Stacks() {
                      Joined(Fsdp("\"flat\"", "\"precision\"", kFoundry),
                             StopsEarly("mosaicml/llm-foundry scripts/train/benchmarking: "
                                        "activation_checkpointing_reentrant: false"))))},
-      {"maxtext", "MaxText: JAX and XLA (2024)",
-       Joined(Joined(Switches{{"training.attention", "\"fused\"", {}, kMaxTextElsewhere},
-                              {"training.attention", "\"cudnn\"", {}, kMaxText, 70}},
-                     Kernels("\"compiled\"", "\"fused\"", "\"fused\"", "\"separate\"", kMaxText)),
-              Joined({{"training.dropout", kFalse, {}, kMaxText},
-                      {"memory.allocator",
-                       "\"none\"",
-                       {},
-                       "jax.dev, GPU memory allocation: XLA takes 75 % of the device at once"}},
-                     Fsdp("\"none\"", "\"precision\"", kMaxText)))},
+      {"maxtext", "MaxText: JAX and XLA (2024)", maxtext},
       {"megatron-core", "Megatron-Core with Transformer Engine, its arguments' defaults (2024 on)",
        Joined(Joined(transformer_engine,
                      Kernels("\"fused\"", "\"fused\"", "\"unfused\"", "\"fused\"", kMegatronCore)),
@@ -358,6 +369,7 @@ std::vector<SoftwareStack> Stacks() {
        Joined(Joined(Attention("\"flash-2\"", kNemoLauncher), nemo),
               Joined(Joined(UserBuffers(), WithoutNvls(kNemoLauncher)),
                      {{"training.gradients", "\"bf16\"", {}, kLauncherGradients}}))},
+      {"paxml", "Paxml: JAX and XLA, a loop over the layers (2023, 2024)", paxml},
       {"torchtitan", "torchtitan: FSDP2, op by op unless compiled (2024 on)",
        Joined(Joined(eager, Fsdp("\"per-parameter\"", "\"fp32\"", kFsdp2)),
               Joined(Joined(DTensor(), FsdpOfStages()),
