@@ -493,7 +493,7 @@ TEST(StrategyBytesTest, PostIsBehindTheKernelsOfALayerAndBeforeItsReduceScatter)
 TEST(StrategyBytesTest, WithinALayerGathersBeginAndSumsEndWithIt) {
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   const auto plan = [&](bool within_layer) {
-    ZeroOptions options{.shard = 4, .replicas = 1, .prefetch = 100};
+    ZeroOptions options{.shard = 4, .replicas = 1, .prefetch = 4};
     options.within_layer = within_layer;
     return PlanStep(network, SmallTraining(), MakeZero(options, network));
   };
