@@ -60,8 +60,8 @@ struct Links {
   }
 };
 
-// Tries all rings over links, in the order of their names: where pairs have none, few are tried, and
-// behind switches none.
+// Tries all rings over links, in the order of their names: where pairs have none, few are tried,
+// and behind switches none.
 class RingSearch {
  public:
   explicit RingSearch(const Links& links) : links_(links), ring_(links.size) {

@@ -78,8 +78,8 @@ struct ShardPolicy {
   // Layers: on the way back the next one is gathered after the kernels of this one and before its
   // reduce-scatter (FSDP's BACKWARD_POST), not beside them.
   bool gathers_behind_backward = false;
-  // Stage 3: gathers begin, and sums of gradients end, in the pass through the layer that needs them: what a
-  // loop over the layers does whose body is scheduled by itself (XLA without double-buffered loops).
+  // Stage 3: gathers begin, and sums of gradients end, in the pass through the layer that needs
+  // them: a loop over layers whose body is scheduled by itself (XLA without double buffering).
   bool within_layer = false;
   uint32_t cached_layers = 0;  // the first so many layers keep theirs until their backward is done
   // What is gathered is dropped after the forward pass, and gathered once more for the backward

@@ -497,8 +497,8 @@ TEST(StrategyBytesTest, WithinALayerGathersBeginAndSumsEndWithIt) {
     options.within_layer = within_layer;
     return PlanStep(network, SmallTraining(), MakeZero(options, network));
   };
-  // Gathers that begin before the pass through their layer does, and layers whose last reduce-scatter
-  // the first kernel of the next one does not wait for.
+  // Gathers that begin before the pass through their layer does, and layers whose last
+  // reduce-scatter the first kernel of the next one does not wait for.
   const auto crossing = [](const Schedule& schedule) {
     std::pair<int, int> result;
     const std::vector<Op>& ops = schedule.roles[0].ops;
