@@ -34,7 +34,7 @@
 namespace rehearse {
 
 struct AllocatorRules {
-  bool expandable = false;    // expandable_segments:True
+  bool expandable = false;         // expandable_segments:True
   std::optional<Bytes> room = {};  // what the device has for it; nothing: as much as it asks for
 };
 
