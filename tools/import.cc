@@ -39,6 +39,8 @@ const ImportKind& TakeKind(const std::string& first, std::vector<std::string>* f
       throw Error(
           {first, 0, ""},
           "what this file is cannot be told; say it: rehearse import KIND " + VisibleText(first));
+    } else if (first.find_first_of("/.") != std::string::npos) {  // no kind has them in its name
+      throw Error({first, 0, ""}, "no such file, and no kind of import");
     }
   }
   if (const ImportKind* const kind = FindImportKind(name)) return *kind;

@@ -264,7 +264,7 @@ int ListCommand(const std::vector<std::string>& arguments) {
       if (kind.name == std::string_view("clusters"))
         text += fmt::format(
             "  all of them also take \"device\" and\n  {}:\n"
-            "  dgx-h100:nodes=8,nics=4,nic=200Gbps,fabric=rails,oversubscription=2,device=h200\n",
+            "  dgx-h100:nodes=64,nics=4,nic=200Gbps,fabric=rails,oversubscription=2,device=h200\n",
             fmt::join(kMachineChangeKeys, ", "));
     }
     json[kind.name] = nlohmann::ordered_json::array();

@@ -52,7 +52,7 @@ CommandSyntax TopologySyntax() {
       "  rehearse topology dgx-a100:nodes=2 --path 0,node1/gpu3\n"
       "  rehearse topology perlmutter:nodes=4 --matrix\n"
       "  rehearse topology dgx-h100:nodes=8 --bound\n"
-      "  rehearse topology dgx-h100:nodes=8,nics=4,nic=200Gbps,fabric=rails,oversubscription=2\n"
+      "  rehearse topology dgx-h100:nodes=64,nics=4,nic=200Gbps,fabric=rails,oversubscription=2\n"
       "  rehearse topology my.json --check\n"
       "  rehearse topology dgx-a100 --svg -o box.svg\n"
       "  rehearse topology dgx-a100:nodes=2 -o two.json\n"

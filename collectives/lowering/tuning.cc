@@ -302,6 +302,21 @@ NcclPace PaceOf(const NcclGroup& group, const ChoiceQuestion& question, const Nc
                     collective.bytes, chosen);
 }
 
+// What may be asked for with this algorithm: `"ll", "simple", "auto" or "none"`.
+std::string PossibleProtocols(const Collective& collective, const LibraryGroup& group) {
+  std::vector<NcclCost> costs;
+  if (group.nccl) costs = AllCosts(*group.nccl, collective.kind, collective.bytes);
+  if (group.rccl) costs = AllCosts(*group.rccl, collective.kind, collective.bytes);
+  std::set<Protocol> possible;
+  for (const NcclCost& cost : costs)
+    if (collective.algorithm == AlgorithmId::kAuto || collective.algorithm == IdOf(cost.algorithm))
+      possible.insert(cost.protocol);
+  std::string text;
+  for (const Protocol protocol : possible) text += fmt::format("\"{}\", ", Name(protocol));
+  if (!possible.empty()) text.replace(text.size() - 2, 2, ", \"auto\" or ");
+  return text + "\"none\"";
+}
+
 }  // namespace
 
 Tuner::Tuner(GroupMemory& memory)
@@ -499,9 +514,10 @@ Choice Tuner::WithoutLaunch(const ChoiceQuestion& question, std::shared_ptr<Grou
     }
     if (!any_protocol) {
       throw Error(fmt::format(
-          "protocol \"{}\" is not available for {} with algorithm \"{}\"{}; expected \"none\"",
+          "protocol \"{}\" is not available for {} with algorithm \"{}\"{}; expected {}",
           Name(collective.protocol), Name(collective.kind), Name(collective.algorithm),
-          group.Exists() ? " in this group" : " on devices that are neither NVIDIA's nor AMD's"));
+          group.Exists() ? " in this group" : " on devices that are neither NVIDIA's nor AMD's",
+          PossibleProtocols(collective, group)));
     }
     if (group.Exists() && IsGroupedSends(collective.kind) && any_algorithm)
       ChooseSends(question, group, &choice);

@@ -1,8 +1,10 @@
 #include "collectives/lowering/wire_bound.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -10,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "topology/cluster/grid.h"
 #include "topology/cluster/max_flow.h"
 #include "topology/fabrics/structure.h"
 
@@ -126,6 +129,39 @@ class AlikeMachines {
   std::map<std::vector<double>, uint32_t> kinds_;
 };
 
+// Where the ranks are along each dimension of a torus, a mesh or a HyperX; nothing for other
+// clusters.
+std::vector<std::vector<uint32_t>> PlacesAlong(const Cluster& cluster,
+                                               const std::vector<uint32_t>& ranks) {
+  std::vector<std::vector<uint32_t>> places;
+  if (const Fabric* fabric = FabricOf(cluster)) {
+    const auto add_all = [&](const auto& dimensions) {
+      for (const auto& dimension : dimensions) {
+        std::vector<uint32_t>& along = places.emplace_back();
+        for (const uint32_t rank : ranks)
+          along.push_back(SwitchOfPort(*fabric, cluster.NodeIndexOf(rank), 0) / dimension.stride %
+                          dimension.size);
+      }
+    };
+    if (const auto* torus = std::get_if<Torus>(&fabric->kind)) add_all(torus->dimensions);
+    const auto* groups = std::get_if<Dragonfly>(&fabric->kind);
+    if (groups != nullptr && groups->is_hyperx) add_all(groups->local);
+    return places;
+  }
+  const auto add_grid = [&](const Grid& grid, const auto& place_of) {
+    for (size_t dimension = 0; dimension < grid.sizes.size(); ++dimension) {
+      std::vector<uint32_t>& along = places.emplace_back();
+      for (const uint32_t rank : ranks) along.push_back(grid.Coordinate(place_of(rank), dimension));
+    }
+  };
+  if (const std::optional<Grid> grid = FindGrid(cluster)) {
+    add_grid(*grid, [](uint32_t rank) { return rank; });
+  } else if (const std::optional<GridOfNodes> nodes = FindGridOfNodes(cluster)) {
+    add_grid(nodes->grid, [&](uint32_t rank) { return nodes->place_of[cluster.devices()[rank]]; });
+  }
+  return places;
+}
+
 // What must leave a set of s of p members, and what must enter it, as shares of the bytes.
 std::pair<double, double> SharesOf(CollectiveKind kind, double s, double p, bool has_root) {
   switch (kind) {
@@ -190,19 +226,38 @@ WireBounds::WireBounds(const Cluster& cluster, const std::vector<uint32_t>& rank
   }
   parts_.push_back(std::move(devices));
   if (nodes.count > 0) parts_.push_back(std::move(nodes));
-  std::vector<uint32_t> half;
-  if (machines.size() > 1) {
+  const bool has_machines = machines.size() > 1;
+  const std::string halves = has_machines ? "half of the nodes" : "half of the devices";
+  if (has_machines) {
     AddBlocks(cluster, blocks.all(), machines,
               [&](const std::pair<size_t, uint32_t>& block) { return blocks.PassedBy(block); });
+  }
+  if ((has_machines ? machines.size() : ranks_.size()) < 4) return;
+  AddHalvesAlong(cluster, halves);
+  std::vector<uint32_t> half;
+  if (has_machines) {
     size_t left = machines.size() / 2;
     for (const auto& [machine, members] : machines) {
       if (left-- == 0) break;
       half.insert(half.end(), members.begin(), members.end());
     }
-    if (machines.size() > 3) AddCut(cluster, "half of the nodes", std::move(half));
-  } else if (ranks_.size() > 3) {
+  } else {
     half.assign(ranks_.begin(), ranks_.begin() + static_cast<std::ptrdiff_t>(ranks_.size() / 2));
-    AddCut(cluster, "half of the devices", std::move(half));
+  }
+  AddNewCut(cluster, halves, std::move(half));
+}
+
+// Of each dimension the first half of the places that have members.
+void WireBounds::AddHalvesAlong(const Cluster& cluster, const std::string& name) {
+  const std::vector<std::vector<uint32_t>> places = PlacesAlong(cluster, ranks_);
+  for (size_t dimension = 0; dimension < places.size(); ++dimension) {
+    const std::set<uint32_t> met(places[dimension].begin(), places[dimension].end());
+    if (met.size() < 2) continue;
+    const uint32_t middle = *std::next(met.begin(), static_cast<std::ptrdiff_t>(met.size() / 2));
+    std::vector<uint32_t> half;
+    for (size_t i = 0; i < ranks_.size(); ++i)
+      if (places[dimension][i] < middle) half.push_back(ranks_[i]);
+    AddNewCut(cluster, fmt::format("{}, along dimension {}", name, dimension), std::move(half));
   }
 }
 
@@ -239,6 +294,15 @@ void WireBounds::Parts::Add(const Cut& cut) {
   ++count;
   out += cut.out;
   in += cut.in;
+}
+
+// Unless it is there.
+void WireBounds::AddNewCut(const Cluster& cluster, std::string name,
+                           std::vector<uint32_t> members) {
+  std::sort(members.begin(), members.end());
+  const bool is_there = std::any_of(cuts_.begin(), cuts_.end(),
+                                    [&](const Cut& cut) { return cut.members == members; });
+  if (!is_there) AddCut(cluster, std::move(name), std::move(members));
 }
 
 void WireBounds::AddCut(const Cluster& cluster, std::string name, std::vector<uint32_t> members) {

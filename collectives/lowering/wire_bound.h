@@ -9,7 +9,8 @@
 //   send-receive    n out and n in, for S one member
 // The tightest cut is Boost's maximum flow from all of S to all others
 // (topology/cluster/max_flow.h), through other devices too. S is each device, each machine, half of
-// them (within a machine, half of its members), and of each level of the fabric the machines of the
+// them in the order of their numbers (within a machine, half of its members), in a torus, a mesh or
+// a HyperX half of them along each dimension, and of each level of the fabric the machines of the
 // block (leaf, pod, group) whose cables to the rest are tightest. Where machines have the same
 // links, and so have the switches that they are cabled to, one of each kind is looked at.
 // Where switches neither add nor copy, an all-reduce needs more: if its members are k parts, k - 1
@@ -34,8 +35,8 @@ namespace rehearse {
 
 struct WireBound {
   Seconds time;
-  // What binds: "node0/gpu3", "node0", "half of the nodes"; "all devices" where what leaves (or
-  // enters) all of them together does.
+  // What binds: "node0/gpu3", "node0", "half of the nodes, along dimension 0"; "all devices" where
+  // what leaves (or enters) all of them together does.
   std::string cut;
   bool leaves = true;      // it; else it enters
   BytesPerSecond carries;  // the cut
@@ -77,6 +78,8 @@ class WireBounds {
   using Machines = std::map<uint32_t, std::vector<uint32_t>>;  // with their members
 
   void AddCut(const Cluster& cluster, std::string name, std::vector<uint32_t> members);
+  void AddNewCut(const Cluster& cluster, std::string name, std::vector<uint32_t> members);
+  void AddHalvesAlong(const Cluster& cluster, const std::string& name);
   template <typename Passed>
   void AddBlocks(const Cluster& cluster,
                  const std::map<std::pair<size_t, uint32_t>, std::set<uint32_t>>& blocks,

@@ -16,6 +16,7 @@
 #include "sim/base/units.h"
 #include "sim/schedule/collective_choice.h"
 #include "topology/cluster/graph.h"
+#include "topology/files/edits.h"
 
 namespace rehearse {
 namespace {
@@ -133,14 +134,7 @@ std::vector<Experiment> ExperimentsOn(const Scenario& scenario, const std::vecto
   const Cluster& cluster = *scenario.cluster;
   std::vector<Experiment> experiments = {
       WithBetterDevices("arithmetic", cluster,
-                        [](DeviceSpec& device) {
-                          for (FlopsPerSecond* peak :
-                               {&device.matrix_peak_4, &device.matrix_peak_8,
-                                &device.matrix_peak_16, &device.matrix_peak_32,
-                                &device.vector_peak_32, &device.vector_peak_64}) {
-                            *peak *= kBetter;
-                          }
-                        }),
+                        [](DeviceSpec& device) { MultiplyCompute(kBetter, &device); }),
       WithBetterDevices("memory bandwidth", cluster,
                         [](DeviceSpec& device) { device.memory_bandwidth *= kBetter; }),
       WithBetterDevices("kernel launches", cluster, [](DeviceSpec& device) {

@@ -327,6 +327,7 @@ void Describe(const Scenario& scenario, const Schedule& schedule, const Transpor
   const DeviceSpec& device = scenario.cluster->DeviceOf(scenario.jobs.front().placement.front());
   const FlopsPerSecond peak = PeakOf(device, executed->arithmetic);
   executed->result = Summarize(executed->execution.schedule, executed->execution.Median(), peak);
+  executed->result.peak_dtype = Name(executed->arithmetic);
   executed->result.scenario = scenario.name;
   executed->result.fidelity = "measured";
   executed->result.changes = scenario.changes;

@@ -44,7 +44,9 @@ void CheckProducts(const Cluster& cluster, const JobRequest& request, ProductRec
   for (const uint32_t rank : request.placement) {
     const DeviceSpec& device = cluster.DeviceOf(rank);
     const bool in_blocks = recipe == ProductRecipe::kMxfp8 || recipe == ProductRecipe::kNvfp4;
-    const bool has_blocks = device.compute_capability == 0 || device.compute_capability >= 100;
+    // Units with scales for blocks came with those for 4 bits: Blackwell's, CDNA 4's.
+    const bool has_blocks =
+        device.compute_capability >= 100 || device.matrix_peak_4 > FlopsPerSecond(0);
     const FlopsPerSecond peak =
         recipe == ProductRecipe::kNvfp4 ? device.matrix_peak_4 : device.matrix_peak_8;
     if (peak > FlopsPerSecond(0) && (!in_blocks || has_blocks)) continue;

@@ -167,6 +167,14 @@ FlopsPerSecond MeanPeak(const Scenario& scenario) {
   return sum / static_cast<double>(ranks);
 }
 
+// The type that all jobs' peaks are of; empty if they differ.
+std::string PeakType(const Scenario& scenario) {
+  const std::optional<DType> first = PeakTypeOf(scenario.jobs.front());
+  const bool agree = std::all_of(scenario.jobs.begin(), scenario.jobs.end(),
+                                 [&](const JobRequest& job) { return PeakTypeOf(job) == first; });
+  return first && agree ? Name(*first) : "";
+}
+
 // Those of the job, under the names that its own schedule has for them.
 std::vector<ChosenCollective> ChosenBy(const PlayedScenario& played, const Job& job) {
   std::map<std::string, std::string> own_names;
@@ -193,6 +201,7 @@ JobResult DescribeJob(const Scenario& scenario, const PlayedScenario& played, si
   described.start = job.start;
   described.steps = part.steps;
   described.result = SummarizeSteps(job, part, request.nominal_peak);
+  if (const auto type = PeakTypeOf(request)) described.result.peak_dtype = Name(*type);
   described.result.scenario = job.name;
   described.result.fidelity = Name(scenario.lowering.fidelity);
   described.result.left_out = LeftOutBy(scenario.lowering.fidelity);
@@ -400,6 +409,7 @@ Result Describe(const Scenario& scenario, const PlayedScenario& played,
   Result result =
       Summarize(own ? own->schedule : played.schedule(), own ? own->timeline : simulation.timeline,
                 MeanPeak(scenario), fit.use, summary);
+  result.peak_dtype = PeakType(scenario);
   result.scenario = scenario.name;
   result.fidelity = Name(scenario.lowering.fidelity);
   result.left_out = LeftOutBy(scenario.lowering.fidelity);

@@ -23,6 +23,13 @@
 #include "sim/schedule/schedule_json.h"
 
 namespace rehearse {
+
+std::optional<DType> PeakTypeOf(const JobRequest& request) {
+  const auto* workload = std::get_if<Workload>(&request.work);
+  return workload != nullptr ? workload->training.precision
+                             : MainDType(std::get<Schedule>(request.work));
+}
+
 namespace {
 
 constexpr int64_t kMostSteps = 10'000;
@@ -82,16 +89,9 @@ uint32_t RanksOf(const JobRequest& request) {
   return workload != nullptr ? workload->ranks() : std::get<Schedule>(request.work).ranks();
 }
 
-// Nothing for a schedule without arithmetic.
-std::optional<DType> PrecisionOf(const JobRequest& request) {
-  const auto* workload = std::get_if<Workload>(&request.work);
-  return workload != nullptr ? workload->training.precision
-                             : MainDType(std::get<Schedule>(request.work));
-}
-
 // Mean over the job's devices; zero if it computes nothing.
 FlopsPerSecond MeanPeak(const Cluster& nominal, const JobRequest& request) {
-  const std::optional<DType> precision = PrecisionOf(request);
+  const std::optional<DType> precision = PeakTypeOf(request);
   if (!precision) return {};
   std::vector<uint32_t> devices(nominal.device_specs().size());
   for (const uint32_t device : request.placement) ++devices[nominal.SpecOf(device)];

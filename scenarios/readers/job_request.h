@@ -66,6 +66,10 @@ struct JobRequest {
   std::vector<Place> role_places;  // of a schedule: where the file has its roles
 };
 
+// The type whose peak utilisation refers to: a training's own precision, whatever its products are
+// done in; of a schedule the type of most of its arithmetic, nothing if it has none.
+std::optional<DType> PeakTypeOf(const JobRequest& request);
+
 const ObjectShape& JobShape();
 
 // From a scenario's root: its own step on all devices, or on those of its "placement"; or its

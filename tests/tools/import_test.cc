@@ -552,6 +552,7 @@ TEST_F(ImportTest, MistakesAreSaidInOneMessage) {
   Write("smi.txt", kTwoGpus);
   ExpectMistake("import", {"no kind given"});
   ExpectMistake("import ncc topo.xml", {"\"ncc\"", "did you mean \"nccl\""});
+  ExpectMistake("import nowhere.xml -o box.json", {"nowhere.xml", "no such file"});
   ExpectMistake("import nccl", {"no file given", "NCCL_TOPO_DUMP_FILE"});
   ExpectMistake("import nccl nowhere.xml -o box.json", {"nowhere.xml"});
   ExpectMistake("import nccl no.xml -o box.json", {"no.xml"});

@@ -264,7 +264,7 @@ TEST_F(TopologyProgramTest, BoundsOfAllReducesAreTwo) {
 }
 
 TEST_F(TopologyProgramTest, MachinesInOneLineAreListedWithThePresets) {
-  EXPECT_THAT(Execute("list clusters").out, HasSubstr("dgx-h100:nodes=8,nics=4,nic=200Gbps"));
+  EXPECT_THAT(Execute("list clusters").out, HasSubstr("dgx-h100:nodes=64,nics=4,nic=200Gbps"));
   EXPECT_THAT(Execute("topology dgx-h100:nodes=2,nics=4").out, HasSubstr("nic           8"));
 }
 

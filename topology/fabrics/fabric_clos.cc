@@ -21,6 +21,7 @@ Clos Shape(const ClosSpec& spec, uint32_t levels, uint32_t machines, uint32_t po
   clos.ports = ports;
   clos.rails = spec.rails && !spec.rail_only;  // a tree for a single rail has none
   clos.rail_only = spec.rail_only;
+  clos.oversubscription = spec.oversubscription;
   const uint32_t own_ports = ports / clos.trees;
   const double o = spec.oversubscription;
   auto up = levels == 1 ? 0u : std::max(1u, static_cast<uint32_t>(spec.radix / (1 + o)));

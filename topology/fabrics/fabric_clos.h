@@ -69,12 +69,13 @@ struct Clos {
   };
   std::vector<Level> levels;  // leaves first
   uint32_t trees = 1;
-  uint32_t ports = 1;          // of a machine
-  uint32_t machines_down = 1;  // with rails: machines per leaf
-  uint32_t rail_count = 1;     // likewise; of a tree
-  uint32_t ports_down = 1;     // without: ports per leaf
-  bool rails = false;          // leaves of a rail, within a tree
-  bool rail_only = false;      // a tree for each port
+  uint32_t ports = 1;           // of a machine
+  uint32_t machines_down = 1;   // with rails: machines per leaf
+  uint32_t rail_count = 1;      // likewise; of a tree
+  uint32_t ports_down = 1;      // without: ports per leaf
+  bool rails = false;           // leaves of a rail, within a tree
+  bool rail_only = false;       // a tree for each port
+  double oversubscription = 1;  // as asked for: one level has none
 };
 
 // How many trees a spec has for machines of that many ports. Throws Error if the ports cannot be

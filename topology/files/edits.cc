@@ -1,6 +1,7 @@
 #include "topology/files/edits.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -18,6 +19,11 @@
 
 namespace rehearse {
 namespace {
+
+std::array<FlopsPerSecond*, 6> PeaksOf(DeviceSpec* device) {
+  return {&device->matrix_peak_4,  &device->matrix_peak_8,  &device->matrix_peak_16,
+          &device->matrix_peak_32, &device->vector_peak_32, &device->vector_peak_64};
+}
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -263,19 +269,12 @@ class Editor {
     DeviceSpec changed = spec;
     std::string what;
     if (edit.compute) {
-      for (FlopsPerSecond* peak :
-           {&changed.matrix_peak_4, &changed.matrix_peak_8, &changed.matrix_peak_16,
-            &changed.matrix_peak_32, &changed.vector_peak_32, &changed.vector_peak_64}) {
-        *peak *= edit.compute->factor;
-        constexpr FlopsPerSecond kMost(1e30);
+      MultiplyCompute(edit.compute->factor, &changed);
+      constexpr FlopsPerSecond kMost(1e30);
+      for (const FlopsPerSecond* peak : PeaksOf(&changed))
         if (*peak > kMost)
           throw Error(edit.place,
                       fmt::format("would give device {} a peak of {}", spec.name, Print(*peak)));
-      }
-      // The same watts: as quick as the factor says in a step, too.
-      for (double* energy : {&changed.energy_16, &changed.energy_8, &changed.energy_4})
-        *energy /= edit.compute->factor;
-      changed.strided_element = changed.strided_element / edit.compute->factor;
       what = fmt::format("compute {}x", edit.compute->factor);
     }
     if (edit.memory_bandwidth) {
@@ -321,6 +320,13 @@ bool ReadFlag(const JsonReader& object, const char* key) {
 
 JsonShape EditsShape() {
   return ListOf(Either({ObjectOf(LinkEditShape), ObjectOf(DeviceEditShape)}));
+}
+
+void MultiplyCompute(double factor, DeviceSpec* device) {
+  for (FlopsPerSecond* peak : PeaksOf(device)) *peak *= factor;
+  for (double* energy : {&device->energy_16, &device->energy_8, &device->energy_4})
+    *energy /= factor;
+  device->strided_element = device->strided_element / factor;
 }
 
 std::vector<Edit> ReadEdits(const JsonReader& reader) {

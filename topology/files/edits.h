@@ -52,6 +52,9 @@ struct Edit {
 
 JsonShape EditsShape();  // of a list of them
 
+// All peaks so many times as high, at the same watts: as quick as the factor says in a step, too.
+void MultiplyCompute(double factor, DeviceSpec* device);
+
 // "0.5x", "20GBps", "+5GBps". Throws Error for anything else.
 Change ReadBandwidthChange(const JsonReader& reader);
 // "0.8x": above 0. Throws Error for anything else.

@@ -1,5 +1,10 @@
 #include "topology/presets/machine_changes.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <tuple>
+
 #include <fmt/format.h>
 
 namespace rehearse {
@@ -59,23 +64,34 @@ const char* InWords(const std::optional<FabricSpec>& fabric) {
   return std::holds_alternative<TorusSpec>(*fabric) ? "a torus" : "one switch";
 }
 
+// The first key of those of levels that was given; null if none was.
+const char* FirstOfLevels(const TreeChanges& changes) {
+  if (changes.radix) return "radix";
+  if (changes.levels) return "levels";
+  if (changes.oversubscription) return "oversubscription";
+  if (changes.planes) return "planes";
+  return changes.routing ? "routing" : nullptr;
+}
+
 void ChangeTree(const TreeChanges& changes, MachineSpec* machine) {
   if (changes.kind) ChangeKind(*changes.kind, machine);
-  const bool has_more = changes.radix || changes.levels || changes.oversubscription ||
-                        changes.planes || changes.routing;
-  if (!has_more) return;
+  const char* key = FirstOfLevels(changes);
+  if (key == nullptr) return;
   ClosSpec* clos = LevelsOf(machine);
-  if (clos == nullptr && changes.routing && machine->fabric) {
-    if (auto* dragonfly = std::get_if<DragonflySpec>(&*machine->fabric)) {
+  if (clos == nullptr && machine->fabric) {
+    auto* dragonfly = std::get_if<DragonflySpec>(&*machine->fabric);
+    if (dragonfly != nullptr && changes.routing) {
       dragonfly->routing.choice = *changes.routing;
-      if (!changes.radix && !changes.levels && !changes.oversubscription && !changes.planes) return;
+      if (std::string_view(key) == "routing") return;
     }
   }
   if (clos == nullptr)
     throw Error(fmt::format(
-        "the fabric of {} is {}, which has no \"radix\", \"levels\", \"oversubscription\" and "
-        "\"planes\"; give another \"fabric\" as well: fat-tree, rails or rail-only",
-        machine->name, InWords(machine->fabric)));
+        "the fabric of {} is {}, {} \"{}\"; give another \"fabric\" as well: fat-tree, rails or "
+        "rail-only",
+        machine->name, InWords(machine->fabric),
+        std::string_view(key) == "routing" ? "whose paths leave no choice for" : "which has no",
+        key));
   if (changes.radix) clos->radix = *changes.radix;
   if (changes.levels) clos->levels = *changes.levels;
   if (changes.oversubscription) clos->oversubscription = *changes.oversubscription;
@@ -83,12 +99,37 @@ void ChangeTree(const TreeChanges& changes, MachineSpec* machine) {
   if (changes.routing) clos->routing.choice = *changes.routing;
 }
 
+// Whether all that presets say of their fabrics is as it was.
+bool IsAsBefore(const FabricSpec& before, const FabricSpec& now) {
+  const auto* old = std::get_if<ClosSpec>(&before);
+  const auto* clos = std::get_if<ClosSpec>(&now);
+  if (old == nullptr || clos == nullptr) return before.index() == now.index();
+  const auto figures = [](const ClosSpec& spec) {
+    return std::tuple(spec.radix, spec.levels, spec.oversubscription, spec.rails, spec.rail_count,
+                      spec.rail_only, spec.planes, spec.routing.choice);
+  };
+  return figures(*old) == figures(*clos);
+}
+
+// Notes of presets that say what the fabric is begin so.
+bool IsOfFabric(const std::string& note) {
+  constexpr const char* kBeginnings[] = {
+      "Rails on ",         "A plain fat tree ",       "The fabric is ", "Two switches of a group ",
+      "A group keeps all", "The dragonfly's groups ", "The cells of ",  "Every router "};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [&](const char* beginning) { return note.starts_with(beginning); });
+}
+
 }  // namespace
 
 void ChangeMachine(const MachineChanges& changes, MachineSpec* machine) {
+  const std::optional<FabricSpec> before = machine->fabric;
   ChangeNics(changes.nics, machine);
   if (changes.fabric) machine->fabric = changes.fabric;
   ChangeTree(changes.tree, machine);
+  const bool is_changed =
+      changes.fabric || (before && machine->fabric && !IsAsBefore(*before, *machine->fabric));
+  if (is_changed) std::erase_if(machine->notes, IsOfFabric);
 }
 
 }  // namespace rehearse

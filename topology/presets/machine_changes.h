@@ -40,8 +40,9 @@ inline constexpr const char* kMachineChangeKeys[] = {
 
 // A faster NIC has faster cables in a fabric of levels, too, since its switches' ports are of one
 // speed. A kind of fabric has switches of 64 ports and cables as the NICs', unless the preset's
-// fabric has levels already: then it keeps what is not said. Throws Error for NICs of machines that
-// have none, and for levels of a fabric without.
+// fabric has levels already: then it keeps what is not said. What the preset's notes say of its
+// fabric goes where that is changed. Throws Error for NICs of machines that have none, and for
+// levels of a fabric without.
 void ChangeMachine(const MachineChanges& changes, MachineSpec* machine);
 
 }  // namespace rehearse

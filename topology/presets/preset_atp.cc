@@ -48,12 +48,13 @@ MachineSpec Ic4(const Parameters& parameters) {
   node.lane = MakeLink(LinkKind::kNvLink, BytesPerSecond(25e9), 76 * kGib / 100e9, kNvLinkHop);
   node.host = host;
   node.cable = Network(200, kInfiniBandEfficiency);
-  return {"atp-ic4",
-          node,
-          parameters.at("nodes"),
-          OneSwitch(),
-          {"Cluster C is drawn as in ATP's Fig. 7 (a); its fabric is one switch of full bandwidth.",
-           "NVLink's efficiency is assumed to be Perlmutter's."}};
+  return {
+      "atp-ic4",
+      node,
+      parameters.at("nodes"),
+      OneSwitch(),
+      {"Cluster C is drawn as in ATP's Fig. 7 (a).", "The fabric is one switch of full bandwidth.",
+       "NVLink's efficiency is assumed to be Perlmutter's."}};
 }
 
 MachineSpec Ic5(const Parameters& parameters) {

@@ -117,8 +117,8 @@ MachineSpec GcpA2(const Parameters& parameters) {
           node,
           parameters.at("nodes"),
           OneSwitch(),
-          {"The fabric is one switch of full bandwidth; all GPUs of a box share one NIC, through "
-           "the host's memory.",
+          {"The fabric is one switch of full bandwidth.",
+           "All GPUs of a box share one NIC, through the host's memory.",
            "The NIC's efficiency (0.8) and the host are assumed."},
           "socket"};
 }

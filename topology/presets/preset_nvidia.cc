@@ -94,15 +94,15 @@ MachineSpec OneflowV100(const Parameters& parameters) {
           OneflowV100Node(),
           parameters.at("nodes"),
           OneSwitch(),
-          {"The fabric is one switch of full bandwidth; all GPUs of a box share one NIC.",
+          {"The fabric is one switch of full bandwidth.", "All GPUs of a box share one NIC.",
            "NVLink and host as in dgx-1-v100."}};
 }
 
 constexpr const char* kRack =
     "A rack is one machine: its 18 compute trays share one NVLink domain, drawn as one vertex.";
 constexpr const char* kBetweenRacks =
-    "Between racks four rails, one for each NIC of a tray, whose leaves take whole racks; the C2C "
-    "link's efficiency is assumed to be PCIe's.";
+    "The fabric is four rails, one for each NIC of a tray, whose leaves take whole racks.";
+constexpr const char* kChipToChip = "The C2C link's efficiency is assumed to be PCIe's.";
 
 // The i-th of the four NICs of every tray is on rail i, as NVIDIA's reference architectures cable
 // them. They had a plain fat tree first, on which no two GPUs are alike, so that DeepSeek-V3 on 256
@@ -118,7 +118,7 @@ MachineSpec Nvl72(const Parameters& parameters) {
           Nvl72Rack(),
           parameters.at("racks"),
           RailsOfTrays(64, 400),
-          {kRack, kBetweenRacks}};
+          {kRack, kBetweenRacks, kChipToChip}};
 }
 
 MachineSpec Gb300Nvl72(const Parameters& parameters) {
@@ -126,7 +126,7 @@ MachineSpec Gb300Nvl72(const Parameters& parameters) {
           Gb300Rack(),
           parameters.at("racks"),
           RailsOfTrays(144, 800),
-          {kRack, kBetweenRacks}};
+          {kRack, kBetweenRacks, kChipToChip}};
 }
 
 }  // namespace

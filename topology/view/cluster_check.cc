@@ -80,6 +80,7 @@ class Checker {
       if (router_.MachinesAreAlike()) break;
     }
     CheckFabric();
+    CheckEqualRoutes();
     CheckDevices();
     return std::move(findings_);
   }
@@ -239,6 +240,9 @@ class Checker {
   }
 
   void CheckFabric() {
+    const std::string idle = IdleOversubscription(cluster_);
+    if (!idle.empty())
+      Say(places_.OfKeys({"oversubscription", "fabric/oversubscription", "fabric"}), "", idle);
     const Fabric* fabric = FabricOf(cluster_);
     if (fabric != nullptr && std::holds_alternative<Torus>(fabric->kind)) return;
     size_t narrow = 0;
@@ -265,6 +269,78 @@ class Checker {
                     Print(passed.first), NameOf(*first),
                     narrow > 1 ? fmt::format(" (one of {} such switches)", narrow) : "",
                     Print(passed.second)));
+  }
+
+  // A switch that a cable joins to another one, and what routes go by.
+  struct Onward {
+    VertexId to = 0;
+    Seconds latency;
+    BytesPerSecond bandwidth;
+  };
+  // One for each switch, by the quickest cable, in the order of their numbers.
+  std::vector<Onward> SwitchesBeside(VertexId vertex) const {
+    std::map<VertexId, Onward> beside;
+    for (auto [it, end] = boost::out_edges(vertex, GraphOf(cluster_)); it != end; ++it) {
+      const uint32_t link = GraphOf(cluster_)[*it].index;
+      const VertexId to = cluster_.TargetOf(link);
+      if (cluster_.KindOf(link) != LinkKind::kNetwork) continue;
+      if (cluster_.KindOfVertex(to) != VertexKind::kSwitch) continue;
+      const LinkFigures& figures = FiguresForRoutes(cluster_, link);
+      const auto [known, is_new] =
+          beside.try_emplace(to, Onward{to, figures.latency, figures.bandwidth});
+      if (!is_new && figures.latency < known->second.latency)
+        known->second = {to, figures.latency, figures.bandwidth};
+    }
+    std::vector<Onward> list;
+    for (const auto& [to, onward] : beside) list.push_back(onward);
+    return list;
+  }
+
+  // Of drawn graphs: the first two leaves that are joined over several switches without machines,
+  // all as quick and as fast, and by no cable of their own.
+  void CheckEqualRoutes() {
+    if (FabricOf(cluster_) != nullptr) return;
+    std::vector<bool> is_leaf(cluster_.vertex_count());
+    for (uint32_t link = 0; link < cluster_.link_count(); ++link)
+      if (cluster_.KindOfVertex(cluster_.SourceOf(link)) != VertexKind::kSwitch)
+        is_leaf[cluster_.TargetOf(link)] = true;
+    for (VertexId leaf = 0; leaf < cluster_.vertex_count(); ++leaf) {
+      if (!is_leaf[leaf] || cluster_.KindOfVertex(leaf) != VertexKind::kSwitch) continue;
+      std::map<VertexId, std::vector<Onward>> over;  // by the other leaf: the ways to it
+      std::set<VertexId> direct;
+      for (const Onward& up : SwitchesBeside(leaf)) {
+        if (is_leaf[up.to]) {
+          direct.insert(up.to);
+          continue;
+        }
+        for (const Onward& down : SwitchesBeside(up.to)) {
+          if (!is_leaf[down.to] || down.to == leaf) continue;
+          over[down.to].push_back(
+              {up.to, up.latency + down.latency, std::min(up.bandwidth, down.bandwidth)});
+        }
+      }
+      for (const auto& [other, ways] : over)
+        if (direct.count(other) == 0 && SayIfEqual(leaf, other, ways)) return;
+    }
+  }
+
+  // Whether it said that routes take one of several equal ways.
+  bool SayIfEqual(VertexId leaf, VertexId other, const std::vector<Onward>& ways) {
+    const auto taken =
+        std::min_element(ways.begin(), ways.end(),
+                         [](const Onward& a, const Onward& b) { return a.latency < b.latency; });
+    std::vector<std::string> names;
+    for (const Onward& way : ways)
+      if (way.latency == taken->latency && way.bandwidth == taken->bandwidth)
+        names.push_back(NameOf(way.to));
+    if (names.size() < 2) return false;
+    Say(places_.OfVertex(taken->to, {"links"}), "",
+        fmt::format("equal routes lead from {} to {} over {} {} {}, but routes of a drawn graph "
+                    "are single paths: all traffic between these takes {}; give the fabric as "
+                    "\"fabric\" to have it sprayed, or join the switches to one",
+                    NameOf(leaf), NameOf(other), names.front(), names.size() > 2 ? "to" : "and",
+                    names.back(), names.front()));
+    return true;
   }
 
   // What the NVLinks of a device carry in all presets that have it.
@@ -315,6 +391,20 @@ class Checker {
 };
 
 }  // namespace
+
+std::string IdleOversubscription(const Cluster& cluster) {
+  const Fabric* fabric = FabricOf(cluster);
+  const auto* clos = fabric == nullptr ? nullptr : std::get_if<Clos>(&fabric->kind);
+  if (clos == nullptr || clos->levels.size() > 1 || !(clos->oversubscription > 1)) return "";
+  if (cluster.node_count() < 2) return "";
+  return fmt::format(
+      "the machines fit on one leaf switch{}, so that an oversubscription of {:.4g} changes "
+      "nothing",
+      clos->trees == 1  ? ""
+      : clos->rail_only ? " of each rail"
+                        : " of each plane",
+      clos->oversubscription);
+}
 
 std::vector<ClusterFinding> CheckCluster(const Cluster& cluster, const JsonReader* said) {
   return Checker(cluster, said).Check();

@@ -7,6 +7,7 @@
 
 #include "topology/fabrics/router.h"
 #include "topology/fabrics/structure.h"
+#include "topology/view/cluster_check.h"
 #include "topology/view/cluster_view.h"
 
 namespace rehearse {
@@ -73,6 +74,11 @@ ClusterSummary SummarizeCluster(const Cluster& cluster) {
   summary.collective_overhead = cluster.collective_overhead();
   summary.channel_overhead = cluster.channel_overhead();
   summary.notes = cluster.notes();
+  std::string idle = IdleOversubscription(cluster);
+  if (!idle.empty()) {
+    idle.front() = 'T';
+    summary.notes.push_back(idle + ".");
+  }
   return summary;
 }
 

@@ -26,15 +26,14 @@ double CoreColumns(const GptModel& model) {
   return static_cast<double>(model.heads * size);
 }
 
-// The weights of all MLPs and experts, including the layer that predicts further ahead, or only of
-// those that one token passes through.
-double FeedForwards(const GptModel& model, bool of_token) {
+// The weights of all MLPs and experts, including the layer that predicts further ahead, where `met`
+// of a layer's experts count.
+double FeedForwards(const GptModel& model, double met) {
   const double h = static_cast<double>(model.hidden);
   const double matrices = model.IsGated() ? 3 : 2;
   const double sum = model.MlpLayers() * matrices * h * static_cast<double>(model.FeedForward());
   if (!model.experts) return sum;
   const ExpertModel& experts = *model.experts;
-  const double met = of_token ? experts.per_token : experts.count;
   const auto latent = static_cast<double>(experts.latent);
   // What tokens have for their experts, and its way there and back.
   const double own = matrices * (latent > 0 ? latent : h) * met;
@@ -59,7 +58,10 @@ double AdapterWeights(const GptModel& model) {
          (model.AttentionLayers() * attention + model.MlpLayers() * mlp);
 }
 
+// Of all experts, or of those that one token passes through.
 double ParametersOf(const GptModel& model, bool of_token) {
+  const double met =
+      model.experts ? (of_token ? model.experts->per_token : model.experts->count) : 0;
   const double h = static_cast<double>(model.hidden);
   const double ff = static_cast<double>(model.FeedForward());
   const double qkv = static_cast<double>((model.heads + 2 * model.Groups()) * model.HeadSize());
@@ -76,13 +78,21 @@ double ParametersOf(const GptModel& model, bool of_token) {
     const double gains = static_cast<double>(model.Letters().size()) * h +
                          model.AttentionLayers() * (model.latent ? model.latent->Gains() : 0);
     const StateSpaceModel state_space = model.mamba.value_or(StateSpaceModel());
-    return model.AttentionLayers() * AttentionWeights(model) + FeedForwards(model, of_token) +
+    return model.AttentionLayers() * AttentionWeights(model) + FeedForwards(model, met) +
            model.StateSpaceLayers() *
                (state_space.Weights(model.hidden) + state_space.Vectors(model.hidden)) +
            gains + ahead + ends + model.AdapterParameters();
   }
   return (model.layers + model.predict_ahead) * (AttentionWeights(model) + vectors) +
-         FeedForwards(model, of_token) + ahead + ends + model.AdapterParameters();
+         FeedForwards(model, met) + ahead + ends + model.AdapterParameters();
+}
+
+// The experts that a token reaches in the mean: what experts do not accept is not computed. As if
+// all were wanted alike; a capacity below the busiest one's share drops more than is said here.
+double ExpertsReached(const GptModel& model) {
+  if (!model.experts) return 0;
+  const ExpertModel& experts = *model.experts;
+  return experts.per_token * (experts.capacity > 0 ? std::min(1.0, experts.capacity) : 1);
 }
 
 // Counts products and the attention core without its mask. For GPT it is 24·tokens·l·h²·(1 + s/6h +
@@ -90,7 +100,7 @@ double ParametersOf(const GptModel& model, bool of_token) {
 Flops ForwardFlops(const GptModel& model, double tokens, uint64_t sequence) {
   const double h = static_cast<double>(model.hidden);
   const double layer = AttentionWeights(model) + static_cast<double>(sequence) * CoreColumns(model);
-  const double feed_forward = FeedForwards(model, /*of_token=*/true);
+  const double feed_forward = FeedForwards(model, ExpertsReached(model));
   const double output = static_cast<double>(model.vocabulary) * h;
   double unseen = 0;  // keys outside of windows, over all layers
   const auto all = static_cast<uint32_t>(model.Letters().size());

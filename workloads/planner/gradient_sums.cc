@@ -288,8 +288,9 @@ void GradientSums::SumBucket(uint32_t bucket, Issue issue) {
   Sum(matrices, issue);
 }
 
-// Sums over all axes that split the batch and do not share the matrices, which are alike in that;
-// in stage 1 the sums are shared.
+// Sums over all axes that split the batch, in which the matrices are alike. In stage 1 ranks that
+// share the optimizer's state sum first, and leave each a share, which is all that replicas sum
+// (Megatron-LM's num_distributed_optimizer_instances, param_and_grad_buffer.py).
 void GradientSums::Sum(const std::vector<uint32_t>& matrices, Issue issue) {
   const MatrixPlace& first = places_[matrices.front()];
   const std::string what =
@@ -297,18 +298,22 @@ void GradientSums::Sum(const std::vector<uint32_t>& matrices, Issue issue) {
   std::vector<BufferId> wholes;
   std::vector<BufferId> shares;
   double elements = 0;
+  double shared_elements = 0;
   for (const uint32_t index : matrices) {
     wholes.push_back(arrays_[index].main_gradient);
     shares.push_back(arrays_[index].update_gradient);
     elements += places_[index].GradientElements();
+    shared_elements += places_[index].UpdatedElements();
   }
-  const double bytes = elements * places_.gradient_element();
-  if (!first.sum_axes.empty())
-    plan_.AddCollective("all-reduce " + what, CollectiveKind::kAllReduce, first.sum_axes, bytes,
-                        training_.gradients, issue, wholes, wholes);
+  const double element = places_.gradient_element();
   if (first.SumsShare())
     plan_.AddCollective("reduce-scatter " + what, CollectiveKind::kReduceScatter, first.share_axes,
-                        bytes, training_.gradients, issue, wholes, shares);
+                        elements * element, training_.gradients, issue, wholes, shares);
+  if (first.sum_axes.empty()) return;
+  const std::vector<BufferId>& summed = first.SumsShare() ? shares : wholes;
+  plan_.AddCollective("all-reduce " + what, CollectiveKind::kAllReduce, first.sum_axes,
+                      (first.SumsShare() ? shared_elements : elements) * element,
+                      training_.gradients, issue, summed, summed);
 }
 
 void GradientSums::Synchronize() {

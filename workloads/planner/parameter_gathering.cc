@@ -197,6 +197,12 @@ uint32_t ParameterGathering::EndAhead(uint32_t index, const ActionContext& actio
   return next;
 }
 
+bool ParameterGathering::IsComputedAgain(uint32_t matrix, const ActionContext& action) const {
+  const int32_t layer = places_.ShapeOf(matrix).layer;
+  return layer >= 0 &&
+         training_.ComputesAgain(action.stage->index, action.stage->LayersBefore(layer));
+}
+
 bool ParameterGathering::IsOfSameLayer(uint32_t a, uint32_t b) const {
   return places_.ShapeOf(a).layer == places_.ShapeOf(b).layer;
 }
@@ -209,7 +215,9 @@ void ParameterGathering::GatherBefore(uint32_t index, uint32_t groups,
     begin = places_[begin - 1].group_begin;
     if (strategy_.shard->within_layer && !IsOfSameLayer(begin, index)) return;
     if (places_.ShapeOf(begin).layer < 0) continue;
-    bool is_read = training_.recomputation == Recomputation::kFull;
+    bool is_read = IsComputedAgain(begin, action);
+    // What is recomputed is gathered for that, product by product; whole layers ahead of it, too.
+    if (is_read && !strategy_.shard->by_layer) return;
     for (uint32_t i = begin; i < end; ++i) is_read = is_read || places_[i].is_read_backward;
     if (is_read) Gather(begin, action);
   }
@@ -258,21 +266,19 @@ BufferId ParameterGathering::FetchBackward(uint32_t index, const ActionContext& 
   const BufferId whole = held_[index].gathered;
   if (!strategy_.shard) return whole;
   const ShardPolicy& shard = *strategy_.shard;
-  const bool computes_again = training_.recomputation == Recomputation::kFull;
+  if (IsComputedAgain(index, action) && !shard.by_layer) return whole;  // gathered for that
   if (shard.prefetch_elements > 0) {
     double ahead = 0;
-    for (uint32_t i = index;
-         !computes_again && i-- > action.stage->first_matrix() && MayGatherMore(ahead);) {
+    for (uint32_t i = index; i-- > action.stage->first_matrix() && MayGatherMore(ahead);) {
       if (shard.within_layer && !IsOfSameLayer(i, index)) break;
+      if (IsComputedAgain(i, action)) break;
       if (places_.ShapeOf(i).layer < 0 || !places_[i].is_read_backward) continue;
       Gather(i, action);
       ahead += places_[i].elements;
     }
     return whole;
   }
-  // What is recomputed was gathered for that, product by product; whole layers are gathered ahead
-  // of it too.
-  const bool gathers_ahead = shard.by_layer || (shard.reshard_after_forward && !computes_again);
+  const bool gathers_ahead = shard.by_layer || shard.reshard_after_forward;
   if (gathers_ahead && !shard.gathers_behind_backward) GatherBefore(index, shard.prefetch, action);
   return whole;
 }
@@ -281,11 +287,10 @@ void ParameterGathering::ReleaseAfterForward(uint32_t begin, uint32_t end,
                                              const ActionContext& action) {
   if (!strategy_.shard) return;
   const ShardPolicy& shard = *strategy_.shard;
-  const bool computes_again = training_.recomputation == Recomputation::kFull;
-  const bool reshards =
-      shard.reshard_after_forward || (computes_again && shard.reshards_recomputed);
   for (uint32_t index = begin; index < end; ++index) {
     const int32_t layer = places_.ShapeOf(index).layer;
+    const bool reshards = shard.reshard_after_forward ||
+                          (shard.reshards_recomputed && IsComputedAgain(index, action));
     const bool keeps = !reshards || layer < static_cast<int32_t>(shard.cached_layers);
     if (layer >= 0 && !keeps) Drop(index, action);
     if (shard.until_last_micro_batch) held_[index].narrow_of = BufferId();

@@ -76,6 +76,7 @@ class ParameterGathering {
   void Unpack(uint32_t index);
   void Hold(uint32_t index, uint32_t micro_batch);
   bool MayGatherMore(double ahead) const;
+  bool IsComputedAgain(uint32_t matrix, const ActionContext& action) const;
   bool IsOfSameLayer(uint32_t a, uint32_t b) const;
   uint32_t EndAhead(uint32_t index, const ActionContext& action) const;
   BufferId NarrowOf(uint32_t index, BufferId whole, bool turned);

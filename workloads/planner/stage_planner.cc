@@ -228,9 +228,7 @@ bool StagePlanner::ComputesAgain(const Unit& unit) const {
 
 std::optional<uint32_t> StagePlanner::LayerOfStage(const Unit& unit) const {
   if (unit.layer < 0) return std::nullopt;
-  uint32_t before = 0;
-  for (const Unit& other : stage_.units) before += other.layer >= 0 && other.layer < unit.layer;
-  return before;
+  return stage_.LayersBefore(unit.layer);
 }
 
 // Eager PyTorch caches the results of all products that are not computed again, be they needed or

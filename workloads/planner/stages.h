@@ -53,6 +53,12 @@ struct Stage {
   uint32_t node_end() const { return units.back().end; }
   uint32_t first_matrix() const { return units.front().first_matrix; }
   uint32_t matrix_end() const { return units.back().matrix_end; }
+  // Its layers before this one.
+  uint32_t LayersBefore(int32_t layer) const {
+    uint32_t before = 0;
+    for (const Unit& unit : units) before += unit.layer >= 0 && unit.layer < layer;
+    return before;
+  }
   bool HasMatrix(uint32_t matrix) const {
     return matrix >= first_matrix() && matrix < matrix_end();
   }

@@ -158,6 +158,16 @@ TEST(TokenSpreadTest, SkewedRoutingIsThatOfTokensThatAreDrawn) {
   }
 }
 
+// Two of the three experts of every token are those of the first rank; the third is on another.
+TEST(TokenSpreadTest, WhatEveryTokenWantsDrawsNoFurtherRank) {
+  TokenRouting routing{8, 3, 4, 1, 1, 1};
+  const double uniform = SpreadOf(routing).ranks;
+  EXPECT_NEAR(uniform, 4 * (1 - 20.0 / 56), 1e-9);
+  routing.wanted.assign(8, 1.0 / 6);
+  routing.wanted[0] = routing.wanted[1] = 1;
+  EXPECT_NEAR(SpreadOf(routing).ranks, 2, 0.02);
+}
+
 // Wanted alike, whether it is said or not.
 TEST(TokenSpreadTest, EqualChancesAreUniformRouting) {
   TokenRouting routing{64, 6, 16, 4, 8, 3};

@@ -15,6 +15,7 @@ namespace rehearse {
 namespace tuning_test {
 
 using enum CollectiveKind;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class TunerTest : public ::testing::Test {
@@ -322,7 +323,11 @@ TEST_F(TunerTest, WhatCannotBeIsRefused) {
   Use("rtx4090-pcie");
   EXPECT_THAT(Mistake(kAllReduce, "tre", "auto"), HasSubstr("tree"));
   EXPECT_THAT(Mistake(kAllReduce, "ring", "ll12"), HasSubstr("ll128"));
-  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"), HasSubstr("not available"));  // needs NVLink
+  // LL128 needs NVLink; the others are there.
+  EXPECT_THAT(Mistake(kAllReduce, "ring", "ll128"),
+              AllOf(HasSubstr("not available"),
+                    HasSubstr("expected \"ll\", \"simple\", \"auto\" or \"none\"")));
+  EXPECT_THAT(Mistake(kAllReduce, "halving-doubling", "simple"), HasSubstr("expected \"none\""));
   EXPECT_THAT(Mistake(kAllGather, "tree", "auto"), HasSubstr("cannot do all-gather"));
 }
 

@@ -87,6 +87,28 @@ TEST(WireBoundTest, WhatLeadsOnFromALeafBindsItsMachines) {
   EXPECT_NEAR(all.carries.value(), 10e9, 10);
 }
 
+// Single devices on a torus of 8 by 2 or 2 by 8: its tightest half is cut along the dimension of 8,
+// in whichever order the dimensions are given: 2 links in each of 2 places.
+TEST(WireBoundTest, ATorusIsCutAlongEachDimension) {
+  const ClusterLink link = MakeLink(LinkKind::kNetwork, BytesPerSecond(10e9), 1, Seconds(1e-6));
+  NodeSpec node;
+  node.cable = MakeLink(LinkKind::kNetwork, BytesPerSecond(100e9), 1, Seconds(1e-6));
+  const auto bound_of = [&](uint32_t first, uint32_t second) {
+    TorusSpec torus;
+    torus.dimensions = {{first, true, link}, {second, true, link}};
+    const auto cluster = BuildMachine({"torus", node, 16, torus, {}}, FindDevice("a100-40g"));
+    return WireBounds(*cluster, RanksBelow(16)).Of(CollectiveKind::kAllToAll, kSize, 0);
+  };
+  const WireBound long_first = bound_of(8, 2);
+  const WireBound long_last = bound_of(2, 8);
+  EXPECT_EQ(long_first.cut, "half of the nodes, along dimension 0");
+  EXPECT_EQ(long_last.cut, "half of the nodes, along dimension 1");
+  for (const WireBound& bound : {long_first, long_last}) {
+    EXPECT_NEAR(bound.carries.value(), 40e9, 10);
+    EXPECT_NEAR(bound.time.value(), 4 * kSize.value() / 40e9, 1e-6 * bound.time.value());
+  }
+}
+
 // Single devices on a switch, of which the third sends at a tenth of the others' rate: a root is a
 // member of the group, whatever its rank.
 TEST(WireBoundTest, ARootIsAMemberOfTheGroup) {

@@ -11,7 +11,10 @@
 namespace rehearse {
 namespace maxtext_import_test {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class MaxTextImportTest : public ::testing::Test {
  protected:
@@ -81,6 +84,57 @@ TEST_F(MaxTextImportTest, WhatCannotBeIsRefusedByItsKey) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("layers that are not supported"));
   }
+}
+
+TEST_F(MaxTextImportTest, ANameOfAModelSaysItsSizes) {
+  const auto import = [](const std::string& text) {
+    return ImportMaxText(text, "a.yml", "dgx-h100");
+  };
+  for (const char* name : {"llama2-7b", "llama3.1-70b", "mixtral-8x7b", "mistral-7b", "gpt3-175b",
+                           "deepseek3-671b", "qwen3-8b", "llama4-17b-16e"}) {
+    const std::string text = import(std::string("model_name: ") + name + "\n").text;
+    EXPECT_THAT(text, Not(HasSubstr("7168,"))) << name;
+  }
+  EXPECT_EQ(DescribeRun(import("model_name: llama2-7b\nmax_target_length: 4096\n").text),
+            DescribeRun(R"({
+    "name": "hand", "software": "maxtext", "cluster": "dgx-h100",
+    "model": {"preset": "llama-2-7b"},
+    "training": {"batch": 96, "sequence": 4096, "recomputation": "full"},
+    "strategy": {"kind": "combined", "shard": 8, "zero": 3}})"));
+  const std::string both = std::string(kModel) + "model_name: llama3-8b\n";
+  EXPECT_THAT(import(both).remarks, Contains(HasSubstr("the base_* sizes beside it are played")));
+  const ImportedScenario copy = import(
+      "base_emb_dim: 2048\nbase_num_query_heads: 16\nbase_num_kv_heads: 16\nbase_mlp_dim: 7168\n"
+      "base_num_decoder_layers: 16\nvocab_size: 32_000\nmodel_name: llama2-7b\n");
+  EXPECT_THAT(copy.text, HasSubstr("\"preset\": \"llama-2-7b\""));
+  EXPECT_THAT(copy.remarks, Not(Contains(HasSubstr("not understood"))));
+  const ImportedScenario fewer = import("model_name: llama2-7b\nbase_num_decoder_layers: 4\n");
+  EXPECT_THAT(fewer.text,
+              AllOf(HasSubstr("\"preset\": \"llama-2-7b\""), HasSubstr("\"layers\": 4")));
+  EXPECT_THAT(fewer.remarks, Contains(HasSubstr("base_num_decoder_layers is what is given")));
+  EXPECT_THROW(import("model_name: gpt3-6b\n"), Error);
+  try {
+    import("run_name: a\nmodel_name: unheard-9b\n");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("a.yml:2: model_name: found \"unheard-9b\""),
+                                    HasSubstr("expected its sizes, base_emb_dim")));
+  }
+}
+
+TEST_F(MaxTextImportTest, WhatIsNotUnderstoodIsListed) {
+  const auto remarks = [](const std::string& more) {
+    return ImportMaxText(kModel + more, "a.yml", "dgx-h100").remarks;
+  };
+  EXPECT_THAT(remarks("run_name: a\nsteps: 10\nlearning_rate: 1.e-5\ndataset_type: synthetic\n"
+                      "weight_dtype: float32\noptimizer_memory_host_offload: False\n"),
+              Not(Contains(HasSubstr("not understood"))));
+  EXPECT_THAT(
+      remarks("per_device_batchsize: 2\nremat_polcy: full\nmu_dtype: bfloat16\n"
+              "weight_dtype: bfloat16\noptimizer_memory_host_offload: True\n"),
+      Contains(AllOf(HasSubstr("not understood: "), HasSubstr("per_device_batchsize"),
+                     HasSubstr("remat_polcy"), HasSubstr("mu_dtype"), HasSubstr("weight_dtype"),
+                     HasSubstr("optimizer_memory_host_offload"))));
 }
 
 }  // namespace maxtext_import_test

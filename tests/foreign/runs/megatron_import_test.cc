@@ -652,6 +652,24 @@ TEST(MegatronImportTest, RecipesOfProgramsBuiltOnItAreItsArguments) {
   EXPECT_EQ(neox["pipeline"]["stages"], 2);
 }
 
+TEST(MegatronImportTest, WhatOfRecipesIsNotUnderstoodIsListed) {
+  if (!HasYaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const std::string recipe =
+      "trainer:\n  precision: bf16\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 8\n"
+      "  encoder_seq_length: 64\n  num_layers: 2\n  hidden_size: 64\n  num_attention_heads: 4\n"
+      "  vocab_size: 128\n  optim:\n    name: distributed_fused_adam\n    lr: 0.1\n";
+  const auto import = [&](const std::string& more) {
+    return ImportMegatron(recipe + more, "tiny.yaml", "dgx-h100");
+  };
+  EXPECT_THAT(import("").text, HasSubstr("\"gradients\": \"fp32\""));
+  const ImportedScenario narrow = import(
+      "    grad_sync_dtype: bf16\n    bucket_cap_mb: 125\n"
+      "  zero_optimization:\n    cpu_offload: true\n");
+  EXPECT_THAT(narrow.text, HasSubstr("\"gradients\": \"bf16\""));
+  EXPECT_THAT(narrow.remarks, Contains(AllOf(HasSubstr("model.optim.bucket_cap_mb 125"),
+                                             HasSubstr("zero_optimization.cpu_offload"))));
+}
+
 TEST(MegatronImportTest, LayersThatAreNoUsualAttentionAreRefusedByName) {
   for (const std::string more :
        {"--experimental-attention-variant gated_delta_net", "--linear-attention-freq 3",

@@ -11,8 +11,10 @@
 namespace rehearse {
 namespace nemo_import_test {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What is in another file: a function under another name, constants, defaults.
 constexpr const char* kCommon = R"(
@@ -209,6 +211,72 @@ TEST(NemoImportTest, ARecipeOfNemoPassesKeywordsOn) {
       ImportNemo(Source(text, {{"performance_mode", "True"}, {"num_nodes", "4"}})).text);
   EXPECT_EQ(fast["strategy"]["tensor"], 4);
   EXPECT_EQ(fast["strategy"]["data"], 8);
+}
+
+TEST(NemoImportTest, WhatIsNotUnderstoodIsListed) {
+  const std::string text = kNemo;
+  const auto remarks = [&](const RunSettings& settings) {
+    return ImportNemo(Source(text, settings)).remarks;
+  };
+  EXPECT_THAT(remarks({{"num_nodes", "4"}}), Not(Contains(HasSubstr("not understood"))));
+  EXPECT_THAT(remarks({{"tensor_model_paralel_size", "4"}}),
+              Contains("not understood: tensor_model_paralel_size"));
+  std::string other = kNemo;
+  const std::string ddp = "overlap_grad_reduce=True)";
+  other.replace(other.find(ddp), ddp.size(), "overlap_grad_reduce=True), fsdp=\"megatron\"");
+  EXPECT_THAT(ImportNemo(Source(other)).remarks, Contains("not understood: fsdp"));
+}
+
+TEST(NemoImportTest, SizesGivenCountInPlaceOfTheModels) {
+  const std::string text = kNemo;
+  const nlohmann::json model = nlohmann::json::parse(
+      ImportNemo(Source(text, {{"ffn_hidden_size", "8192"}, {"num_layers", "4"}})).text)["model"];
+  EXPECT_EQ(model["preset"], "llama-2-7b");
+  EXPECT_EQ(model["feed_forward"], 8192);
+  EXPECT_EQ(model["layers"], 4);
+  EXPECT_THAT(ImportNemo(Source(text, {{"num_moe_experts", "4"}})).remarks,
+              Contains(HasSubstr("--num-experts 4")));
+}
+
+TEST(NemoImportTest, WhatAFunctionOfAMissingModuleIsGivenIsSaidToBeLost) {
+  const std::string text =
+      "from house.recipes.other import trainer\n\ndef small_pretrain_8gpu_config():\n"
+      "    cfg = Container(micro_batch_size=1, global_batch_size=8, seq_length=64)\n"
+      "    cfg.model = from_hf_pretrained('a/Llama-2-7b')\n"
+      "    cfg.trainer = trainer(tensor_parallelism=4, max_steps=10)\n    return cfg\n";
+  EXPECT_THAT(ImportNemo(Source(text)).remarks,
+              Contains(AllOf(HasSubstr("line 6: trainer() is in house/recipes/other.py"),
+                             HasSubstr("(tensor_parallelism=4)"))));
+}
+
+TEST(NemoImportTest, TheCallbackOfOverlapMakesGradientsAndParametersOverlap) {
+  const auto strategy = [](const std::string& callback) {
+    std::string text = kNemo;
+    const std::string ddp = "ddp=run.Config(Ddp, overlap_grad_reduce=True),";
+    text.replace(text.find(ddp), ddp.size(), "");
+    const std::string devices = "devices=8, ";
+    text.replace(text.find(devices), devices.size(), devices + callback);
+    return nlohmann::json::parse(ImportNemo(Source(text)).text)["strategy"];
+  };
+  const nlohmann::json without = strategy("");
+  EXPECT_EQ(without["overlap_gradients"], false);
+  const nlohmann::json with =
+      strategy("callbacks=[run.Config(MegatronCommOverlapCallback, tp_comm_overlap=True)], ");
+  EXPECT_EQ(with["overlap_gradients"], true);
+  EXPECT_EQ(with["overlap_parameter_gathers"], true);
+  EXPECT_EQ(with["bucket_elements"], 1 << 27);
+  const nlohmann::json off =
+      strategy("callbacks=[run.Config(MegatronCommOverlapCallback, overlap_grad_reduce=False)], ");
+  EXPECT_EQ(off["overlap_gradients"], false);
+}
+
+TEST(NemoImportTest, ExpertsOfNemoAreReachedByAllToAll) {
+  const std::string text =
+      "def small_pretrain_8gpu_config():\n"
+      "    cfg = Container(micro_batch_size=1, global_batch_size=8, seq_length=64)\n"
+      "    cfg.model = from_hf_pretrained('a/Mixtral-8x7B-v0.1')\n"
+      "    cfg.model.expert_model_parallel_size = 4\n    return cfg\n";
+  EXPECT_THAT(ImportNemo(Source(text)).remarks, Not(Contains(HasSubstr("allgather"))));
 }
 
 TEST(NemoImportTest, LayoutsAsListsAreMegatronsNotation) {

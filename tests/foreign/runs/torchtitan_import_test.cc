@@ -16,6 +16,7 @@ namespace torchtitan_import_test {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class TorchtitanImportTest : public ::testing::Test {
@@ -77,6 +78,18 @@ TEST_F(TorchtitanImportTest, Llama70BOnThirtyTwoBoxesIsTheScenarioByHand) {
   EXPECT_EQ(imported.ranks, 256u);
   EXPECT_NEAR(imported.parameters, 70.55e9, 0.01e9);
   EXPECT_THAT(imported.remarks, ElementsAre("not understood: parallelism.novelty"));
+}
+
+TEST_F(TorchtitanImportTest, WeightsOf16BitsAreUpdatedInPlace) {
+  std::string text = kLlama70;
+  const std::string training = "[training]\n";
+  ASSERT_NE(text.find(training), std::string::npos);
+  EXPECT_THAT(ImportTorchtitan(text, "a.toml", "dgx-h100:nodes=32").text,
+              Not(HasSubstr("masters")));
+  text.insert(text.find(training) + training.size(), "dtype = \"bfloat16\"\n");
+  const std::string narrow = ImportTorchtitan(text, "a.toml", "dgx-h100:nodes=32").text;
+  EXPECT_THAT(narrow, HasSubstr("\"masters\": \"none\""));
+  EXPECT_THAT(narrow, HasSubstr("\"moments\": \"bf16\""));
 }
 
 TEST_F(TorchtitanImportTest, Llama405BInFp8WithStagesAndReplicas) {

@@ -14,6 +14,7 @@
 namespace rehearse {
 namespace trainer_imports_test {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -108,6 +109,16 @@ TEST_F(TrainerImportsTest, AxolotlSaysEveryAxis) {
                  "optimizer": "fused", "attention": "flash-2"},
     "strategy": {"kind": "combined", "tensor": 2, "context": 2, "shard": 4, "replicas": 2,
                  "zero": 3, "copies": "per-parameter"}})"));
+}
+
+TEST_F(TrainerImportsTest, AxolotlListsWhatIsNotUnderstood) {
+  const std::string text = std::string(kAxolotl) +
+                           "overrides_of_model_config:\n  num_hidden_layers: 2\n"
+                           "fsdp_version: 2\nfsdp_config:\n  state_dict_type: FULL_STATE_DICT\n"
+                           "  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  reshard_forward: true\n";
+  const ImportedScenario imported = ImportAxolotl(Source(text));
+  EXPECT_THAT(imported.remarks, Contains("not understood: fsdp_config.reshard_forward"));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("overrides_of_model_config.num_hidden_layers")));
 }
 
 TEST_F(TrainerImportsTest, OtherTrainingsOfAxolotlAreRefusedByTheirKey) {
@@ -275,7 +286,37 @@ TEST(DeepSpeedImportTest, OptimizersAreNamed) {
   EXPECT_THAT(import("Lamb").text, HasSubstr("\"update_rule\": \"lamb\""));
   EXPECT_THAT(import("Muon").text, HasSubstr("\"update_rule\": \"muon\""));
   EXPECT_THAT(import("OneBitLamb").remarks, Contains(HasSubstr("OneBitLamb; played as Adam")));
+  for (const char* compressed : {"OneBitAdam", "ZeroOneAdam", "OneBitLamb"})
+    EXPECT_THAT(import(compressed).remarks, Contains(HasSubstr("not compressed to one")));
+  EXPECT_THAT(import("AdamW").remarks, Not(Contains(HasSubstr("compressed"))));
   EXPECT_THAT(import("AdamW").text, Not(HasSubstr("update_rule")));
+}
+
+TEST(DeepSpeedImportTest, WhatIsNotUnderstoodIsListed) {
+  const auto remarks = [](const std::string& more) {
+    const std::string text =
+        R"({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}, )" + more + "}";
+    return ImportDeepSpeed(WithModel(Source(text, {{"sequence", "512"}}))).remarks;
+  };
+  EXPECT_THAT(
+      remarks(R"("communication_data_type": "fp16", "data_types": {"grad_accum_dtype": "bf16"},
+                 "torch_autocast": {"enabled": true},
+                 "zero_optimization": {"stage": 2, "stag": 3, "overlap_com": true,
+                                       "reduce_scatter": false,
+                                       "offload_optimiser": {"device": "cpu"},
+                                       "offload_optimizer": {"device": "cpu", "ratio": 0.3}})"),
+      AllOf(Contains(AllOf(
+                HasSubstr("not understood: "), HasSubstr("communication_data_type"),
+                HasSubstr("data_types.grad_accum_dtype"), HasSubstr("torch_autocast.enabled"),
+                HasSubstr("zero_optimization.stag"), HasSubstr("zero_optimization.overlap_com"),
+                HasSubstr("offload_optimiser.device"), HasSubstr("offload_optimizer.ratio"))),
+            Contains(HasSubstr("reduce_scatter false"))));
+  EXPECT_THAT(remarks(R"("steps_per_print": 10, "torch_autocast": {"enabled": false},
+                         "gradient_clipping": 1.0, "optimizer": {"params": {"lr": 0.1}},
+                         "zero_optimization": {"stage": 2, "allgather_partitions": true,
+                           "contiguous_gradients": true, "sub_group_size": 1000000000,
+                           "reduce_scatter": true})"),
+              Not(Contains(HasSubstr("not understood"))));
 }
 
 TEST(DeepSpeedImportTest, MicroBatchesThatDoNotFitAreRefused) {

@@ -33,6 +33,15 @@ double StepOf(const Explanation& explanation, const std::string& what) {
   return 0;
 }
 
+// Where the board's power binds, too.
+TEST(ExplanationTest, BetterArithmeticIsThatOfAnEdit) {
+  const double edited = ExplainSmall({R"(cluster={"preset": "dgx-h100", "nodes": 1,
+                       "edits": [{"devices": "**", "compute": "1.1x"}]})"})
+                            .result.step.value();
+  Scenario scenario = ReadSmall({"cluster=dgx-h100:nodes=1"});
+  EXPECT_NEAR(StepOf(Explain(scenario), "arithmetic") / edited, 1, 1e-9);
+}
+
 TEST(ExplanationTest, ThePathCoversTheStepWithoutGaps) {
   for (const char* fidelity : {"formula", "fluid", "step"}) {
     const Explanation explanation = ExplainSmall({std::string("simulator.fidelity=") + fidelity});

@@ -69,6 +69,11 @@ TEST(NarrowProductsTest, NeedDevicesWithUnitsForThem) {
               AllOf(HasSubstr("h100"), HasSubstr("\"fp8-current\"")));
   EXPECT_THAT(ErrorOf({"training.products=nvfp4"}), HasSubstr("h100"));
   EXPECT_EQ(ErrorOf({"cluster=dgx-b200:nodes=2", "training.products=nvfp4"}), "no error");
+  // CDNA 3 has 8 bits without scales for blocks, CDNA 4 has both.
+  EXPECT_EQ(ErrorOf({"cluster=mi300x:nodes=2", "training.products=fp8"}), "no error");
+  EXPECT_THAT(ErrorOf({"cluster=mi300x:nodes=2", "training.products=mxfp8"}),
+              AllOf(HasSubstr("mi300x"), HasSubstr("\"fp8-current\"")));
+  EXPECT_EQ(ErrorOf({"cluster=mi355x:nodes=2", "training.products=mxfp8"}), "no error");
 }
 
 TEST(NarrowProductsTest, RefuseWhatDoesNotBelongTogether) {

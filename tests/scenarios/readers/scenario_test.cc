@@ -109,6 +109,14 @@ TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
   EXPECT_GT(result.memory.Total().value(), 0);
 }
 
+// Whatever its products are done in: it is that of the training's own precision, and said to be.
+TEST(ScenarioTest, ThePeakOfNarrowProductsIsThePrecisions) {
+  const Result result =
+      Play({R"(cluster={"preset": "dgx-h100", "nodes": 2})", "training.products=fp8"}).result;
+  EXPECT_EQ(result.peak, FlopsPerSecond(989.4e12));
+  EXPECT_EQ(result.peak_dtype, "bf16");
+}
+
 TEST(ScenarioTest, UtilisationRefersToTheDevicesBeforeEdits) {
   const Result slowed = Play({R"(edits=[{"devices": "node0/gpu0", "compute": "0.5x"}])"}).result;
   EXPECT_DOUBLE_EQ(slowed.peak.value(), 312e12);

@@ -176,6 +176,25 @@ std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Papers, HeadlinesTest, ::testing::ValuesIn(StudyNames()), NameOf);
 
+// The table that README.md shows first, to the digit: each step, and how much shorter it is than the
+// one before.
+TEST(HeadlinesReadmeTest, TheFirstTableIsThatOfItsStudy) {
+  const std::string readme = TextOf(SourceDir() + "/README.md");
+  const Study study = StudyNamed("axonn-fig3");
+  Metrics metrics(study);
+  const double baseline = metrics.Of(PositionOf(study, "baseline"));
+  EXPECT_THAT(readme, ::testing::HasSubstr(fmt::format("| baseline | | {:.4g} s | |", baseline)));
+  double before = baseline;
+  for (const char* name : {"A", "A, B", "A to C", "A to D", "A to E"}) {
+    const double step = metrics.Of(PositionOf(study, name)) * baseline;
+    EXPECT_THAT(readme, ::testing::HasSubstr(fmt::format("| −{:.2f} % (to {:.4g} s) |",
+                                                         100 * (1 - step / before), step)));
+    before = step;
+  }
+  EXPECT_THAT(readme, ::testing::HasSubstr(fmt::format("| all five | −53.5 % | −{:.1f} % |",
+                                                       100 * (1 - before / baseline))));
+}
+
 // A row of the index: what is published, what we get and how far off that is, in the same order.
 std::string IndexRow(const json& row) {
   const Study study = StudyNamed(row["study"].get<std::string>());

@@ -126,6 +126,15 @@ TEST(MeasuredCostsTest, ACollectiveTakesItsStepsTimesTheCurve) {
   EXPECT_FALSE(TimeOf(measured, collective, 4).has_value());
 }
 
+TEST(MeasuredCostsTest, AMessageTakesWhatItsCurveSays) {
+  MeasuredCollectives measured;
+  EXPECT_FALSE(MessageTimeOf(measured, Bytes(150)).has_value());
+  measured.message = CostCurve{{{Bytes(100), Seconds(1e-6)}, {Bytes(200), Seconds(2e-6)}}};
+  EXPECT_DOUBLE_EQ(MessageTimeOf(measured, Bytes(150))->time.value(), 1.5e-6);
+  EXPECT_EQ(MessageTimeOf(measured, Bytes(150))->source, CostSource::kFitted);
+  EXPECT_EQ(MessageTimeOf(measured, Bytes(1000))->source, CostSource::kOutside);
+}
+
 Calibration SampleCalibration() {
   Calibration calibration;
   calibration.cluster = "local-cpu";

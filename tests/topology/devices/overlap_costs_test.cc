@@ -10,6 +10,7 @@ TEST(OverlapCostsTest, NcclsBlocksTakeMultiprocessorsFromWhatRunsBesideThem) {
   const auto inside = OverlapCostsOf(FindDevice("a100-40g"), false);
   ASSERT_TRUE(inside);
   EXPECT_NEAR(inside->slowdown.attention, 24.0 / 84, 1e-12);
+  EXPECT_FALSE(inside->source.empty());
   ASSERT_TRUE(inside->slowdown.waves);
   EXPECT_EQ(inside->slowdown.waves->multiprocessors, 108u);
   EXPECT_EQ(inside->slowdown.waves->taken, 24u);

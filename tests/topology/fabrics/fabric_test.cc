@@ -52,6 +52,11 @@ TEST(TorusTest, ARingGoesTheShorterWayAndTiesGoBothWays) {
                           "router1->router0", "router0->node0/gpu0"));
 }
 
+TEST(TorusTest, EveryPlaceHasAMachine) {
+  for (const std::vector<uint32_t>& sizes : {std::vector<uint32_t>{4, 2}, {2, 2, 3}, {5}, {3}})
+    EXPECT_THAT(ErrorOf([&] { Single(TorusOf(sizes), 4); }), HasSubstr("but there are 4 machines"));
+}
+
 TEST(TorusTest, RoutesCorrectOneDimensionAfterTheOther) {
   const auto cluster = Single(TorusOf({4, 3}), 12);
   Router router(*cluster);

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json_document.h"
 #include "tests/topology/fabrics/small_fabrics.h"
 #include "topology/fabrics/nic_owners.h"
 #include "topology/fabrics/structure.h"
+#include "topology/files/edits.h"
 
 namespace rehearse {
 namespace ports_test {
@@ -121,6 +123,21 @@ TEST(PortsTest, OfMoreNicsThanDevicesEachOwnsSeveral) {
   other.links = route.others.at(0);
   EXPECT_THAT(Names(*cluster, other), Contains(HasSubstr("node0/nic3->leaf")));
   EXPECT_DOUBLE_EQ(route.bandwidth.value(), 20e9);
+}
+
+// What is sent is cut as the best machine can send it: where a NIC is down in each, both of the
+// other device's count, and where each device has lost one, nothing is cut.
+TEST(PortsTest, WhereNicsAreDownInAllMachinesThoseThatAreLeftCount) {
+  const auto cluster = Machines(Box(4, 1), ClosOf(8, 3));
+  const auto ways_with = [&](const std::string& edits) {
+    return Router(
+               *ApplyEdits(*cluster, ReadEdits(JsonDocument::FromText(edits, "edits.json").Root())))
+        .ways();
+  };
+  EXPECT_EQ(ways_with(R"([{"links": "node*/nic0->leaf*", "down": true}])"), 2u);
+  EXPECT_EQ(ways_with(R"([{"links": "node*/nic0->leaf*", "down": true},
+                          {"links": "node*/nic2->leaf*", "down": true}])"),
+            1u);
 }
 
 TEST(PortsTest, WhatIsHashedIsHashedForEachPort) {

@@ -171,6 +171,7 @@ TEST(RailTest, WhatIsForTheOtherRailGoesOverNvLinkFirst) {
   Seconds latency;
   for (const uint32_t link : along.links) latency += cluster->Link(link).latency;
   EXPECT_DOUBLE_EQ(along.latency.value(), latency.value());
+  EXPECT_EQ(along.bandwidth, direct.bandwidth);  // the NICs bind, not NVLink
   EXPECT_TRUE(along.crosses_nodes);
   // Routes on one rail, and inside a machine, do not change.
   EXPECT_EQ(&router.AlongRail(0, 2), &router.Between(0, 2));

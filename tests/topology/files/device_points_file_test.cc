@@ -126,5 +126,14 @@ TEST(DevicePointsTest, TimesInAnotherUnitAreNoticed) {
   EXPECT_THAT(row("812500"), AllOf(HasSubstr("mine.csv:2: "), HasSubstr("the model of device")));
 }
 
+// The model judges, and not what an earlier file said.
+TEST(DevicePointsTest, TimesAreJudgedWithoutEarlierPoints) {
+  const auto read = [](const std::string& time) {
+    return ReadText(std::string(kHeader) + "gemm,4096,8192,8192,,,,bf16," + time + "\n");
+  };
+  const auto slow = ApplyDevicePoints(*ReadClusterArgument("dgx-h100"), read("100000"));
+  EXPECT_THROW(ApplyDevicePoints(*slow, read("10000000")), Error);
+}
+
 }  // namespace device_points_file_test
 }  // namespace rehearse

@@ -17,7 +17,9 @@ namespace rehearse {
 namespace preset_changes_test {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kChanged =
     "dgx-h100:nodes=32,nics=4,nic=200Gbps,fabric=rails,oversubscription=2,radix=16,device=h200";
@@ -44,6 +46,12 @@ TEST(PresetChangesTest, NicsAndFabricOfAPresetAreChangedInOneLine) {
   const auto& clos = std::get<Clos>(structure.fabric->kind);
   EXPECT_TRUE(clos.rails);
   EXPECT_EQ(clos.levels.front().parents, 5u);  // of 16 ports, at 2:1
+}
+
+TEST(PresetChangesTest, TheFabricThatAPresetHasChangesNothing) {
+  // Four rails for the 72 NICs of a rack.
+  ExpectSameCluster(*ReadClusterArgument("gb200-nvl72:racks=4,fabric=rails"),
+                    *ReadClusterArgument("gb200-nvl72:racks=4"));
 }
 
 TEST(PresetChangesTest, AFileAndItsSubObjectsSayTheSame) {
@@ -87,6 +95,32 @@ TEST(PresetChangesTest, EveryPresetTakesThemOrSaysWhyNot) {
   }
 }
 
+// What the notes say of a fabric is true of what is drawn, or is not said.
+TEST(PresetChangesTest, NotesOfAFabricGoWhereItIsChanged) {
+  const auto notes_of = [](const std::string& cluster) {
+    std::string all;
+    const auto built = ReadClusterArgument(cluster);
+    for (const std::string& note : built->notes()) all += note + "\n";
+    return all;
+  };
+  for (const char* same : {"dgx-h100:nodes=8", "dgx-h100:nodes=8,nics=4", "dgx-h100:fabric=rails"})
+    EXPECT_THAT(notes_of(same), HasSubstr("Rails on a fat tree without oversubscription")) << same;
+  for (const char* change :
+       {"oversubscription=2", "fabric=fat-tree", "fabric=switch", "levels=3"}) {
+    const std::string notes = notes_of(std::string("dgx-h100:nodes=8,") + change);
+    EXPECT_THAT(notes, Not(HasSubstr("fat tree"))) << change;
+    EXPECT_THAT(notes, HasSubstr("The NVSwitches are one vertex")) << change;
+  }
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    const std::string changed = preset.name + ":fabric=fat-tree,oversubscription=1.5";
+    if (!ErrorOf(changed).empty()) continue;
+    EXPECT_THAT(notes_of(changed),
+                Not(AnyOf(HasSubstr("fabric is one switch"), HasSubstr("without oversubscription"),
+                          HasSubstr("four rails"), HasSubstr("switches of a group"))))
+        << preset.name;
+  }
+}
+
 TEST(PresetChangesTest, WrongOnesAreRefused) {
   EXPECT_THAT(ErrorOf("dgx-h100:nodes=8,nics=0"), HasSubstr("/nics: found 0"));
   EXPECT_THAT(ErrorOf("dgx-h100:nodes=8,nick=4"),
@@ -94,8 +128,12 @@ TEST(PresetChangesTest, WrongOnesAreRefused) {
   EXPECT_THAT(ErrorOf("dgx-h100:nodes=8,nic=fast"), HasSubstr("/nic: found \"fast\""));
   EXPECT_THAT(ErrorOf("dgx-h100:fabric=dragonfly"), HasSubstr("expected switch, fat-tree"));
   EXPECT_THAT(ErrorOf("tpu-v4:nics=4"), HasSubstr("cables end at their devices"));
-  EXPECT_THAT(ErrorOf("aws-p5:nodes=4,radix=64"), HasSubstr("is one switch, which has no"));
-  EXPECT_THAT(ErrorOf("perlmutter:nodes=4,levels=2"), HasSubstr("is a dragonfly"));
+  EXPECT_THAT(ErrorOf("aws-p5:nodes=4,radix=64"),
+              HasSubstr("is one switch, which has no \"radix\"; give another \"fabric\""));
+  EXPECT_THAT(ErrorOf("dgx-h100:nodes=8,fabric=switch,routing=ecmp"),
+              HasSubstr("is one switch, whose paths leave no choice for \"routing\""));
+  EXPECT_THAT(ErrorOf("perlmutter:nodes=4,routing=minimal,levels=2"),
+              HasSubstr("is a dragonfly, which has no \"levels\""));
   EXPECT_THAT(ErrorOf("dgx-h100:nodes=8,radix=7"), HasSubstr("even radix"));
   EXPECT_THAT(ErrorOf("dgx-h100:nodes=8,nics=4,node.nics=4"), HasSubstr("a second time"));
 }

@@ -200,6 +200,17 @@ TEST(HostedNicTest, AllGpusOfAnA2BoxShareItsNic) {
   EXPECT_THAT(shared, ::testing::Contains("node0/memory0->node0/nic0"));
 }
 
+TEST(NodeSizeTest, IsThatOfWhatIsDrawn) {
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    const NodeSpec spec = DescribePreset(preset.name, {}, Place()).node;
+    const NodeSize size = SizeOf(spec);
+    const NodeShape shape = DrawNode(spec);
+    EXPECT_EQ(size.parts, shape.parts.size()) << preset.name;
+    EXPECT_EQ(size.ports, shape.ports.size()) << preset.name;
+    EXPECT_GE(size.wires, shape.wires.size()) << preset.name;
+  }
+}
+
 TEST(CpuNodeTest, RanksShareTheirMemory) {
   const auto cluster = Preset("local-cpu", {{"ranks", 4}});
   Router router(*cluster);

@@ -3,19 +3,24 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/base/json_document.h"
+#include "topology/fabrics/router.h"
 #include "topology/files/cluster_file.h"
+#include "topology/view/cluster_view.h"
 
 namespace rehearse {
 namespace cluster_check_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<std::string> Findings(const std::string& json) {
   const JsonDocument document = JsonDocument::FromText(json, "mine.json");
@@ -58,6 +63,69 @@ TEST(ClusterCheckTest, AFabricThatCannotBeFull) {
   EXPECT_THAT(Findings(Boxes("oversubscription\": 1", "oversubscription\": 3")),
               Contains(HasSubstr("mine.json:2: /fabric/oversubscription: the fabric cannot be "
                                  "full: machines send 100 GB/s to leaf0")));
+}
+
+TEST(ClusterCheckTest, AnOversubscriptionThatChangesNothing) {
+  const std::string one_switch = R"({"preset": "dgx-h100", "nodes": 8, "oversubscription": 2})";
+  EXPECT_THAT(
+      Findings(one_switch),
+      Contains(AllOf(HasSubstr("/oversubscription: the machines fit on one leaf switch, so"),
+                     HasSubstr("oversubscription of 2 changes nothing"))));
+  const auto cluster = ReadClusterArgument("dgx-h100:nodes=8,oversubscription=2");
+  EXPECT_EQ(SummarizeCluster(*cluster).notes.back(),
+            "The machines fit on one leaf switch, so that an oversubscription of 2 changes "
+            "nothing.");
+  EXPECT_THAT(Findings(R"({"preset": "dgx-h100", "nodes": 64, "oversubscription": 2})"),
+              Each(Not(HasSubstr("changes nothing"))));
+  EXPECT_THAT(Findings(R"({"preset": "dgx-h100", "nodes": 8, "fabric": "rail-only",
+                           "oversubscription": 2})"),
+              Contains(HasSubstr("one leaf switch of each rail, so")));
+}
+
+// Two machines a leaf, two leaves and three spines, of which the last may be slower to reach.
+std::string LeavesAndSpines(const std::string& latency_of_others, bool is_leaf_to_leaf) {
+  std::string vertices;
+  std::string links;
+  const auto join = [&](const std::string& a, const std::string& b, const std::string& latency) {
+    links += fmt::format(R"({{"between": ["{}", "{}"], "kind": "network", "bandwidth": "25GBps",
+                             "latency": "{}"}},)",
+                         a, b, latency);
+  };
+  for (const char* leaf : {"leaf0", "leaf1"}) {
+    vertices += fmt::format(R"({{"name": "{}", "kind": "switch"}},)", leaf);
+    for (const char* side : {"a", "b"}) {
+      const std::string device = fmt::format("{}{}", leaf, side);
+      vertices += fmt::format(R"({{"name": "{0}", "kind": "device", "node": "n{0}"}},)", device);
+      join(device, leaf, "1us");
+    }
+    for (const char* spine : {"spine0", "spine1", "spine2"})
+      join(leaf, spine, spine == std::string("spine0") ? "1us" : latency_of_others);
+  }
+  for (const char* spine : {"spine0", "spine1", "spine2"})
+    vertices += fmt::format(R"({{"name": "{}", "kind": "switch"}},)", spine);
+  if (is_leaf_to_leaf) join("leaf0", "leaf1", "1us");
+  vertices.pop_back();
+  links.pop_back();
+  return fmt::format(R"({{"name": "drawn", "device": "a100-40g", "vertices": [{}],
+                         "links": [{}]}})",
+                     vertices, links);
+}
+
+TEST(ClusterCheckTest, EqualRoutesOfADrawnGraphTakeOneSwitch) {
+  const std::string equal = LeavesAndSpines("1us", false);
+  EXPECT_THAT(Findings(equal),
+              Contains(AllOf(HasSubstr("/vertices/6: equal routes lead from leaf0 to leaf1 over "
+                                       "spine0 to spine2, but"),
+                             HasSubstr("all traffic between these takes spine0;"))));
+  // They do take it.
+  const auto cluster = ReadCluster(JsonDocument::FromText(equal, "mine.json").Root());
+  Router router(*cluster);
+  for (const uint32_t from : {0u, 1u})
+    for (const uint32_t to : {2u, 3u})
+      EXPECT_EQ(cluster->LinkName(router.Between(from, to).links[1]), "leaf0->spine0");
+  // Others are longer, or there is a cable.
+  EXPECT_THAT(Findings(LeavesAndSpines("2us", false)), Each(Not(HasSubstr("equal routes"))));
+  EXPECT_THAT(Findings(LeavesAndSpines("1us", true)), Each(Not(HasSubstr("equal routes"))));
 }
 
 TEST(ClusterCheckTest, LinksOfAnotherDevice) {

@@ -74,6 +74,18 @@ TEST(ClusterLayoutTest, AnNvSwitchBoxHasItsTiersAboveEachOther) {
   EXPECT_NEAR(x("node0/pcie0"), (x("node0/gpu0") + x("node0/gpu1")) / 2, 0.01);
 }
 
+TEST(ClusterLayoutTest, OneMachineWithoutANameHasNoFrame) {
+  const auto cluster = ReadCluster(JsonDocument::FromText(
+                                       R"({"name": "one", "device": "a100-40g",
+              "vertices": [{"name": "g0", "kind": "device"}, {"name": "g1", "kind": "device"}],
+              "links": [{"between": ["g0", "g1"], "kind": "nvlink", "bandwidth": "25GBps",
+                         "latency": "1us"}]})",
+                                       "one.json")
+                                       .Root());
+  EXPECT_TRUE(LayOutCluster(*cluster).nodes.empty());
+  EXPECT_EQ(LayOutCluster(*Build("dgx-a100")).nodes.size(), 1u);
+}
+
 TEST(ClusterLayoutTest, ATorusIsAGridWithLinksAround) {
   const ClusterLayout layout = LayOutCluster(*Build("atp-ic6", {{"x", 4}, {"y", 4}}));
   ASSERT_EQ(layout.boxes.size(), 16u);

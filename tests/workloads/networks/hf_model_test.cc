@@ -268,6 +268,37 @@ TEST(HfModelTest, FamiliesHaveTheParametersOfTheirCards) {
   }
 }
 
+TEST(HfModelTest, MptsAttentionIsAsItsKindSays) {
+  const auto groups = [](const std::string& attention) {
+    return Read(R"({"model_type": "mpt", "d_model": 64, "n_heads": 4, "n_layers": 2,
+                    "vocab_size": 100, "attn_config": {)" +
+                attention + "}}")
+        .model.Groups();
+  };
+  EXPECT_EQ(groups(""), 4u);
+  EXPECT_EQ(groups(R"("attn_type": "multiquery_attention")"), 1u);
+  EXPECT_EQ(groups(R"("attn_type": "grouped_query_attention", "kv_n_heads": 2)"), 2u);
+}
+
+// A path is no name, and what a terminal or a file system could take for something else neither.
+TEST(HfModelTest, AModelIsCalledAsItsPathEnds) {
+  const auto name = [](const std::string& path) {
+    return Read(LlamaText(2, 64, 4, 4, 128, 100, R"(, "_name_or_path": ")" + path + "\""))
+        .model.name;
+  };
+  EXPECT_EQ(name("meta-llama/Llama-3/"), "Llama-3");
+  for (const char* path : {"my model", "caf\u00e9", "a\\\"b", ".", ""})
+    EXPECT_EQ(name(path), "llama-2x64") << path;
+}
+
+TEST(HfModelTest, AGraniteHybridWithoutExpertsLeavesNoKeyUnread) {
+  EXPECT_TRUE(Read(SizesText("granitemoehybrid", 2, 64, 4, 4, 128, 100,
+                             R"(, "num_local_experts": 0, "num_experts_per_tok": 0,
+                             "shared_intermediate_size": 128,
+                             "layer_types": ["attention", "attention"])"))
+                  .remarks.empty());
+}
+
 TEST(HfModelTest, WindowsAreAsTheFamilyHasThem) {
   const GptModel gemma =
       Read(SizesText("gemma3_text", 26, 1152, 4, 1, 6912, 262144, R"(, "sliding_window": 512)"))

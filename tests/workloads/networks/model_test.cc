@@ -26,6 +26,20 @@ TEST(ModelTest, PresetsHaveAboutTheParametersOfTheirNames) {
   }
 }
 
+// What experts drop is not computed: as with half as many experts a token. Nothing is computed twice
+// for a capacity that nobody fills.
+TEST(ModelTest, DroppedTokensAreNoArithmetic) {
+  const auto flops = [](const std::string& experts) {
+    return ModelFlops(Read(R"({"preset": "mixtral-8x7b", "experts": )" + experts + "}"), 4096, 4096)
+        .value();
+  };
+  EXPECT_DOUBLE_EQ(flops(R"({"capacity": 0.5})"), flops(R"({"per_token": 1})"));
+  EXPECT_DOUBLE_EQ(flops(R"({"capacity": 1.5})"), flops("{}"));
+  EXPECT_DOUBLE_EQ(
+      Read(R"({"preset": "mixtral-8x7b", "experts": {"capacity": 0.5}})").ActiveParameters(),
+      Read(R"({"preset": "mixtral-8x7b"})").ActiveParameters());
+}
+
 TEST(ModelTest, FlopsAreThoseOfNarayanansFormula) {
   // 72·B·s·l·h²·(1 + s/6h + V/12lh) of GPT-20B on 4M tokens.
   const GptModel model = Read(R"({"preset": "gpt-20b"})");

@@ -264,8 +264,9 @@ TEST(StrategyBytesTest, ZeroMovesParametersAndGradientsAsItsStageSays) {
     options.reshard_after_forward = reshard;
     return LayerBytes(PlanStep(network, SmallTraining(), MakeZero(options, network)));
   };
-  // The main gradients (fp32) of stage 1 are whole, those of stages 2 and 3 are shards.
-  EXPECT_EQ(bytes(1, false), (Bytes4{{"all-reduce on replica in synchronize", weights * kFp32},
+  // The main gradients (fp32) of stage 1 are whole, those of stages 2 and 3 are shards; of any
+  // replicas sum shards.
+  EXPECT_EQ(bytes(1, false), (Bytes4{{"all-reduce on replica in synchronize", weights / 4 * kFp32},
                                      {"reduce-scatter on shard in synchronize", weights * kFp32},
                                      {"all-gather on shard in update", weights * kBf16}}));
   EXPECT_EQ(bytes(2, false), (Bytes4{{"reduce-scatter on shard in backward", weights * kBf16},
@@ -286,7 +287,7 @@ TEST(StrategyBytesTest, Zero1sSumsRunBesideTheBackwardPassWhereTheyMay) {
   ZeroOptions options{.shard = 4, .replicas = 2, .stage = 1};
   options.overlap_all_reduce = true;
   EXPECT_EQ(LayerBytes(PlanStep(network, SmallTraining(), MakeZero(options, network))),
-            (Bytes4{{"all-reduce on replica in backward", weights * kFp32},
+            (Bytes4{{"all-reduce on replica in backward", weights / 4 * kFp32},
                     {"reduce-scatter on shard in backward", weights * kFp32},
                     {"all-gather on shard in update", weights * kBf16}}));
 }
@@ -490,6 +491,38 @@ TEST(StrategyBytesTest, PostIsBehindTheKernelsOfALayerAndBeforeItsReduceScatter)
   EXPECT_LT(post.at("all-gather layer of 0"), post.at("reduce-scatter layer of 1"));
 }
 
+// Layers that are not computed again are gathered on the way back as if none were; those that are,
+// as if all were.
+TEST(StrategyBytesTest, GathersGoByWhatIsComputedAgain) {
+  const Network network = MakeDecoder(SmallModel(), SmallTraining());
+  const auto names = [&](const Strategy& strategy, Recomputation recomputation, uint32_t layers) {
+    Training training = SmallTraining(recomputation);
+    training.recomputed_layers = {layers};
+    std::vector<std::string> result;
+    for (const Op& op : PlanStep(network, training, strategy).roles[0].ops)
+      result.push_back(fmt::format("{} of {}", op.name, op.tag.layer));
+    return result;
+  };
+  std::vector<Strategy> strategies;
+  for (const bool by_layer : {false, true}) {
+    ZeroOptions options{.shard = 4, .replicas = 1, .prefetch = 2};
+    options.reshard_after_forward = true;
+    options.by_layer = by_layer;
+    strategies.push_back(MakeZero(options, network));
+  }
+  ZeroOptions by_elements{.shard = 4, .replicas = 1};
+  by_elements.prefetch_elements = 10 * kHidden * kHidden;
+  strategies.push_back(MakeZero(by_elements, network));
+  FourDOptions grid;
+  grid.column = 2;
+  grid.depth = 4;
+  strategies.push_back(MakeFourD(grid, network));
+  for (const Strategy& strategy : strategies) {
+    EXPECT_EQ(names(strategy, Recomputation::kFull, 0), names(strategy, Recomputation::kNone, 0));
+    EXPECT_NE(names(strategy, Recomputation::kFull, 1), names(strategy, Recomputation::kNone, 0));
+  }
+}
+
 TEST(StrategyBytesTest, WithinALayerGathersBeginAndSumsEndWithIt) {
   const Network network = MakeDecoder(SmallModel(), SmallTraining());
   const auto plan = [&](bool within_layer) {
@@ -636,7 +669,7 @@ TEST(StrategyBytesTest, GradientsInBf16TravelInHalfTheBytesOfFp32) {
             (Bytes4{{"all-reduce on data in synchronize", weights * kBf16}}));
   const Strategy zero_1 = MakeZero({.shard = 4, .replicas = 2, .stage = 1}, network);
   EXPECT_EQ(bytes(zero_1, DType::kBf16),
-            (Bytes4{{"all-reduce on replica in synchronize", weights * kBf16},
+            (Bytes4{{"all-reduce on replica in synchronize", weights / 4 * kBf16},
                     {"reduce-scatter on shard in synchronize", weights * kBf16},
                     {"all-gather on shard in update", weights * kBf16}}));
 }

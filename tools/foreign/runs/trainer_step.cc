@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -107,6 +108,11 @@ void SetTrainerOptimizer(const std::string& given, const Origin& from, ScenarioD
       Contains(name, "8bit") || Contains(name, "4bit") || Contains(name, "bnb");
   const std::string last = name.substr(name.rfind('.') + 1);
   const std::string rule = last == "fusedlamb" ? "lamb" : last;
+  // DeepSpeed's OneBitAdam, ZeroOneAdam and OneBitLamb.
+  if (last.starts_with("onebit") || last.starts_with("zeroone"))
+    draft->Remark(fmt::format(
+        "not supported: {} {}; gradients are summed with all their bits, not compressed to one",
+        from.name, given));
   if (!is_adam && SetUpdateRule(rule, given, from, draft)) {
     if (rule == "sgd")
       draft->Remark(fmt::format("{} {}: it is taken to have a momentum", from.name, given));
@@ -136,6 +142,36 @@ void SetTrainerAttention(const std::string& name, const Origin& from, ScenarioDr
     draft->Remark(fmt::format("not supported: {} {}; attention is FlashAttention-2's", from.name,
                               QuotedJson(name)));
 }
+
+namespace {
+
+// Lists keys of FSDP that were not read and change something.
+void RemarkOnRestOfFsdp(const FlatKeys& keys, ScenarioDraft* draft) {
+  constexpr std::string_view kTable = "fsdp_config.";
+  constexpr std::string_view kQuiet[] = {"auto_wrap_policy",
+                                         "transformer_layer_cls_to_wrap",
+                                         "min_num_params",
+                                         "state_dict_type",
+                                         "final_state_dict_type",
+                                         "save_state_dict_type",
+                                         "cpu_ram_efficient_loading",
+                                         "sync_module_states",
+                                         "use_orig_params",
+                                         "limit_all_gathers",
+                                         "backward_prefetch",
+                                         "backward_prefetch_policy"};
+  std::vector<std::string> unknown;
+  for (const std::string& key : keys.Unread({})) {
+    if (!key.starts_with(kTable)) continue;
+    std::string_view name = std::string_view(key).substr(kTable.size());
+    if (name.starts_with("fsdp_")) name.remove_prefix(std::string_view("fsdp_").size());
+    if (std::find(std::begin(kQuiet), std::end(kQuiet), name) == std::end(kQuiet))
+      unknown.push_back(key);
+  }
+  draft->RemarkOnUnknown(unknown);
+}
+
+}  // namespace
 
 void ReadFsdpConfig(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
   const JobConfig::Names version_names = {"fsdp_config.fsdp_version", "fsdp_version"};
@@ -183,6 +219,12 @@ void ReadFsdpConfig(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
                                           "fsdp_config.offload_params"};
   if (keys.Flag(offload_names, false))
     SetOnHost(keys.OriginOf(offload_names), /*parameters=*/step->zero == 3, draft);
+  const JobConfig::Names ahead_names = {"fsdp_config.fsdp_forward_prefetch",
+                                        "fsdp_config.forward_prefetch"};
+  if (keys.Flag(ahead_names, false))
+    draft->Remark(fmt::format("not supported: {}; the next gather starts as it usually does",
+                              keys.OriginOf(ahead_names).name));
+  RemarkOnRestOfFsdp(keys, draft);
 }
 
 void SetOnHost(const Origin& from, bool parameters, ScenarioDraft* draft) {
@@ -226,6 +268,11 @@ void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
   }
   if (optimizer_device == "nvme" || device == "nvme")
     draft->Remark("nvme: played as the host's memory, which is faster");
+  const JobConfig::Names scatter_names = {"zero_optimization.reduce_scatter"};
+  if (!keys.Flag(scatter_names, true, true))
+    draft->Remark(
+        "not supported: zero_optimization.reduce_scatter false; gradients are summed by "
+        "reduce-scatter all the same");
   const JobConfig::Names tensor_names = {"tensor_parallel.autotp_size"};
   step->tensor = {keys.WholeOr(tensor_names, 1, kMostDegree, 1), keys.OriginOf(tensor_names)};
   const JobConfig::Names context_names = {"sequence_parallel_size"};
@@ -239,6 +286,105 @@ void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft) {
     });
     if (is_there) draft->Remark(fmt::format("not supported: {}; it is left out", table));
   }
+}
+
+namespace {
+
+// Keys of DeepSpeed that change nothing of the step that is played: whole tables end with a dot.
+constexpr std::string_view kQuietInDeepSpeed[] = {
+    "zero_optimization.allgather_partitions",
+    "zero_optimization.allgather_bucket_size",
+    "zero_optimization.contiguous_gradients",
+    "zero_optimization.round_robin_gradients",
+    "zero_optimization.sub_group_size",
+    "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+    "zero_optimization.stage3_gather_fp16_weights_on_model_save",
+    "zero_optimization.stage3_param_persistence_threshold",
+    "zero_optimization.stage3_model_persistence_threshold",
+    "zero_optimization.stage3_max_reuse_distance",
+    "zero_optimization.elastic_checkpoint",
+    "zero_optimization.load_from_fp32_weights",
+    "zero_optimization.ignore_unused_parameters",
+    "zero_optimization.legacy_stage1",
+    "zero_optimization.memory_efficient_linear",
+    "zero_optimization.override_module_apply",
+    "zero_optimization.log_trace_cache_warnings",
+    "zero_optimization.mics_hierarchical_params_gather",
+    "zero_optimization.use_multi_rank_bucket_allreduce",
+    "zero_optimization.pipeline_loading_checkpoint",
+    "zero_optimization.offload_optimizer.pin_memory",
+    "zero_optimization.offload_optimizer.nvme_path",
+    "zero_optimization.offload_optimizer.buffer_count",
+    "zero_optimization.offload_optimizer.buffer_size",
+    "zero_optimization.offload_optimizer.pipeline_read",
+    "zero_optimization.offload_optimizer.pipeline_write",
+    "zero_optimization.offload_optimizer.fast_init",
+    "zero_optimization.offload_param.pin_memory",
+    "zero_optimization.offload_param.nvme_path",
+    "zero_optimization.offload_param.buffer_count",
+    "zero_optimization.offload_param.buffer_size",
+    "zero_optimization.offload_param.max_in_cpu",
+    "zero_allow_untested_optimizer",
+    "zero_force_ds_cpu_optimizer",
+    "gradient_clipping",
+    "gradient_predivide_factor",
+    "prescale_gradients",
+    "steps_per_print",
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+    "wall_clock_breakdown",
+    "memory_breakdown",
+    "dump_state",
+    "disable_allgather",
+    "fp16.auto_cast",
+    "fp16.loss_scale",
+    "fp16.initial_scale_power",
+    "fp16.loss_scale_window",
+    "fp16.hysteresis",
+    "fp16.consecutive_hysteresis",
+    "fp16.min_loss_scale",
+    "bf16.check_grad_overflow",
+    "bfloat16.check_grad_overflow",
+    "bf16.immediate_grad_update",
+    "activation_checkpointing.contiguous_memory_optimization",
+    "activation_checkpointing.number_checkpoints",
+    "activation_checkpointing.synchronize_checkpoint_boundary",
+    "activation_checkpointing.profile",
+    "optimizer.params.",
+    "scheduler.",
+    "flops_profiler.",
+    "tensorboard.",
+    "wandb.",
+    "csv_monitor.",
+    "comet.",
+    "comms_logger.",
+    "checkpoint.",
+    "aio.",
+    "elasticity."};
+
+// Tables that ReadDeepSpeed() has remarked on.
+constexpr std::string_view kLeftOutOfDeepSpeed[] = {
+    "compression_training.", "quantize_training.", "sparse_attention.", "progressive_layer_drop.",
+    "data_efficiency.",      "autotuning.",        "pipeline."};
+
+bool IsQuietInDeepSpeed(std::string_view key) {
+  const auto fits = [key](std::string_view known) {
+    return known.ends_with('.') ? key.starts_with(known) : key == known;
+  };
+  return std::any_of(std::begin(kQuietInDeepSpeed), std::end(kQuietInDeepSpeed), fits) ||
+         std::any_of(std::begin(kLeftOutOfDeepSpeed), std::end(kLeftOutOfDeepSpeed), fits);
+}
+
+}  // namespace
+
+void RemarkOnRestOfDeepSpeed(FlatKeys& keys, ScenarioDraft* draft) {
+  std::vector<std::string> unknown = keys.Unread({});
+  std::erase_if(unknown, [&](const std::string& key) {
+    const bool is_off = key.ends_with(".enabled") && keys.Word({key.c_str()}) == "false";
+    return is_off || IsQuietInDeepSpeed(key);
+  });
+  draft->RemarkOnUnknown(unknown);
 }
 
 void SetDeepSpeedBuckets(FlatKeys& keys, const TrainerStep& step, ScenarioDraft* draft) {

@@ -63,5 +63,7 @@ void ReadFsdpConfig(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft);
 void ReadDeepSpeed(FlatKeys& keys, TrainerStep* step, ScenarioDraft* draft);
 // What of it is set once the model and the strategy are.
 void SetDeepSpeedBuckets(FlatKeys& keys, const TrainerStep& step, ScenarioDraft* draft);
+// Lists what of it nobody has read.
+void RemarkOnRestOfDeepSpeed(FlatKeys& keys, ScenarioDraft* draft);
 
 }  // namespace rehearse

@@ -160,7 +160,10 @@ ImportedScenario ImportAccelerate(const RunSource& source) {
                   ? "ulysses"
                   : "all-gather",
               step.context.from);
-  if (deepspeed) SetDeepSpeedBuckets(*deepspeed, step, &draft);
+  if (deepspeed) {
+    SetDeepSpeedBuckets(*deepspeed, step, &draft);
+    RemarkOnRestOfDeepSpeed(*deepspeed, &draft);
+  }
   draft.RemarkOnUnknown(keys.Unread({"compute_environment",
                                      "debug",
                                      "downcast",
@@ -172,7 +175,12 @@ ImportedScenario ImportAccelerate(const RunSource& source) {
                                      "tpu",
                                      "use_",
                                      "fsdp_config.",
-                                     "deepspeed_config.",
+                                     "deepspeed_config.deepspeed_",
+                                     "deepspeed_config.zero3_init_flag",
+                                     "deepspeed_config.zero3_save_16bit_model",
+                                     "deepspeed_config.gradient_clipping",
+                                     "deepspeed_config.offload_optimizer_nvme_path",
+                                     "deepspeed_config.offload_param_nvme_path",
                                      "megatron_lm_config.",
                                      "fp8_config.",
                                      "dynamo",

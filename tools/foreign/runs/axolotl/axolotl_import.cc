@@ -253,7 +253,6 @@ const std::vector<std::string>& QuietKeysOfAxolotl() {
                                                  "fused_",
                                                  "flash_attn",
                                                  "flash_optimum",
-                                                 "model_config.",
                                                  "added_tokens",
                                                  "base_model_",
                                                  "test_datasets",
@@ -284,7 +283,6 @@ const std::vector<std::string>& QuietKeysOfAxolotl() {
                                                  "fix_untrained",
                                                  "mean_resizing",
                                                  "auto_resume",
-                                                 "overrides_of",
                                                  "multipack",
                                                  "torch_dtype",
                                                  "landmark",
@@ -327,7 +325,10 @@ ImportedScenario ImportAxolotl(const RunSource& source) {
       source.cluster, ranks, {"dp_shard_size x dp_replicate_size x tensor x context", 0},
       "--cluster, since axolotl's file does not say it", &step, &draft);
   SetTrainerStep(step, data, &draft);
-  if (deepspeed) SetDeepSpeedBuckets(*deepspeed, step, &draft);
+  if (deepspeed) {
+    SetDeepSpeedBuckets(*deepspeed, step, &draft);
+    RemarkOnRestOfDeepSpeed(*deepspeed, &draft);
+  }
   draft.RemarkOnUnknown(keys.Unread(QuietKeysOfAxolotl()));
   return draft.Finish();
 }

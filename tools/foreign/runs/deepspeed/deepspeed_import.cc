@@ -112,6 +112,8 @@ ImportedScenario ImportDeepSpeed(const RunSource& source) {
   }
   if (keys.Flag({"activation_checkpointing.cpu_checkpointing"}, false))
     draft.Remark("not supported: cpu_checkpointing; inputs of layers stay on the devices");
+  if (keys.Word({"activation_checkpointing.partition_activations"}) == "true")
+    draft.Remark("not supported: partition_activations; each rank keeps whole inputs of layers");
   const DeepSpeedBatch batch = ReadBatchOfDeepSpeed(keys);
   std::optional<uint64_t> ranks;
   if (batch.has_batch && batch.has_micro && batch.has_passes) {
@@ -131,42 +133,7 @@ ImportedScenario ImportDeepSpeed(const RunSource& source) {
   SetBatchOfDeepSpeed(batch, data, &step, draft);
   SetTrainerStep(step, data, &draft);
   SetDeepSpeedBuckets(keys, step, &draft);
-  draft.RemarkOnUnknown(keys.Unread({"zero_optimization.",
-                                     "optimizer.",
-                                     "scheduler.",
-                                     "steps_per_print",
-                                     "wall_clock",
-                                     "fp16.",
-                                     "bf16.",
-                                     "gradient_clipping",
-                                     "prescale",
-                                     "zero_allow",
-                                     "dump_state",
-                                     "flops_profiler",
-                                     "tensorboard",
-                                     "wandb",
-                                     "csv_monitor",
-                                     "activation_checkpointing.",
-                                     "compression_training.",
-                                     "quantize_training.",
-                                     "sparse_attention.",
-                                     "progressive_layer_drop.",
-                                     "data_efficiency.",
-                                     "autotuning",
-                                     "pipeline.",
-                                     "communication_data_type",
-                                     "zero_force",
-                                     "gradient_predivide",
-                                     "checkpoint",
-                                     "aio.",
-                                     "memory_breakdown",
-                                     "seq_parallel",
-                                     "comms_logger",
-                                     "elasticity.",
-                                     "amp.",
-                                     "data_types.",
-                                     "compile.",
-                                     "torch_autocast."}));
+  RemarkOnRestOfDeepSpeed(keys, &draft);
   return draft.Finish();
 }
 

@@ -11,8 +11,10 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_document.h"
+#include "sim/base/json_parse.h"
 #include "sim/base/known_names.h"
 #include "tools/foreign/machines/infragraph/yaml_text.h"
+#include "tools/foreign/runs/model_names.h"
 #include "tools/foreign/runs/torchtitan/job_config.h"
 
 namespace rehearse {
@@ -62,10 +64,78 @@ void SetExpertsOfMaxText(JobConfig& keys, ScenarioDraft& draft, int64_t columns)
   if (score == "sigmoid") draft.Set("/model/experts/router", "sigmoid");
 }
 
+// Its own names of models that have others elsewhere.
+struct MaxTextModel {
+  const char* theirs;
+  const char* ours;
+};
+constexpr MaxTextModel kOwnModels[] = {
+    {"deepseek2-16b", "deepseek-v2-lite"}, {"deepseek2-236b", "deepseek-v2"},
+    {"deepseek3-671b", "deepseek-v3"},     {"kimi-k2-1t", "kimi-k2"},
+    {"llama4-17b-16e", "llama4-scout"},    {"llama4-17b-128e", "llama4-maverick"}};
+
+struct MaxTextSize {
+  const char* theirs;
+  const char* ours;
+  int64_t usual;
+  bool is_needed;  // of a model without a name
+};
+constexpr MaxTextSize kSizesOfMaxText[] = {{"base_emb_dim", "/model/hidden", 2048, true},
+                                           {"base_num_query_heads", "/model/heads", 16, true},
+                                           {"base_mlp_dim", "/model/feed_forward", 7168, true},
+                                           {"base_num_decoder_layers", "/model/layers", 16, true},
+                                           {"base_num_kv_heads", "/model/groups", 16, false}};
+
+// Whether model_name says the sizes. Its file of that name is not read; what is written here counts
+// if all is.
+bool SetNamedModelOfMaxText(JobConfig& keys, ScenarioDraft& draft) {
+  const JobConfig::Names names = {"model_name"};
+  const std::string name = keys.TextOr(names, "default");
+  if (name.empty() || name == "default") return false;
+  // A copy of configs/base.yml has the sizes of no model, which the name's replace there.
+  bool has_sizes = true;
+  bool is_base = true;
+  for (const MaxTextSize& size : kSizesOfMaxText) {
+    has_sizes = has_sizes && (!size.is_needed || keys.Has({size.theirs}));
+    is_base = is_base && keys.WholeOr({size.theirs}, 1, kMostMaxTextColumns, -1) == size.usual;
+  }
+  if (has_sizes && !is_base) {
+    draft.Remark(fmt::format(
+        "model_name {}: the base_* sizes beside it are played; MaxText has its own for that name",
+        name));
+    return false;
+  }
+  std::string known = name;
+  for (const MaxTextModel& model : kOwnModels)
+    if (name == model.theirs) known = model.ours;
+  // Other sizes of "gpt3-" read as fractions: 3-6b is no 3.6b.
+  const bool is_other_gpt = name.starts_with("gpt3-") && name != "gpt3-175b";
+  const std::optional<NamedModel> found = is_other_gpt ? std::nullopt : FindModelByName(known);
+  if (!found) {
+    keys.Fail(names,
+              fmt::format("found {}, a model that is not known by name (as llama2-7b, llama3.1-70b "
+                          "and mixtral-8x7b are); expected its sizes, base_emb_dim, "
+                          "base_num_decoder_layers and so on, as in MaxText's "
+                          "configs/models/{}.yml",
+                          QuotedJson(name), name));
+  }
+  SetNamedModel(found, name, keys.OriginOf(names), &draft);
+  for (const MaxTextSize& size : kSizesOfMaxText) {
+    const JobConfig::Names size_names = {size.theirs};
+    if (is_base || !keys.Has(size_names)) continue;
+    draft.Set(size.ours, keys.WholeOr(size_names, 1, kMostMaxTextColumns, 1),
+              keys.OriginOf(size_names));
+    draft.Remark(fmt::format("model_name {}: {} is what is given, the rest is the model's", name,
+                             size.theirs));
+  }
+  return true;
+}
+
 void SetModelOfMaxText(JobConfig& keys, ScenarioDraft& draft) {
-  const LayerKind& kind = KindOfLayers(keys);
   if (keys.WholeOr({"global_parameter_scale"}, 1, 1 << 20, 1) != 1)
     keys.Fail({"global_parameter_scale"}, "expected 1: scales of a model are not supported");
+  if (SetNamedModelOfMaxText(keys, draft)) return;
+  const LayerKind& kind = KindOfLayers(keys);
   const int64_t hidden = keys.WholeOr({"base_emb_dim"}, 1, 1 << 20, 2048);
   const int64_t heads = keys.WholeOr({"base_num_query_heads"}, 1, 1 << 16, 16);
   const int64_t groups = keys.WholeOr({"base_num_kv_heads"}, 1, 1 << 16, heads);
@@ -276,6 +346,306 @@ std::string WithoutPython(std::string_view text) {
   return result;
 }
 
+// What decides nothing of a step's time, by how it begins: logs, checkpoints, data, the learning
+// rate, decoding, tiles of TPU kernels.
+constexpr std::string_view kQuietInMaxText[] = {"run_name",
+                                                "checkpoint_",
+                                                "enable_checkpointing",
+                                                "save_",
+                                                "async_checkpointing",
+                                                "max_num_checkpoints",
+                                                "enable_continuous_",
+                                                "enable_single_",
+                                                "enable_emergency_",
+                                                "enable_multi_tier_",
+                                                "multi_tier_",
+                                                "mtc_",
+                                                "local_checkpoint_",
+                                                "load_",
+                                                "lora_input_",
+                                                "force_unroll",
+                                                "enable_orbax",
+                                                "source_checkpoint_",
+                                                "colocated_python_",
+                                                "override_",
+                                                "debug",
+                                                "reuse_example_batch",
+                                                "metrics_file",
+                                                "gcs_",
+                                                "normalization_layer_epsilon",
+                                                "constant_bound_",
+                                                "quant_cfg_path",
+                                                "kv_quant_",
+                                                "model_call_mode",
+                                                "weight_quantization_",
+                                                "act_quantization_",
+                                                "bwd_quantization_",
+                                                "quantization_local_",
+                                                "dropout_rate",
+                                                "normalize_embedding_",
+                                                "mlp_activations_limit",
+                                                "mtp_loss_",
+                                                "mtp_eval_",
+                                                "load_balance_",
+                                                "wi_tile_",
+                                                "wo_tile_",
+                                                "norm_topk_",
+                                                "routed_scaling_",
+                                                "routed_bias",
+                                                "num_layers_per_pipeline_",
+                                                "num_pipeline_",
+                                                "pipeline_",
+                                                "scan_",
+                                                "set_remat_",
+                                                "param_scan_axis",
+                                                "mla_naive_",
+                                                "moba_",
+                                                "index_",
+                                                "record_internal_",
+                                                "base_output_directory",
+                                                "jax_",
+                                                "hardware",
+                                                "mesh_axes",
+                                                "data_sharding",
+                                                "input_data_sharding_",
+                                                "sharding_tolerance",
+                                                "tokenize",
+                                                "add_bos",
+                                                "add_eos",
+                                                "use_truncation",
+                                                "use_chat_template",
+                                                "chat_template",
+                                                "expansion_factor_",
+                                                "eval_",
+                                                "max_corpus_",
+                                                "train_",
+                                                "packing",
+                                                "num_epoch",
+                                                "generate_",
+                                                "max_segments_",
+                                                "per_device_batch_size_start",
+                                                "per_device_batch_size_increment",
+                                                "global_rampup_",
+                                                "dpo_",
+                                                "sft_",
+                                                "dataset_",
+                                                "hf_",
+                                                "grain_",
+                                                "steps",
+                                                "log_",
+                                                "skip_",
+                                                "learning_rate",
+                                                "lr_",
+                                                "wsd_",
+                                                "warmup_",
+                                                "max_prefill_",
+                                                "prompt",
+                                                "prefill_",
+                                                "autoregressive_",
+                                                "profile",
+                                                "upload_",
+                                                "hide_",
+                                                "managed_",
+                                                "dump_",
+                                                "enable_dropout",
+                                                "enable_data_",
+                                                "data_shuffle_",
+                                                "init_weights_",
+                                                "gradient_clipping_",
+                                                "adam_",
+                                                "muon_",
+                                                "collect_",
+                                                "stack_",
+                                                "use_iota_",
+                                                "rope_",
+                                                "local_rope_",
+                                                "max_position_",
+                                                "original_max_",
+                                                "beta_",
+                                                "mscale",
+                                                "compiled_",
+                                                "compile_topology",
+                                                "decode_",
+                                                "target_eval_",
+                                                "enable_goodput_",
+                                                "monitor_",
+                                                "goodput_",
+                                                "enable_pathways_",
+                                                "step_deviation_",
+                                                "enable_gcp_",
+                                                "report_",
+                                                "heartbeat_",
+                                                "enable_tensorboard",
+                                                "use_vertex_",
+                                                "vertex_",
+                                                "inference_",
+                                                "enable_model_warmup",
+                                                "enable_llm_",
+                                                "multi_sampling",
+                                                "return_log_",
+                                                "ar_cache_",
+                                                "compute_axis_",
+                                                "prometheus_",
+                                                "enable_jax_",
+                                                "enable_checkpoint_",
+                                                "enable_single_controller",
+                                                "shardy",
+                                                "ragged_",
+                                                "sa_",
+                                                "cost_estimate_",
+                                                "dq_reduction_",
+                                                "pagedattn_",
+                                                "enable_prefix_",
+                                                "prefix_",
+                                                "enable_padding_",
+                                                "nope_layer_",
+                                                "temperature_",
+                                                "freeze_",
+                                                "dtype_mm",
+                                                "remat_policy_for_vit",
+                                                "image_",
+                                                "video_",
+                                                "audio_",
+                                                "subslice_",
+                                                "enable_nnx",
+                                                "gdn_",
+                                                "use_qk_norm_in_gdn",
+                                                "partial_rotary_",
+                                                "vllm_",
+                                                "force_q_layout",
+                                                "position_id_",
+                                                "mrope_",
+                                                "max_num_images_",
+                                                "sinkhorn_",
+                                                "inhomogeneous_",
+                                                "base_config",
+                                                "attention_bias",
+                                                "mlp_bias",
+                                                "elastic_",
+                                                "use_tokamax_",
+                                                "use_jax_splash",
+                                                "use_splash_"};
+
+// What would decide something if it were not as MaxText has it (configs/base.yml).
+struct MaxTextUsual {
+  std::string_view name;
+  const char* value;
+};
+constexpr MaxTextUsual kUsualInMaxText[] = {{"dtype", "\"bfloat16\""},
+                                            {"weight_dtype", "\"float32\""},
+                                            {"grad_dtype", "\"float32\""},
+                                            {"mu_dtype", "\"\""},
+                                            {"matmul_precision", "\"default\""},
+                                            {"activations_in_float32", "false"},
+                                            {"replicate_quant_scale", "false"},
+                                            {"quantize_kvcache", "false"},
+                                            {"use_qwix_quantization", "false"},
+                                            {"use_manual_quantization", "false"},
+                                            {"logits_dot_in_fp32", "false"},
+                                            {"cast_logits_to_fp32", "true"},
+                                            {"float32_qk_product", "false"},
+                                            {"float32_logits", "false"},
+                                            {"float32_weight_sum", "true"},
+                                            {"float32_gate_logits", "false"},
+                                            {"megablox", "true"},
+                                            {"sparse_matmul", "true"},
+                                            {"capacity_factor", "-1"},
+                                            {"use_random_routing", "false"},
+                                            {"use_custom_sort_vjp", "true"},
+                                            {"use_ring_of_experts", "false"},
+                                            {"expert_shard_attention_option", "\"fsdp\""},
+                                            {"moe_fsdp_use_two_stage_all_gather", "false"},
+                                            {"shard_exp_on_fsdp", "false"},
+                                            {"use_2d_fsdp_sharding", "false"},
+                                            {"n_routing_groups", "-1"},
+                                            {"topk_routing_group", "-1"},
+                                            {"use_batch_split_schedule", "false"},
+                                            {"optimizer_memory_host_offload", "false"},
+                                            {"parameter_memory_host_offload", "false"},
+                                            {"decoder_layer_input", "\"device\""},
+                                            {"context", "\"remat\""},
+                                            {"mlpwi", "\"remat\""},
+                                            {"mlpwi_0", "\"remat\""},
+                                            {"mlpwi_1", "\"remat\""},
+                                            {"mlpwo", "\"remat\""},
+                                            {"query_proj", "\"remat\""},
+                                            {"key_proj", "\"remat\""},
+                                            {"value_proj", "\"remat\""},
+                                            {"qkv_proj", "\"remat\""},
+                                            {"out_proj", "\"remat\""},
+                                            {"mla_q", "\"remat\""},
+                                            {"mla_kv", "\"remat\""},
+                                            {"attention_sink", "false"},
+                                            {"attn_logits_soft_cap", "0"},
+                                            {"final_logits_soft_cap", "0"},
+                                            {"use_post_attn_norm", "false"},
+                                            {"use_post_ffw_norm", "false"},
+                                            {"moba", "false"},
+                                            {"fused_qkv", "false"},
+                                            {"fused_mlp", "false"},
+                                            {"shard_mode", "\"auto\""},
+                                            {"shard_optimizer_over_data", "false"},
+                                            {"num_vocab_tiling", "1"},
+                                            {"enable_rampup_batch_size", "false"},
+                                            {"use_dpo", "false"},
+                                            {"use_sft", "false"},
+                                            {"use_untrainable_positional_embedding", "false"},
+                                            {"trainable_position_size", "-1"},
+                                            {"max_checkify", "false"},
+                                            {"reshape_q", "false"},
+                                            {"custom_mesh", "\"\""},
+                                            {"allow_split_physical_axes", "false"},
+                                            {"optimize_mesh_for_tpu_v6e", "false"},
+                                            {"use_ragged_attention", "false"},
+                                            {"use_max_logit_estimate", "-1"},
+                                            {"context_parallel_load_balance", "true"},
+                                            {"context_parallel_strategy", "\"all_gather\""},
+                                            {"use_chunked_prefill", "false"},
+                                            {"use_multimodal", "false"},
+                                            {"use_audio", "false"},
+                                            {"use_audio_in_video", "false"},
+                                            {"use_mrope", "false"},
+                                            {"mhc_expansion_rate", "0"},
+                                            {"dcn_context_autoregressive_parallelism", "1"},
+                                            {"ici_context_autoregressive_parallelism", "1"},
+                                            {"dcn_tensor_transpose_parallelism", "1"},
+                                            {"ici_tensor_transpose_parallelism", "1"},
+                                            {"dcn_autoregressive_parallelism", "1"},
+                                            {"ici_autoregressive_parallelism", "1"},
+                                            // Of the model, read unless it has a name.
+                                            {"decoder_block", "\"llama2\""},
+                                            {"vocab_size", "32000"},
+                                            {"head_dim", "128"},
+                                            {"mlp_activations", "[\"silu\",\"linear\"]"},
+                                            {"logits_via_embedding", "false"},
+                                            {"attention_type", "\"global\""},
+                                            {"num_experts", "1"},
+                                            {"num_experts_per_tok", "1"},
+                                            {"base_moe_mlp_dim", "7168"},
+                                            {"shared_experts", "1"},
+                                            {"first_num_dense_layers", "0"},
+                                            {"interleave_moe_layer_step", "1"},
+                                            {"routed_score_func", "\"\""},
+                                            {"q_lora_rank", "0"},
+                                            {"kv_lora_rank", "512"},
+                                            {"qk_nope_head_dim", "128"},
+                                            {"qk_rope_head_dim", "64"},
+                                            {"v_head_dim", "128"},
+                                            {"sliding_window_size", "0"},
+                                            {"chunk_attn_window_size", "0"},
+                                            {"use_sparse_indexer", "false"},
+                                            {"use_qk_norm", "false"},
+                                            {"mtp_num_layers", "0"}};
+
+bool DecidesNothingInMaxText(const std::string& key, const nlohmann::json& value) {
+  if (value.is_null() || value == "None") return true;
+  for (const MaxTextUsual& usual : kUsualInMaxText)
+    if (key == usual.name) return value == nlohmann::json::parse(usual.value);
+  return key.ends_with("_for_vit") || key.ends_with("_for_audio") ||
+         std::any_of(std::begin(kQuietInMaxText), std::end(kQuietInMaxText),
+                     [&](std::string_view begin) { return key.starts_with(begin); });
+}
+
 }  // namespace
 
 ImportedScenario ImportMaxText(std::string_view text, const std::string& file,
@@ -293,14 +663,8 @@ ImportedScenario ImportMaxText(std::string_view text, const std::string& file,
   SetStrategyOfMaxText(draft, mesh);
   std::vector<std::string> unknown;
   for (const std::string& key : keys.Unread()) {
-    constexpr std::string_view kSizes[] = {"base_", "num_", "ici_", "dcn_", "engram", "gdn_"};
-    const bool sizes = std::any_of(std::begin(kSizes), std::end(kSizes),
-                                   [&](std::string_view begin) { return key.starts_with(begin); });
-    if (!sizes || key == "base_output_directory" || key.starts_with("num_epoch")) continue;
-    const nlohmann::json& value = overrides.Root().Has(key) ? overrides.Root().At(key).value()
-                                                            : document.Root().At(key).value();
-    const bool says_something = value.is_number() && value != 0 && value != 1 && value != -1;
-    if (says_something) unknown.push_back(key);
+    const JsonReader& from = overrides.Root().Has(key) ? overrides.Root() : document.Root();
+    if (!DecidesNothingInMaxText(key, from.At(key).value())) unknown.push_back(key);
   }
   draft.RemarkOnUnknown(unknown);
   return draft.Finish();

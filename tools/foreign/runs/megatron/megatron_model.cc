@@ -540,12 +540,49 @@ void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun
   }
 }
 
+namespace {
+
+// Sizes that are given beside a model's name count in place of its own.
+void ChangeGivenSizes(ArgumentList& arguments, ScenarioDraft& draft) {
+  struct Size {
+    const char* theirs;
+    const char* ours;
+    int64_t least;
+    bool is_of_experts;
+  };
+  constexpr Size kSizesGiven[] = {
+      {"hidden-size", "/model/hidden", 1, false},
+      {"ffn-hidden-size", "/model/feed_forward", 1, false},
+      {"num-attention-heads", "/model/heads", 1, false},
+      {"num-query-groups", "/model/groups", 1, false},
+      {"kv-channels", "/model/head_size", 1, false},
+      {"num-experts", "/model/experts/count", 2, true},
+      {"moe-router-topk", "/model/experts/per_token", 1, true},
+      {"moe-ffn-hidden-size", "/model/experts/hidden", 1, true},
+      {"moe-shared-expert-intermediate-size", "/model/experts/shared", 0, true}};
+  const bool has_experts = HasExperts(draft);
+  for (const Size& size : kSizesGiven) {
+    if (size.is_of_experts && !has_experts) continue;
+    const ArgumentList::Names names = {size.theirs};
+    if (const std::optional<int64_t> value = arguments.Whole(names, size.least, kMostColumns))
+      draft.Set(size.ours, *value, arguments.OriginOf(names));
+  }
+  const ArgumentList::Names capacity_names = {"moe-expert-capacity-factor"};
+  const std::optional<double> capacity =
+      has_experts ? arguments.Number(capacity_names, 1e-6, 1e6) : std::nullopt;
+  if (capacity) draft.Set("/model/experts/capacity", *capacity, arguments.OriginOf(capacity_names));
+  SetWindow(arguments, draft);
+}
+
+}  // namespace
+
 void SetGivenMegatronModel(const NamedModel& model, const Origin& from, ArgumentList& arguments,
                            ScenarioDraft& draft, MegatronRun* run) {
   SetNamedModel(model, model.name, from, &draft);
   const ArgumentList::Names layers_names = {"num-layers"};
   if (const std::optional<int64_t> layers = arguments.Whole(layers_names, 1, kMostLayers))
     draft.Set("/model/layers", *layers, arguments.OriginOf(layers_names));
+  ChangeGivenSizes(arguments, draft);
   const ArgumentList::Names ahead_names = {"mtp-num-layers"};
   const std::optional<int64_t> ahead = arguments.Whole(ahead_names, 0, 16);
   const std::optional<double> weight = arguments.Number({"mtp-loss-scaling-factor"}, 0, 1e6);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "tools/foreign/runs/megatron/argument_list.h"
 #include "tools/foreign/runs/scenario_draft.h"
@@ -29,8 +30,7 @@ struct MegatronRun {
 };
 
 void SetMegatronModel(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
-// A model that is known by its name; arguments change the number of its layers and what it predicts
-// ahead.
+// A model that is known by its name; arguments change its sizes and what it predicts ahead.
 void SetGivenMegatronModel(const NamedModel& model, const Origin& from, ArgumentList& arguments,
                            ScenarioDraft& draft, MegatronRun* run);
 void SetMegatronTraining(ArgumentList& arguments, ScenarioDraft& draft, MegatronRun* run);
@@ -44,5 +44,7 @@ void HonourEnvironment(const std::vector<WrittenVariable>& environment, Argument
 
 // Remarks on what would change the step but is not supported, and on what is unknown.
 void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft);
+// Whether an argument, "weight-decay", says nothing about a step's time.
+bool DecidesNothingInMegatron(std::string_view name);
 
 }  // namespace rehearse

@@ -309,14 +309,6 @@ constexpr NotCarried kNotCarried[] = {
     {"variable-seq-lengths", "all sequences have the same length"},
     {"window-attn-skip-freq", "all layers have the window"}};
 
-bool DecidesNothing(std::string_view name) {
-  return std::any_of(std::begin(kDecideNothing), std::end(kDecideNothing),
-                     [&](std::string_view known) {
-                       return name.starts_with(known) &&
-                              (name.size() == known.size() || name[known.size()] == '-');
-                     });
-}
-
 // "--tp-comm-overlap", "--spec a b".
 std::string TextOf(const WrittenArgument& argument) {
   std::string text = "--" + argument.name;
@@ -327,6 +319,14 @@ std::string TextOf(const WrittenArgument& argument) {
 }
 
 }  // namespace
+
+bool DecidesNothingInMegatron(std::string_view name) {
+  return std::any_of(std::begin(kDecideNothing), std::end(kDecideNothing),
+                     [&](std::string_view known) {
+                       return name.starts_with(known) &&
+                              (name.size() == known.size() || name[known.size()] == '-');
+                     });
+}
 
 void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft) {
   if (arguments.Has({"deepspeed-config"}))
@@ -344,7 +344,7 @@ void RemarkOnRest(ArgumentList& arguments, ScenarioDraft& draft) {
     if (changes != std::end(kNotCarried)) {
       if (!is_empty)
         draft.Remark(fmt::format("not supported: {}; {}", TextOf(argument), changes->instead));
-    } else if (!is_empty && !DecidesNothing(argument.name)) {
+    } else if (!is_empty && !DecidesNothingInMegatron(argument.name)) {
       unknown.push_back(TextOf(argument));
     } else {
       // What is behind its value may be arguments, or nothing.

@@ -236,12 +236,20 @@ class RecipeReader {
         Add("group-query-attention", {}, line);
       return;
     }
+    // Quiet by their names' parts or tables, were they not here.
+    constexpr std::string_view kHeard[] = {"cpu_offload", "offload_optimizer.device",
+                                           "offload_param.device", "bucket_cap_mb",
+                                           "communication_data_type"};
+    const bool is_heard =
+        std::any_of(std::begin(kHeard), std::end(kHeard),
+                    [&](std::string_view known) { return path.ends_with(known); });
     const bool is_quiet =
-        std::any_of(std::begin(kQuietTables), std::end(kQuietTables),
-                    [&](std::string_view table) { return path.starts_with(table); }) ||
-        std::any_of(std::begin(kQuietParts), std::end(kQuietParts),
-                    [&](std::string_view part) { return leaf.find(part) != std::string::npos; });
-    const bool says_something = json != false && json != 0 &&
+        !is_heard &&
+        (std::any_of(std::begin(kQuietTables), std::end(kQuietTables),
+                     [&](std::string_view table) { return path.starts_with(table); }) ||
+         std::any_of(std::begin(kQuietParts), std::end(kQuietParts),
+                     [&](std::string_view part) { return leaf.find(part) != std::string::npos; }));
+    const bool says_something = json != false && json != 0 && json != "none" &&
                                 !(json.is_string() && json.get_ref<const std::string&>().empty()) &&
                                 !(json.is_array() && json.empty());
     if (!is_quiet && says_something) Add(path.c_str(), {RecipeText(json)}, line);
@@ -337,6 +345,14 @@ class RecipeReader {
     }
     if (leaf == "fp8" || leaf == "fp8_hybrid") {
       if (IsTrue(json) || text == "hybrid" || text == "e4m3") Add("fp8-format", {"hybrid"}, line);
+      return true;
+    }
+    // Of NeMo's distributed Adam: the type in which gradients are summed.
+    if (leaf == "grad_sync_dtype") {
+      if (text == "bf16" || text == "fp16" || json == 16)
+        Add("grad-reduce-in-bf16", {}, line);
+      else if (text != "fp32" && json != 32)
+        Add(path.c_str(), {RecipeText(json)}, line);
       return true;
     }
     if (path.ends_with("optim.name") && text == "distributed_fused_adam") {

@@ -13,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_parse.h"
 #include "tools/foreign/runs/megatron/megatron_import.h"
+#include "tools/foreign/runs/megatron/megatron_parts.h"
 #include "tools/foreign/runs/nemo/python_recipe.h"
 
 namespace rehearse {
@@ -83,6 +84,10 @@ constexpr NemoName kNemoNames[] = {
     {"main_params_dtype", "main-params-dtype"},
     {"main_grads_dtype", "main-grads-dtype"},
     {"activation_func_fp8_input_store", "activation-func-fp8-input-store", KeyForm::kSwitch},
+    {"moe_expert_capacity_factor", "moe-expert-capacity-factor"},
+    {"window_size", "window-size"},
+    {"bucket_size", "ddp-bucket-size"},
+    {"attention_backend", "attention-backend"},
     {"transformer_impl", "transformer-impl"}};
 
 // What a provider of hybrids says about the model itself (NVIDIA-NeMo/Megatron-Bridge,
@@ -112,6 +117,84 @@ constexpr NemoName kHybridNames[] = {
     {"share_embeddings_and_output_weights", "untie-embeddings-and-output-weights",
      KeyForm::kSwitchOff},
     {"tokenizer_model", "tokenizer-model"}};
+
+// Sizes that change a model that is known by its name.
+constexpr NemoName kSizeNames[] = {
+    {"hidden_size", "hidden-size"},
+    {"ffn_hidden_size", "ffn-hidden-size"},
+    {"num_attention_heads", "num-attention-heads"},
+    {"num_query_groups", "num-query-groups"},
+    {"kv_channels", "kv-channels"},
+    {"num_moe_experts", "num-experts"},
+    {"moe_router_topk", "moe-router-topk"},
+    {"moe_ffn_hidden_size", "moe-ffn-hidden-size"},
+    {"moe_shared_expert_intermediate_size", "moe-shared-expert-intermediate-size"}};
+
+// Names that are read elsewhere.
+constexpr std::string_view kOtherNames[] = {"moe_grouped_gemm",
+                                            "peft",
+                                            "dim",
+                                            "target_modules",
+                                            "env_vars",
+                                            "mixed_precision",
+                                            "plugins",
+                                            "precision",
+                                            "fp8",
+                                            "fp8_recipe",
+                                            "fp8_param",
+                                            "fp8_param_gather",
+                                            "first_last_layers_bf16",
+                                            "num_layers_at_start_in_bf16",
+                                            "num_layers_at_end_in_bf16",
+                                            "num_nodes",
+                                            "devices",
+                                            "num_gpus_per_node",
+                                            "gpus_per_node",
+                                            "bf16",
+                                            "fp16",
+                                            "params_dtype",
+                                            "pipeline_dtype",
+                                            "autocast_dtype",
+                                            "autocast_enabled",
+                                            "ddp",
+                                            "ddp_config",
+                                            "strategy",
+                                            "model",
+                                            "config",
+                                            "trainer",
+                                            "callbacks"};
+
+// What of the model, the strategy and DDP decides nothing, by how it begins.
+constexpr std::string_view kQuietNames[] = {"gradient_as_bucket_view",
+                                            "find_unused_parameters",
+                                            "check_for_nan",
+                                            "average_in_collective",
+                                            "ckpt_",
+                                            "save_ckpt",
+                                            "init_method",
+                                            "output_layer_init_method",
+                                            "embedding_init_method",
+                                            "perform_initialization",
+                                            "rotary_",
+                                            "rope_",
+                                            "scale_factor",
+                                            "layernorm_epsilon",
+                                            "attention_dropout",
+                                            "hidden_dropout",
+                                            "tp_comm_overlap_cfg",
+                                            "tp_only_amax_red",
+                                            "hf_model_id",
+                                            "generation_config",
+                                            "moe_aux_loss_coeff",
+                                            "moe_router_load_balancing_type",
+                                            "moe_router_bias_update_rate",
+                                            "moe_router_dtype",
+                                            "use_te_rng_tracker",
+                                            "nccl_communicator_config_path",
+                                            "progress_interval",
+                                            "setup_optimizers",
+                                            "lazy_init",
+                                            "distributed_timeout"};
 
 // "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "bf16-mixed": the arguments of a precision.
 struct NemoPrecision {
@@ -188,6 +271,10 @@ class NemoArguments {
                       name.theirs));
     }
     SetUnfused();
+    if (run_.model)
+      for (const NemoName& name : kSizeNames) ReadKey(name);
+    ReadDispatcher();
+    ReadOverlapCallback();
     ReadPrecision();
     ReadRanks();
     ReadEnvironment();
@@ -198,6 +285,8 @@ class NemoArguments {
     if (Find("()distributed_fused_adam_with_cosine_annealing") != nullptr &&
         Find("use_distributed_optimizer") == nullptr)
       Add("use-distributed-optimizer", {}, 0);
+    RemarkOnLostCalls();
+    RemarkOnUnread();
     return std::move(run_);
   }
 
@@ -205,6 +294,99 @@ class NemoArguments {
   const PythonKey* Find(std::string_view name) const {
     const auto found = recipe_.keys.find(name);
     return found == recipe_.keys.end() ? nullptr : &found->second;
+  }
+
+  // Of every model with experts, NeMo's configurations have all-to-all, where Megatron-LM itself
+  // would gather.
+  void ReadDispatcher() {
+    if (Find("moe_token_dispatcher_type") == nullptr)
+      Add("moe-token-dispatcher-type", {"alltoall"}, 0);
+  }
+
+  // With the distributed optimizer it makes gradients and parameters overlap, in buckets of 2^27
+  // (NVIDIA/NeMo, lightning/pytorch/callbacks/megatron_comm_overlap.py), unless that is said.
+  void ReadOverlapCallback() {
+    const PythonKey* const callback = Find("()MegatronCommOverlapCallback");
+    const PythonKey* const optimizer = Find("use_distributed_optimizer");
+    const bool is_distributed =
+        optimizer != nullptr ? optimizer->value == true
+                             : Find("()distributed_fused_adam_with_cosine_annealing") != nullptr;
+    if (callback == nullptr || !is_distributed) return;
+    const auto is_open = [&](const char* name) {
+      const PythonKey* const key = Find(name);
+      return key == nullptr || key->value.is_null();
+    };
+    if (is_open("overlap_grad_reduce")) Add("overlap-grad-reduce", {}, callback->line);
+    const PythonKey* const sums = Find("overlap_grad_reduce");
+    const bool has_sums = is_open("overlap_grad_reduce") || sums->value == true;
+    if (has_sums && is_open("overlap_param_gather"))
+      Add("overlap-param-gather", {}, callback->line);
+    if (is_open("bucket_size")) Add("ddp-bucket-size", {"134217728"}, callback->line);
+  }
+
+  static bool IsKnown(std::string_view name) {
+    const auto is_it = [name](const NemoName& one) { return name == one.theirs; };
+    return std::any_of(std::begin(kNemoNames), std::end(kNemoNames), is_it) ||
+           std::any_of(std::begin(kSizeNames), std::end(kSizeNames), is_it) ||
+           std::find(std::begin(kOtherNames), std::end(kOtherNames), name) != std::end(kOtherNames);
+  }
+
+  static std::string WhereOf(int line) {
+    return line > 0 ? fmt::format("line {}", line) : std::string("in another file");
+  }
+
+  void RemarkOnLostCalls() {
+    for (const LostCall& call : recipe_.lost) {
+      std::vector<std::string> lost;
+      for (const auto& [key, value] : call.arguments) {
+        const bool is_size = key.find("parallel") != std::string::npos && !key.starts_with("ckpt_");
+        if (is_size && !IsKnown(key)) lost.push_back(fmt::format("{}={}", key, value));
+      }
+      if (lost.empty()) continue;
+      run_.remarks.push_back(
+          fmt::format("{}: {}() is in {}, which is not beside this file: what it is given is lost "
+                      "({}); --set gives such sizes, as in tensor_model_parallel_size=2",
+                      WhereOf(call.line), call.function, call.module, fmt::join(lost, ", ")));
+    }
+  }
+
+  // Of the model's, the strategy's or DDP's configuration; others say nothing about a step's work.
+  static bool DecidesSomething(std::string_view owner) {
+    const std::string_view last = owner.substr(std::min(owner.rfind('.') + 1, owner.size()));
+    for (const char* part : {"model", "strategy", "ddp", "ddp_config", "comm_overlap"})
+      if (last == part && owner != last) return true;
+    if (owner.ends_with("model.config")) return true;
+    const bool has_digit = last.find_first_of("0123456789") != std::string_view::npos;
+    return last.ends_with("Strategy") || last.ends_with("Provider") ||
+           last == "DistributedDataParallelConfig" || last == "MegatronCommOverlapCallback" ||
+           last == "CommOverlapConfig" ||
+           (has_digit && last.find("Config") != std::string_view::npos);
+  }
+
+  // What is given by --set under a name that nothing has, or in the recipe and not false.
+  void RemarkOnUnread() {
+    std::vector<std::string> unknown;
+    for (const auto& [name, key] : recipe_.keys) {
+      if (name.starts_with("()") || IsKnown(name)) continue;
+      const bool is_given = key.line == PythonKey::kGiven;
+      const bool is_hybrid =
+          IsHybrid() &&
+          (name == "activation_func" ||
+           std::any_of(std::begin(kHybridNames), std::end(kHybridNames),
+                       [&name = name](const NemoName& one) { return name == one.theirs; }));
+      if (is_hybrid || (is_given && recipe_.arguments.contains(name))) continue;
+      std::string argument = name;
+      std::replace(argument.begin(), argument.end(), '_', '-');
+      const bool is_quiet =
+          DecidesNothingInMegatron(argument) ||
+          std::any_of(std::begin(kQuietNames), std::end(kQuietNames),
+                      [&name = name](std::string_view begin) { return name.starts_with(begin); });
+      // Kernels are fused unless it is said.
+      const bool says_something = !key.value.is_null() && key.value != name.ends_with("_fusion");
+      if (is_given ? !is_quiet : says_something && !is_quiet && DecidesSomething(key.owner))
+        unknown.push_back(name);
+    }
+    draft_->RemarkOnUnknown(unknown);
   }
 
   bool IsHybrid() const {
@@ -319,7 +501,8 @@ class NemoArguments {
       return;
     }
     std::vector<std::string> values;
-    const bool is_layout = std::string_view(name.ours) == "pipeline-model-parallel-layout";
+    const std::string_view ours = name.ours;
+    const bool is_layout = ours == "pipeline-model-parallel-layout";
     if (is_layout && key->value.is_array()) {
       values.push_back(LayoutOf(key->value));
       if (values.front().empty()) values.clear();
@@ -336,6 +519,9 @@ class NemoArguments {
       values.push_back(TextOf(key->value));
     }
     if (key->value.is_boolean() || values.empty()) return;
+    if (ours == "window-size") values = {fmt::format("{}", fmt::join(values, ","))};
+    if (ours == "attention-backend")  // of AttnBackend.flash
+      values.front().erase(0, values.front().rfind('.') + 1);
     Add(name.ours, std::move(values), key->line);
   }
 

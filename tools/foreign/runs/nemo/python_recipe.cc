@@ -338,11 +338,13 @@ class RecipeInterpreter {
       std::string_view name = StrippedPython(part.substr(0, std::min(sign, part.find(':'))));
       if (name.starts_with("**")) {
         rest = std::string(name.substr(2));
+        passes_on_ = passes_on_ || depth == 0;
         continue;
       }
       if (!IsPythonName(name)) continue;
       const auto found = given.find(name);
       bound.insert(std::string(name));
+      if (depth == 0 || passes_on_) recipe_.arguments.insert(std::string(name));
       if (found != given.end())
         scope[std::string(name)] = found->second;
       else if (sign != std::string_view::npos)
@@ -439,13 +441,44 @@ class RecipeInterpreter {
       if (IsPythonName(one))
         (*scope)[std::string(one)] = evaluated;
       else if (IsDottedName(one))
-        SetKey(LastPart(one), evaluated, LineAt(*module, at));
+        SetKey(LastPart(one), evaluated, LineAt(*module, at), one.substr(0, one.rfind('.')));
     }
   }
 
-  void SetKey(const std::string& name, const Json& value, int line) {
+  void SetKey(const std::string& name, const Json& value, int line, std::string_view owner = "") {
     skipped_.erase(name);
-    recipe_.keys[name] = {value, line};
+    recipe_.keys[name] = {value, line, std::string(owner)};
+  }
+
+  // Where a function would be that cannot be found: the module that "trainer", or
+  // "llama3_8b.trainer", is imported from. "" if it is not imported.
+  static std::string ModuleOf(std::string_view name, const PythonModule& module) {
+    const size_t dot = name.find('.');
+    const auto import = module.imports.find(name.substr(0, dot));
+    if (import == module.imports.end()) return "";
+    const auto& [file, inside] = import->second;
+    if (dot == std::string_view::npos) return file;
+    constexpr size_t kEnding = 3;  // ".py"
+    return file.substr(0, file.size() - kEnding) + "/" + inside + ".py";
+  }
+
+  void NoteLostCall(std::string_view name, const Scope& given, const PythonModule& module,
+                    size_t at) {
+    constexpr size_t kMostLost = 100;
+    LostCall lost{std::string(name), ModuleOf(name, module), LineAt(module, at), {}};
+    if (lost.module.empty() || given.empty() || recipe_.lost.size() >= kMostLost) return;
+    for (const auto& [key, value] : given)
+      if (!value.is_structured() && !value.is_null())
+        lost.arguments[key] = NameOf(value).substr(0, 60);
+    recipe_.lost.push_back(std::move(lost));
+  }
+
+  // "MegatronStrategy" of run.Config(nl.MegatronStrategy, ...) and of MegatronStrategy(...).
+  static std::string ClassOf(const std::string& called, const std::vector<Json>& values) {
+    const bool is_wrapped = called == "Config" || called == "Partial";
+    if (!is_wrapped || values.empty() || !values[0].is_string()) return called;
+    const auto& name = values[0].get_ref<const std::string&>();
+    return IsDottedName(name) ? LastPart(name) : called;
   }
 
   // ---- expressions ------------------------------------------------------------------------------
@@ -715,10 +748,14 @@ class RecipeInterpreter {
       }
       const std::string key(StrippedPython(part.substr(0, sign)));
       Json value = Evaluate(part.substr(sign + 1), module, scope, at, depth + 1);
-      if (!function) SetKey(key, value, LineAt(*module, at));
+      if (!function) SetKey(key, value, LineAt(*module, at), ClassOf(last, values));
       given[key] = std::move(value);
     }
-    if (!function && IsPythonName(last)) SetKey("()" + last, true, LineAt(*module, at));
+    if (!function && IsPythonName(last)) {
+      SetKey("()" + last, true, LineAt(*module, at));
+      SetKey("()" + ClassOf(last, values), true, LineAt(*module, at));
+      NoteLostCall(name, given, *module, at);
+    }
     if (last == "from_hf_pretrained" && !values.empty() && values[0].is_string()) {
       recipe_.model = values[0].get<std::string>();
       recipe_.model_line = LineAt(*module, at);
@@ -780,6 +817,7 @@ class RecipeInterpreter {
   std::map<std::string, int, std::less<>> skipped_;
   std::map<std::string, std::unique_ptr<PythonModule>, std::less<>> loaded_;
   size_t work_ = 0;
+  bool passes_on_ = false;  // the recipe gives what it does not know to functions that it calls
 };
 
 }  // namespace

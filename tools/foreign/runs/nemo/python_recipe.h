@@ -10,8 +10,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,6 +25,16 @@ struct PythonKey {
   static constexpr int kGiven = -1;  // the line of what settings say
   nlohmann::json value;  // what is no number, text, truth or list of them is a text as written
   int line = 0;          // in the file; 0: in another one
+  // What has the key: "cfg.model", or what it is given to, such as "MegatronStrategy".
+  std::string owner = {};
+};
+
+// Keywords of a call whose function is in a module that is not there: what they say is lost.
+struct LostCall {
+  std::string function;
+  std::string module;  // "nemo/collections/llm/recipes/llama3_8b.py"
+  int line = 0;        // in the file; 0: in another one
+  std::map<std::string, std::string, std::less<>> arguments;  // as they were read
 };
 
 struct PythonRecipe {
@@ -32,6 +44,8 @@ struct PythonRecipe {
   int model_line = 0;
   // What a condition or a loop that cannot be followed assigns, and in which line; 0: elsewhere.
   std::map<std::string, int, std::less<>> skipped;
+  std::set<std::string, std::less<>> arguments;  // that the function has
+  std::vector<LostCall> lost;
 };
 
 // The text of the module "megatron/bridge/recipes/common.py", if it is there.

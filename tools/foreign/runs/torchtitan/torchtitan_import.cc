@@ -307,6 +307,19 @@ void SetProducts(JobConfig& job, ScenarioDraft& draft) {
   }
 }
 
+// Weights of 16 bits have no others beside them: Adam updates them in place, with moments as wide.
+void SetWeightsOfJob(JobConfig& job, ScenarioDraft& draft) {
+  const JobConfig::Names names = {"training.dtype"};
+  const std::string type = job.TextOr(names, "float32");
+  const bool is_in_32 = draft.json()["training"].contains("precision");
+  if (type == "bfloat16" && !is_in_32) {
+    draft.Set("/training/masters", "none", job.OriginOf(names));
+    draft.Set("/training/moments", "bf16", job.OriginOf(names));
+  } else if (type != "float32") {
+    draft.Remark(fmt::format("not supported: training.dtype {}; weights have 32 bits", type));
+  }
+}
+
 void SetKernels(JobConfig& job, ScenarioDraft& draft) {
   const JobConfig::Names compile_names = {"compile.enable", "training.compile"};
   const bool compiles = job.BoolOr(compile_names, false);
@@ -333,6 +346,7 @@ void SetKernels(JobConfig& job, ScenarioDraft& draft) {
   const JobConfig::Names precision_names = {"training.mixed_precision_param"};
   if (job.TextOr(precision_names, "bfloat16") == "float32")
     draft.Set("/training/precision", "fp32", job.OriginOf(precision_names));
+  SetWeightsOfJob(job, draft);
 }
 
 // ---- the pipeline -------------------------------------------------------------------------------
@@ -493,7 +507,6 @@ void RemarkOnOtherKeys(JobConfig& job, ScenarioDraft& draft) {
                                                      "training.deterministic",
                                                      "training.gc_",
                                                      "training.warmup_steps",
-                                                     "training.dtype",
                                                      "model.tokenizer",
                                                      "model.hf_assets_path",
                                                      "model.print_after_conversion",
