@@ -193,7 +193,10 @@ std::string ToText(const TimelineSummary& summary, bool color, size_t rows) {
               Percent(Share(seconds.value(), summary.step.value())), more);
   };
   share("compute", summary.compute, "");
-  share("exposed communication", summary.exposed, "");
+  const bool waits = summary.knows_waiting &&
+                     std::any_of(summary.communicators.begin(), summary.communicators.end(),
+                                 [](const SummaryPart& part) { return part.waiting > Seconds(0); });
+  share("exposed communication", summary.exposed, waits ? ", waiting for others included" : "");
   share("nothing of these", summary.idle, "");
   share("communication in all", summary.communication,
         summary.communication > Seconds(0)

@@ -96,6 +96,7 @@ TEST(TimelineSummaryTest, WhatIsNotKnownIsSaidAndIsNoNumber) {
 TEST(TimelineSummaryTest, TextHasTheStepAndAtMostSoManyRows) {
   const std::string text = ToText(SummarizeTimeline(TwoRanks()), false, 1);
   EXPECT_THAT(text, HasSubstr("One step takes 10 ms"));
+  EXPECT_THAT(text, HasSubstr("25.0 %, waiting for others included"));
   EXPECT_THAT(text, HasSubstr("cutlass::Kernel  "));
   EXPECT_THAT(text, HasSubstr("and 1 more"));
 }
