@@ -289,8 +289,9 @@ void GradientSums::SumBucket(uint32_t bucket, Issue issue) {
 }
 
 // Sums over all axes that split the batch, in which the matrices are alike. In stage 1 ranks that
-// share the optimizer's state sum first, and leave each a share, which is all that replicas sum
-// (Megatron-LM's num_distributed_optimizer_instances, param_and_grad_buffer.py).
+// share the optimizer's state leave each a share, which is all that replicas sum (Megatron-LM's
+// num_distributed_optimizer_instances, param_and_grad_buffer.py); what ranks of a model sum, such as
+// a router's gradient over sequence parallel ones, is whole.
 void GradientSums::Sum(const std::vector<uint32_t>& matrices, Issue issue) {
   const MatrixPlace& first = places_[matrices.front()];
   const std::string what =
@@ -306,14 +307,24 @@ void GradientSums::Sum(const std::vector<uint32_t>& matrices, Issue issue) {
     shared_elements += places_[index].UpdatedElements();
   }
   const double element = places_.gradient_element();
+  std::vector<uint32_t> replicas;
+  std::vector<uint32_t> others;
+  for (const uint32_t axis : first.sum_axes) {
+    const bool sums_shares =
+        first.SumsShare() && std::find(data_.begin(), data_.end(), axis) != data_.end();
+    (sums_shares ? replicas : others).push_back(axis);
+  }
+  const auto all_reduce = [&](const std::vector<uint32_t>& axes, double summed,
+                              const std::vector<BufferId>& arrays) {
+    if (axes.empty()) return;
+    plan_.AddCollective("all-reduce " + what, CollectiveKind::kAllReduce, axes, summed * element,
+                        training_.gradients, issue, arrays, arrays);
+  };
+  all_reduce(others, elements, wholes);
   if (first.SumsShare())
     plan_.AddCollective("reduce-scatter " + what, CollectiveKind::kReduceScatter, first.share_axes,
                         elements * element, training_.gradients, issue, wholes, shares);
-  if (first.sum_axes.empty()) return;
-  const std::vector<BufferId>& summed = first.SumsShare() ? shares : wholes;
-  plan_.AddCollective("all-reduce " + what, CollectiveKind::kAllReduce, first.sum_axes,
-                      (first.SumsShare() ? shared_elements : elements) * element,
-                      training_.gradients, issue, summed, summed);
+  all_reduce(replicas, shared_elements, shares);
 }
 
 void GradientSums::Synchronize() {

@@ -128,7 +128,7 @@ const Known kKnown[] = {
     {"gpt, data parallel", Gpt, Data, kNone, 3, "1d7252436d1ac184"},
     {"gpt, data parallel, recomputation", Gpt, Data, kFull, 2, "ed3a801b658211a1"},
     {"gpt, selective recomputation", Gpt, Data, Recomputation::kSelective, 1, "916d7acfb3838ed9"},
-    {"llama, ZeRO-1", Llama, Zero1, kNone, 2, "9cdae0b2bc2e673c"},
+    {"llama, ZeRO-1", Llama, Zero1, kNone, 2, "1c5732299885ae84"},
     {"gpt, FSDP", Gpt, Fsdp, kNone, 2, "f96f2f641fad0f86"},
     {"llama, FSDP, recomputation", Llama, Fsdp, kFull, 2, "cf812575293568ba"},
     {"gpt, FSDP by layer", Gpt, FsdpByLayer, kNone, 2, "2c9ad9fec6bdbcb4"},

@@ -499,7 +499,8 @@ TEST(StrategyBytesTest, GathersGoByWhatIsComputedAgain) {
     Training training = SmallTraining(recomputation);
     training.recomputed_layers = {layers};
     std::vector<std::string> result;
-    for (const Op& op : PlanStep(network, training, strategy).roles[0].ops)
+    const Schedule schedule = PlanStep(network, training, strategy);
+    for (const Op& op : schedule.roles[0].ops)
       result.push_back(fmt::format("{} of {}", op.name, op.tag.layer));
     return result;
   };
