@@ -131,38 +131,38 @@ constexpr NemoName kSizeNames[] = {
     {"moe_shared_expert_intermediate_size", "moe-shared-expert-intermediate-size"}};
 
 // Names that are read elsewhere.
-constexpr std::string_view kOtherNames[] = {"moe_grouped_gemm",
-                                            "peft",
-                                            "dim",
-                                            "target_modules",
-                                            "env_vars",
-                                            "mixed_precision",
-                                            "plugins",
-                                            "precision",
-                                            "fp8",
-                                            "fp8_recipe",
-                                            "fp8_param",
-                                            "fp8_param_gather",
-                                            "first_last_layers_bf16",
-                                            "num_layers_at_start_in_bf16",
-                                            "num_layers_at_end_in_bf16",
-                                            "num_nodes",
-                                            "devices",
-                                            "num_gpus_per_node",
-                                            "gpus_per_node",
-                                            "bf16",
-                                            "fp16",
-                                            "params_dtype",
-                                            "pipeline_dtype",
-                                            "autocast_dtype",
-                                            "autocast_enabled",
-                                            "ddp",
-                                            "ddp_config",
-                                            "strategy",
-                                            "model",
-                                            "config",
-                                            "trainer",
-                                            "callbacks"};
+constexpr std::string_view kReadElsewhere[] = {"moe_grouped_gemm",
+                                               "peft",
+                                               "dim",
+                                               "target_modules",
+                                               "env_vars",
+                                               "mixed_precision",
+                                               "plugins",
+                                               "precision",
+                                               "fp8",
+                                               "fp8_recipe",
+                                               "fp8_param",
+                                               "fp8_param_gather",
+                                               "first_last_layers_bf16",
+                                               "num_layers_at_start_in_bf16",
+                                               "num_layers_at_end_in_bf16",
+                                               "num_nodes",
+                                               "devices",
+                                               "num_gpus_per_node",
+                                               "gpus_per_node",
+                                               "bf16",
+                                               "fp16",
+                                               "params_dtype",
+                                               "pipeline_dtype",
+                                               "autocast_dtype",
+                                               "autocast_enabled",
+                                               "ddp",
+                                               "ddp_config",
+                                               "strategy",
+                                               "model",
+                                               "config",
+                                               "trainer",
+                                               "callbacks"};
 
 // What of the model, the strategy and DDP decides nothing, by how it begins.
 constexpr std::string_view kQuietNames[] = {"gradient_as_bucket_view",
@@ -328,7 +328,8 @@ class NemoArguments {
     const auto is_it = [name](const NemoName& one) { return name == one.theirs; };
     return std::any_of(std::begin(kNemoNames), std::end(kNemoNames), is_it) ||
            std::any_of(std::begin(kSizeNames), std::end(kSizeNames), is_it) ||
-           std::find(std::begin(kOtherNames), std::end(kOtherNames), name) != std::end(kOtherNames);
+           std::find(std::begin(kReadElsewhere), std::end(kReadElsewhere), name) !=
+               std::end(kReadElsewhere);
   }
 
   static std::string WhereOf(int line) {
