@@ -290,8 +290,8 @@ void GradientSums::SumBucket(uint32_t bucket, Issue issue) {
 
 // Sums over all axes that split the batch, in which the matrices are alike. In stage 1 ranks that
 // share the optimizer's state leave each a share, which is all that replicas sum (Megatron-LM's
-// num_distributed_optimizer_instances, param_and_grad_buffer.py); what ranks of a model sum, such as
-// a router's gradient over sequence parallel ones, is whole.
+// num_distributed_optimizer_instances, param_and_grad_buffer.py). What ranks of a model sum, such
+// as a router's gradient over sequence parallel ones, is whole.
 void GradientSums::Sum(const std::vector<uint32_t>& matrices, Issue issue) {
   const MatrixPlace& first = places_[matrices.front()];
   const std::string what =

@@ -111,8 +111,7 @@ TEST(ScenarioTest, ResultsStateRanksMemoryAndPeak) {
 
 // Whatever its products are done in: it is that of the training's own precision, and said to be.
 TEST(ScenarioTest, ThePeakOfNarrowProductsIsThePrecisions) {
-  const Result result =
-      Play({R"(cluster={"preset": "dgx-h100", "nodes": 2})", "training.products=fp8"}).result;
+  const Result result = Play({"cluster=dgx-h100:nodes=1", "training.products=fp8"}).result;
   EXPECT_EQ(result.peak, FlopsPerSecond(989.4e12));
   EXPECT_EQ(result.peak_dtype, "bf16");
 }

@@ -176,8 +176,8 @@ std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Papers, HeadlinesTest, ::testing::ValuesIn(StudyNames()), NameOf);
 
-// The table that README.md shows first, to the digit: each step, and how much shorter it is than the
-// one before.
+// The table that README.md shows first, to the digit: each step, and how much shorter it is than
+// the one before.
 TEST(HeadlinesReadmeTest, TheFirstTableIsThatOfItsStudy) {
   const std::string readme = TextOf(SourceDir() + "/README.md");
   const Study study = StudyNamed("axonn-fig3");

@@ -26,8 +26,8 @@ TEST(ModelTest, PresetsHaveAboutTheParametersOfTheirNames) {
   }
 }
 
-// What experts drop is not computed: as with half as many experts a token. Nothing is computed twice
-// for a capacity that nobody fills.
+// What experts drop is not computed: as with half as many experts a token. A capacity that nobody
+// fills adds nothing.
 TEST(ModelTest, DroppedTokensAreNoArithmetic) {
   const auto flops = [](const std::string& experts) {
     return ModelFlops(Read(R"({"preset": "mixtral-8x7b", "experts": )" + experts + "}"), 4096, 4096)
