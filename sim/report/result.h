@@ -145,9 +145,8 @@ struct Result {
   std::vector<RoleUse> roles;   // in the order of the schedule; none if there is only one
   double model_flops_utilization = 0;
   double hardware_flops_utilization = 0;
-  FlopsPerSecond peak;  // of one device, what the utilisations refer to
-  std::string
-      peak_dtype;  // "bf16": whose peak that is; Summarize() takes the type of most arithmetic
+  FlopsPerSecond peak;     // of one device, what the utilisations refer to
+  std::string peak_dtype;  // "bf16": whose peak that is
   double tokens_per_second = 0;
   std::string token_name = "tokens";  // as in the schedule
   // Of the rank with the least room on its device: the fullest, if all devices have the same size.

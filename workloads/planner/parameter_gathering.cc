@@ -199,7 +199,8 @@ uint32_t ParameterGathering::EndAhead(uint32_t index, const ActionContext& actio
 
 bool ParameterGathering::IsComputedAgain(uint32_t matrix, const ActionContext& action) const {
   const int32_t layer = places_.ShapeOf(matrix).layer;
-  return layer >= 0 &&
+  if (layer < 0 || training_.recomputation != Recomputation::kFull) return false;
+  return training_.recomputed_layers.empty() ||
          training_.ComputesAgain(action.stage->index, action.stage->LayersBefore(layer));
 }
 
